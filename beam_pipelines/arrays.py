@@ -10,6 +10,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from ..formats import files
 from ..formats.arrays import read_npy
@@ -122,9 +123,9 @@ def doc_numbers_of(doc_ids: pa.Array) -> Ids:
     Raises:
       ValueError: if the ids do not have 16 digits each.
     """
-    joined = "".join(doc_ids.to_pylist()).encode()
-    if len(joined) != 16 * len(doc_ids):
+    if not pc.all(pc.equal(pc.binary_length(doc_ids), 16), min_count=0).as_py():
         raise ValueError("got document ids of another length, expected 16 hex digits each")
+    joined = "".join(doc_ids.to_pylist()).encode()
     digits = _DIGITS[np.frombuffer(joined, np.uint8).reshape(-1, 16)]
     return np.bitwise_or.reduce(digits << _PLACES, axis=1)
 

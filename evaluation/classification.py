@@ -132,7 +132,7 @@ class NewsClassification(PathBenchmark):
         """Returns the scores of the chosen tasks."""
         labels = np.array([row.label for row in self._split.all])
         fixed = bool(self._split.test)
-        train = np.arange(len(self._split.train) if fixed else len(labels))
+        train = np.arange(len(self._split.train))
         test = np.arange(len(train), len(labels)) if fixed else train
         scores: list[Score] = []
         if "classification" in self.tasks:

@@ -136,8 +136,14 @@ def read_results(output: str) -> Results:
         raise InputError(f"no readable results: {error}", path=path, remedy="run newsembed evaluate") from error
     for row in rows:
         row.pop("texts_per_second")
-        row["scores"] = tuple(Score(**{**score, "folds": tuple(score.get("folds", ()))}) for score in row["scores"])
+        row["scores"] = tuple(map(_score, row["scores"]))
     return Results(tuple(Result(**row) for row in rows), manifest)
+
+
+def _score(values: Mapping[str, Any]) -> Score:
+    """A score from its JSON values, in which a tuple is a list."""
+    given: dict[str, Any] = {name: tuple(one) if isinstance(one, list) else one for name, one in values.items()}
+    return Score(**given)
 
 
 def _check_names(encoders: Mapping[str, EncoderFactory], benchmarks: Sequence[Benchmark]) -> None:

@@ -49,8 +49,6 @@ class WordVectorFile:
                     continue
                 word, *values = line.rstrip().rsplit(b" ", self.dimensions)
                 if word not in keys:
-                    if b" " not in word and len(values) < self.dimensions:
-                        raise _broken(self.path, number, len(values), self.dimensions)
                     continue
                 try:
                     table[keys[word]] = np.array(values, np.float32)

@@ -36,7 +36,7 @@ def parse_rules(body: bytes, user_agent: str) -> Rules:
     """Returns the rules of a robots.txt; invalid lines, and content after the first 512 KiB, are skipped."""
     parsed = Protego.parse(body[:_MAX_BYTES].decode("utf-8", "replace").removeprefix("\ufeff"))
     delay = float(parsed.crawl_delay(user_agent) or 0)
-    return Rules(delay if delay > 0 else 0.0, tuple(parsed.sitemaps), parsed, user_agent)  # "nan" counts as no delay
+    return Rules(max(0.0, delay), tuple(parsed.sitemaps), parsed, user_agent)  # "nan", too, counts as no delay
 
 
 class Robots:

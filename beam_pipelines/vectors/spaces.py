@@ -151,9 +151,7 @@ class Statistics:
 
 
 def _first_direction(moment: Doubles) -> Floats:
-    _, directions = np.linalg.eigh(moment)
-    first = directions[:, -1]
-    return np.asarray(first * (1 if first[np.argmax(np.abs(first))] >= 0 else -1), np.float32)
+    return np.asarray(np.linalg.eigh(moment)[1][:, -1], np.float32)  # its sign does not matter to a projection
 
 
 def remove_component(vector: Floats, language: str, components: Mapping[str, Floats]) -> Floats:

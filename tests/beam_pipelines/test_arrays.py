@@ -1,8 +1,19 @@
 """Array files that are written in parts or mapped."""
 
 import numpy as np
+import pyarrow as pa
 import pytest
-from newsembed.beam_pipelines.arrays import map_array, new_mapped, read_array, write_array, write_parts
+from newsembed.beam_pipelines.arrays import (
+    cosine_histogram,
+    doc_id_of,
+    doc_ids_of,
+    doc_numbers_of,
+    map_array,
+    new_mapped,
+    read_array,
+    write_array,
+    write_parts,
+)
 
 
 @pytest.mark.parametrize("rows", [0, 1, 7])
@@ -23,3 +34,32 @@ def test_a_new_mapped_array_has_zeros_and_keeps_what_is_written(tmp_path, shape)
     assert not values.any()
     values[1:2] = 5
     np.testing.assert_array_equal(values[1:2], np.full_like(values[1:2], 5))
+
+
+def test_document_ids_are_numbers_of_sixteen_hex_digits():
+    ids = ["0123456789abcdef", "0" * 16, "f" * 16, "00000000000000a7"]
+    numbers = np.array([0x0123456789ABCDEF, 0, 2**64 - 1, 0xA7], np.uint64)
+    np.testing.assert_array_equal(doc_numbers_of(pa.array(ids)), numbers)
+    assert doc_numbers_of(pa.array(ids)).dtype == np.uint64
+    assert doc_ids_of(numbers).to_pylist() == [doc_id_of(number) for number in numbers.tolist()] == ids
+    assert doc_ids_of(numbers[::-1]).to_pylist() == ids[::-1]
+    assert doc_numbers_of(pa.array([], pa.string())).tolist() == doc_ids_of(numbers[:0]).to_pylist() == []
+
+
+@pytest.mark.parametrize("ids", [["0" * 15], ["0" * 17], ["0" * 16, ""], ["0" * 15, "0" * 17]])
+def test_document_ids_of_another_length_are_refused(ids):
+    with pytest.raises(ValueError, match="got document ids of another length, expected 16 hex digits each"):
+        doc_numbers_of(pa.array(ids))
+
+
+def test_cosines_are_counted_in_bins_from_minus_one_to_one():
+    cosines = np.array([-1.0, -0.9995, -0.999, 0.0, 0.0009, 0.0012, 0.9995, 1.0, 1.5, -1.5, np.nan], np.float64)
+    counts = cosine_histogram(cosines)
+    assert (len(counts), counts.sum(), counts.dtype) == (2000, 10, np.int64)
+    assert {bin_: int(counts[bin_]) for bin_ in np.flatnonzero(counts).tolist()} == {
+        0: 3,
+        1: 1,
+        1000: 2,
+        1001: 1,
+        1999: 3,
+    }

@@ -45,6 +45,7 @@ from newsembed.beam_pipelines.triplets.table import DocumentTable, read_table, w
 from newsembed.errors import InputError
 from newsembed.formats import parquet
 from newsembed.formats.records import Article, Neighbor, Triplet, make_doc_id
+from sklearn.utils import murmurhash3_32
 
 ONE = ["--direct_num_workers=1"]
 DAY = datetime.date(2021, 6, 1)
@@ -449,6 +450,21 @@ def test_ngrams_are_counted_by_fold_and_month():
                 n for n, one in enumerate(articles) if (fold_by_hand(one), month_by_hand(one) - first) == (fold, month)
             ]
             np.testing.assert_array_equal(counts[fold, month], grams[rows].sum(0))
+
+
+def test_ngrams_are_single_words_and_pairs_of_the_first_three_hundred():
+    def places(*grams):
+        return sorted(abs(murmurhash3_32(gram, 0)) % NGRAMS for gram in grams)
+
+    one = dataclasses.replace(article("x", "p", 0), title="Storm hits", body="the Coast")
+    grams = ("storm", "hits", "the", "coast", "storm hits", "hits the", "the coast")
+    counts = ngram_counts([one]).toarray()[0]
+    assert np.repeat(np.arange(NGRAMS), counts.astype(int)).tolist() == places(*grams)
+    long = dataclasses.replace(one, title="aa", body=" ".join(["bb"] * 299 + ["cc"]))
+    counts = ngram_counts([long]).toarray()[0]
+    assert np.repeat(np.arange(NGRAMS), counts.astype(int)).tolist() == places(
+        "aa", "aa bb", *["bb"] * 299, *["bb bb"] * 298
+    )
 
 
 def test_the_byline_model_is_fitted_out_of_fold():

@@ -124,6 +124,11 @@ def test_draws_of_events_are_kept_for_each_part_on_request(tmp_path):
     assert kept["mAP", "de"].draws == pytest.approx(tuple(resampled_means(values[german], labels[german])))
     assert {part: score.value for part, score in kept.items()} == {part: score.value for part, score in plain.items()}
     assert (benchmark.protocol["draws"], "draws" in SameEventRetrieval(path).protocol) == (True, False)
+    assert {(score.low, score.high) for score in plain.values()} == {(None, None)}
+    german_score = scores(SameEventRetrieval(path, intervals=True), vectors)["mAP", "de"]
+    ends = np.percentile(resampled_means(values[german], labels[german]), [2.5, 97.5])
+    assert (german_score.low, german_score.high) == pytest.approx(tuple(ends))
+    assert german_score.low < german_score.value < german_score.high
 
 
 def test_documents_without_event_distract_but_do_not_ask(tmp_path):

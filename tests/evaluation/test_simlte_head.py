@@ -1,5 +1,7 @@
 """The classification protocol of SimLTE: its MLP, full and few-shot, and the curve over shots."""
 
+import warnings
+
 import numpy as np
 import pytest
 from benchmarking import write
@@ -10,29 +12,59 @@ from newsembed.evaluation.results import Result, Results
 from newsembed.evaluation.shots import curves, shots_plot
 
 
-def test_the_mlp_has_the_rate_and_the_batch_of_the_paper(monkeypatch):
+@pytest.fixture
+def learner(monkeypatch):
+    """Replaces scikit-learn's MLP by one that says "a" and keeps its options and the rows that it sees."""
     import sklearn.neural_network
 
     seen = {}
 
     class Learner:
         def __init__(self, **options):
-            seen.update(options)
+            seen["options"] = options
 
         def fit(self, rows, labels):
-            seen["rows"] = rows.tolist()
+            seen.update(known=np.asarray(rows), labels=labels.tolist())
             return self
 
         def predict(self, rows):
+            seen["asked"] = np.asarray(rows)
             return np.array(["a"] * len(rows))
 
     monkeypatch.setattr(sklearn.neural_network, "MLPClassifier", Learner)
+    return seen
+
+
+def test_the_mlp_has_the_rate_and_the_batch_of_the_paper(learner):
     embeddings, labels = np.eye(20, dtype=np.float32), np.array(["a", "b"] * 10)
-    paper_mlp(embeddings, labels, np.arange(12), np.arange(12, 20), 3)
-    assert (seen["learning_rate_init"], seen["batch_size"], seen["random_state"]) == (3e-4, 8, 3)
-    assert seen["rows"] == embeddings[:12].tolist()
+    assert paper_mlp(embeddings, labels, np.arange(12), np.arange(12, 20), 3).tolist() == ["a"] * 8
+    assert learner["options"] == {"learning_rate_init": 3e-4, "batch_size": 8, "max_iter": 500, "random_state": 3}
+    assert learner["known"].tolist() == embeddings[:12].tolist()
+    assert learner["asked"].tolist() == embeddings[12:].tolist()
+    assert learner["labels"] == ["a", "b"] * 6
     paper_mlp(embeddings, labels, np.arange(5), np.arange(12, 20), 3)
-    assert seen["batch_size"] == 5
+    assert learner["options"]["batch_size"] == 5
+
+
+def test_the_default_head_is_scikit_learn_s_mlp_in_the_span_of_the_drawn_documents(learner):
+    embeddings = np.random.default_rng(0).normal(size=(7, 5)).astype(np.float32)
+    labels = np.array(list("abababa"))
+    assert classification._mlp(embeddings, labels, np.arange(3), np.arange(3, 7), 4).tolist() == ["a"] * 4
+    assert learner["options"] == {"max_iter": 500, "random_state": 4}
+    assert (learner["known"].shape, learner["asked"].shape, learner["labels"]) == ((3, 3), (4, 3), list("aba"))
+    np.testing.assert_allclose(learner["asked"] @ learner["known"].T, embeddings[3:] @ embeddings[:3].T, atol=1e-5)
+
+
+def test_only_warnings_of_slow_convergence_and_rare_classes_are_silent():
+    from sklearn.exceptions import ConvergenceWarning
+
+    with warnings.catch_warnings(record=True) as shown:
+        warnings.simplefilter("always")
+        with classification.quiet_threads():
+            warnings.warn("slow", ConvergenceWarning, stacklevel=1)
+            warnings.warn("The least populated class in y has only 1 members", UserWarning, stacklevel=1)
+            warnings.warn("another", UserWarning, stacklevel=1)
+    assert [str(one.message) for one in shown] == ["another"]
 
 
 def test_full_training_gives_accuracy_and_macro_f1_of_each_split(monkeypatch):
@@ -40,6 +72,7 @@ def test_full_training_gives_accuracy_and_macro_f1_of_each_split(monkeypatch):
     labels = np.array(list("ab" * 2 + "abab"))
     scores = {one.metric: one for one in mlp_scores(np.eye(8), labels, [(np.arange(4), np.arange(4, 8))])}
     assert scores["MLP accuracy"].value == 0.75
+    assert [(one.part, one.count, one.runs) for one in scores.values()] == [("all", 4, 1)] * 2
     assert scores["MLP macro-F1"].value == pytest.approx((4 / 5 + 2 / 3) / 2)
 
 
@@ -48,7 +81,11 @@ def test_few_shot_gives_accuracy_too(monkeypatch):
     labels = np.array(list("aaabbb") + list("abab"))
     scores = few_shot_scores(np.eye(10), labels, np.arange(6), np.arange(6, 10), 2, 3, "simlte")
     assert [(one.metric, one.value, one.runs) for one in scores][0] == ("2-shot accuracy", 0.75, 3)
+    assert [(one.metric, one.part, one.count) for one in scores][1:] == [("2-shot macro-F1", "all", 4)]
     assert scores[1].value == pytest.approx((4 / 5 + 2 / 3) / 2)
+    monkeypatch.setattr(classification, "paper_mlp", lambda e, labels, train, test, seed: labels[test])
+    both = few_shot_scores(np.eye(10), labels, np.arange(6), np.arange(10), 2, 1, "simlte")
+    assert [(one.value, one.count) for one in both] == [(1, 10)] * 2  # the count is of all that may be tested
 
 
 def test_the_head_and_the_shots_belong_to_the_protocol_and_the_default_stays(tmp_path):

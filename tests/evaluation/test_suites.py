@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 from newsembed.errors import InputError
 from newsembed.evaluation import command
+from newsembed.evaluation.benchmark import Score
 from newsembed.evaluation.clustering import Clustering
 from newsembed.evaluation.encoders import Document, TfidfEncoder
+from newsembed.evaluation.results import Result, Results
 from newsembed.evaluation.retrieval import SameEventRetrieval
 from newsembed.evaluation.sts import Sts
 from newsembed.evaluation.suites import read_results, run_suites, write_results
@@ -80,6 +82,17 @@ def test_results_come_back_as_written(events, tmp_path):
     assert manifest["encoders"]["tfidf"]["digest"].startswith("tfidf")
     with pytest.raises(InputError, match="no readable results"):
         read_results(str(tmp_path))
+
+
+def test_all_of_a_score_comes_back_as_written(tmp_path):
+    full = Score("AUC", 0.5, "de", 3, 0.25, 2, 0.25, 0.75, folds=(0.25, 0.75), draws=(0.5, 0.125, 0.5))
+    rows = (Result("a", "x", "ok", (full, Score("mAP", 1.0)), "", 9, 7, 0.5, 0.25, from_cache=True),)
+    results = Results((*rows, Result("b", "x", "failed", error="no model")), {"version": 3})
+    write_results(results, str(tmp_path))
+    assert read_results(str(tmp_path)) == results
+    first, plain = json.loads((tmp_path / "results.json").read_text())["results"][0]["scores"]
+    assert (first["low"], first["folds"], len(first["draws"])) == (0.25, [0.25, 0.75], 3)
+    assert set(plain) == {"metric", "value", "part", "count", "std", "runs"}
 
 
 def test_tables_show_numbers_and_failures(events, tmp_path):

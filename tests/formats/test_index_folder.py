@@ -90,6 +90,21 @@ def test_an_index_of_a_later_version_is_refused(tmp_path):
         read_index(str(tmp_path))
 
 
+def test_what_is_no_index_is_named(tmp_path):
+    def problem(folder):
+        with pytest.raises(InputError) as raised:
+            read_index(str(folder))
+        assert raised.value.path == str(folder)
+        return raised.value.problem
+
+    assert problem(tmp_path / "absent") == "no readable index: no such folder"
+    assert problem(tmp_path) == "no readable index: it has no index.json"
+    (tmp_path / "index.json").write_text("{")
+    assert problem(tmp_path).startswith("no readable index: Expecting property name")
+    (tmp_path / "index.json").write_text("{}")  # of the first version, without its keys
+    assert problem(tmp_path) == "no readable index: 'search'"
+
+
 def test_facts_of_a_saved_model_are_read_as_written(tmp_path):
     folder, facts = str(tmp_path), {"digest": "ab", "dimensions": 3, "platforms": ["cpu"]}
     with pytest.raises(InputError, match=r"no saved_model\.pb"):

@@ -42,24 +42,27 @@ _UPDATES = (
 
 # Modules whose tests are in the file of the same name.
 _MIRRORED = {
-    "beam_pipelines": ("knowledge", "shuffle", "vocabulary_words", "workflow"),
+    "beam_pipelines": ("emptiness", "failures", "knowledge", "shuffle", "vocabulary_words", "workflow"),
     "beam_pipelines/crawl": ("addresses", "coding", "links", "rate_limits", "sitemaps", "state", "warc"),
     "beam_pipelines/extract": ("body", "decoding", "markup", "path_lists", "wire"),
-    "evaluation": ("baselines", "recipe"),
+    "evaluation": ("baselines", "events", "files", "recipe", "registry", "table"),
     "formats": (
-        *("archive", "arrays", "articles", "digests", "files", "jsonl", "manifest", "model_folder", "object_stores"),
-        *("parquet", "prompts", "records", "t5x", "vocabulary"),
+        *("archive", "arrays", "articles", "digests", "files", "jsonl", "keys", "manifest", "model_folder"),
+        *("object_stores", "parquet", "prompts", "records", "t5x", "vocabulary", "whole", "word_vectors"),
     ),
     "launch": ("config_file", "extensions", "extras", "pod"),
-    "learning": ("batches", "optimizers", "options"),
+    "learning": ("batches", "optimizers", "options", "partitioning"),
     "models": ("attention", "chunks", "pooling", "softmax"),
     "newsroom": ("prose",),
     "serving": (
         *("access", "batching", "encoder", "gate", "limits", "long_documents", "monitoring", "precision", "probe"),
         *("reload", "shapes"),
     ),
-    "tasks": ("margin", "parts_of_speech", "plain_tokenizer", "registry", "sentences", "sizes", "vocabulary"),
-    "training": ("gin_config", "gin_t5x", "guards", "options", "retrieval", "whitening"),
+    "tasks": (
+        *("margin", "parts_of_speech", "plain_tokenizer", "registry", "rows", "sentences", "sizes", "smoothing"),
+        "vocabulary",
+    ),
+    "training": ("gin_config", "gin_t5x", "guards", "held_out", "options", "retrieval", "whitening", "word_shares"),
 }
 
 TESTS: dict[str, tuple[str, ...]] = {
@@ -92,7 +95,15 @@ TESTS: dict[str, tuple[str, ...]] = {
     "learning/objectives/denoising.py": (f"{_OBJECTIVES}/test_denoising.py",),
     "learning/objectives/translation.py": (f"{_OBJECTIVES}/test_translation.py",),
     "learning/objectives/masked_texts.py": (f"{_OBJECTIVES}/test_masked_texts.py",),
+    "training/keeping.py": ("tests/training/test_keeping.py",),
+    "launch/update.py": ("tests/launch/test_update.py",),
+    "launch/verify.py": ("tests/launch/test_verify.py", "tests/launch/test_verify_held_out.py"),
+    "beam_pipelines/encoders.py": (f"{_PIPELINES}/test_job_encoders.py",),
+    "launch/encoders.py": (f"{_PIPELINES}/test_job_encoders.py",),
+    "beam_pipelines/texts.py": (f"{_PIPELINES}/test_texts.py",),
     "tasks/pairs.py": _PAIRS,
+    "tasks/topics.py": ("tests/tasks/test_rows.py", "tests/learning/test_batches.py"),
+    "tasks/triplets.py": ("tests/tasks/test_rows.py", "tests/learning/test_batches.py"),
     "tasks/translation.py": (f"{_OBJECTIVES}/test_translation.py",),
     "training/latent_semantics.py": ("tests/training/test_latent_semantics.py",),
     "training/stopping.py": ("tests/training/test_early_stopping.py",),
@@ -109,6 +120,8 @@ TESTS: dict[str, tuple[str, ...]] = {
     "serving/ranking.py": ("tests/serving/test_hybrid.py",),
     "serving/hybrid.py": ("tests/serving/test_hybrid.py",),
     "serving/words.py": ("tests/serving/test_words.py", "tests/serving/test_hybrid.py"),
+    "serving/filters.py": ("tests/serving/test_filters.py",),
+    "serving/tuning.py": ("tests/serving/test_tuning.py", "tests/serving/test_hybrid.py"),
     "serving/events.py": ("tests/serving/test_events.py",),
     "serving/extracts.py": ("tests/serving/test_words.py",),
     "formats/index.py": ("tests/formats/test_index_versions.py", "tests/formats/test_index_folder.py"),
@@ -124,7 +137,7 @@ TESTS: dict[str, tuple[str, ...]] = {
     "beam_pipelines/clean/duplicates.py": _CLEAN,
     "beam_pipelines/clean/rules.py": _CLEAN,
     "beam_pipelines/clean/lines.py": _CLEAN,
-    "beam_pipelines/clean/dates.py": _CLEAN,
+    "beam_pipelines/clean/dates.py": (f"{_PIPELINES}/test_clean_dates.py", *_CLEAN),
     "beam_pipelines/extract/content.py": _EXTRACT,
     "beam_pipelines/extract/layout.py": _EXTRACT,
     "beam_pipelines/extract/dates.py": _EXTRACT,
@@ -142,11 +155,12 @@ TESTS: dict[str, tuple[str, ...]] = {
     "beam_pipelines/categories/__init__.py": _CATEGORIES,
     "beam_pipelines/categories/drawing.py": _CATEGORIES,
     "beam_pipelines/graph.py": (f"{_PIPELINES}/test_graph.py",),
-    "beam_pipelines/accounting.py": _JOBS,
+    "beam_pipelines/accounting.py": (f"{_PIPELINES}/test_accounting.py", *_JOBS),
     "beam_pipelines/shards.py": _JOBS,
     "beam_pipelines/jobs.py": _JOBS,
     "beam_pipelines/output_folder.py": _JOBS,
     "beam_pipelines/output_lock.py": _JOBS,
+    "evaluation/command.py": tuple(f"tests/evaluation/test_{name}.py" for name in ("command", "suites", "recipe")),
     "evaluation/retrieval.py": (_PROTOCOLS, "tests/evaluation/test_benchmarks.py"),
     "evaluation/classification.py": (*_TASKS, "tests/evaluation/test_simlte_head.py"),
     "evaluation/clustering.py": (_PROTOCOLS, "tests/evaluation/test_benchmarks.py", "tests/evaluation/test_tasks.py"),
@@ -206,9 +220,28 @@ TESTS: dict[str, tuple[str, ...]] = {
     "formats/tfrecords/reader.py": ("tests/formats/test_tfrecords.py",),
     "learning/day_order.py": ("tests/learning/test_day_order.py", "tests/learning/test_batches.py"),
     "serving/analysis.py": ("tests/serving/test_words.py",),
+    "serving/explorer/topic_map.py": ("tests/serving/explorer/test_topic_map.py",),
     "studies/ablate/zscores.py": ("tests/studies/test_ablate_zscores.py",),
+    **{
+        f"studies/ablate/{name}.py": ("tests/studies/test_ablate_report.py", "tests/studies/test_ablate_supervision.py")
+        for name in ("paired", "parts", "report")
+    },
+    **{
+        f"studies/diagnose/{name}.py": ("tests/studies/test_diagnose_report.py", "tests/studies/test_diagnose.py")
+        for name in ("charts", "page", "sections", "text")
+    },
+    **{
+        f"studies/report/{name}.py": ("tests/studies/test_report.py",)
+        for name in ("page", "plots", "samples", "yields")
+    },
+    "studies/shared/recipe.py": ("tests/studies/test_study_recipe.py",),
+    "studies/retrain/options.py": ("tests/studies/test_retrain_options.py",),
+    "studies/retrain/trial.py": ("tests/studies/test_retrain_trial.py",),
+    "studies/shared/steps.py": ("tests/studies/test_study_steps.py",),
+    "studies/shared/gin_text.py": ("tests/studies/test_study_steps.py",),
+    "studies/staleness/report.py": ("tests/studies/test_staleness_report.py", "tests/studies/test_staleness.py"),
     "studies/staleness/cutoffs.py": ("tests/studies/test_staleness.py",),
-    "studies/staleness/decay.py": ("tests/studies/test_staleness.py",),
+    "studies/staleness/decay.py": ("tests/studies/test_staleness_report.py", "tests/studies/test_staleness.py"),
     **{
         f"studies/label/{name}.py": ("tests/studies/test_label_texts.py", "tests/studies/test_label.py")
         for name in ("pairs", "report", "sample", "session", "store", "terminal", "texts")

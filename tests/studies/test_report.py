@@ -10,8 +10,9 @@ from newsembed.beam_pipelines.clean.yields import PublisherYield, alarm_to_json,
 from newsembed.beam_pipelines.progress import print_rows
 from newsembed.formats import parquet
 from newsembed.formats.records import Article, DeadLetter, Triplet
-from newsembed.studies.report import samples, shown_command, write_report
+from newsembed.studies.report import plots, samples, shown_command, write_report
 from newsembed.studies.report.page import render
+from newsembed.studies.report.yields import Yields, top_reasons
 
 ROWS = [
     {
@@ -192,3 +193,92 @@ def test_a_build_without_triplets_still_has_a_report(tmp_path):
     write_report(str(tmp_path), ROWS)
     assert "by publisher" not in (tmp_path / "report.html").read_text()
     assert "random triplets" not in (tmp_path / "report.html").read_text()
+
+
+def cells(page, heading):
+    """The rows of cells of the part with a heading, as text without tags."""
+    part = page.partition(f">{heading}</h2>")[2].partition("<h2")[0]
+    rows = re.findall("<tr>(.*?)</tr>", part, re.DOTALL)
+    return [re.findall("<t[dh][^>]*>(.*?)</t[dh]>", row, re.DOTALL) for row in rows]
+
+
+def test_the_jobs_and_other_values_cell_by_cell():
+    row = ROWS[0] | {"in": 12345, "rejected": {"no_title": 2, "no_author": 1500}, "tallies": {"b": 1, "a": 2000}}
+    checks = [{"name": "a<b", "met": True, "values": [1, "x"]}, {"name": "c", "met": False, "share": 0.123456}]
+    page = render({"jobs": [row], "checks": checks, "mining_of_days": {"pairs": 1234, "share": 0.5}}, [], [], [])
+    assert cells(page, "Jobs") == [
+        ["job", "in", "out", "rejected", "failed", "tallies", "seconds"],
+        ["extract", "12,345", "7", "no_author 1,500<br>no_title 2", "truncated 1",
+         "<details><summary>2</summary>a 2,000<br>b 1</details>", "1.5"],
+    ]  # fmt: skip
+    assert cells(page, "Checks") == [
+        ["name", "met", "values", "share"],
+        ["a&lt;b", "<span class=good>met</span>", "1, x", ""],
+        ["c", "<span class=bad>missed</span>", "", "0.1235"],
+    ]
+    assert cells(page, "Mining of days") == [["pairs", "1234"], ["share", "0.5"]]
+    # Five columns more than there are rows are turned; four are not.
+    five = {f"s{number}": number for number in range(5)}
+    assert cells(render({"jobs": [], "scores": [{"name": "x", **five}]}, [], [], []), "Scores")[0] == ["name", "x"]
+    del five["s0"]
+    assert cells(render({"jobs": [], "scores": [{"name": "x", **five}]}, [], [], []), "Scores")[0] == ["name", *five]
+
+
+def test_samples_say_their_share_of_the_job():
+    letters = [DeadLetter("k<", "rejected", "no_title", "d", "s")]
+    groups = [
+        samples.Rejected("extract", "no_title", "rejected", 3000, letters * 2),
+        samples.Rejected("extract", "truncated", "failed", 1000, letters),
+        samples.Rejected("clean", "no_author", "rejected", 5, letters),
+    ]
+    page = render({"jobs": []}, [], groups, [])
+    shown = re.findall("<summary>(.*?) <span class=dim>(.*?)</span></summary>", page)
+    assert shown == [
+        ("extract: no_title", "3,000 rejected, 75.0% of the job's; 2 drawn at random"),
+        ("extract: truncated", "1,000 failed, 25.0% of the job's; 1 drawn at random"),
+        ("clean: no_author", "5 rejected, 100.0% of the job's; 1 drawn at random"),
+    ]
+    assert "<details id=extract-no_title>" in page
+    assert cells(page, "Rejected and failed records, by reason")[1] == ["k&lt;", "d", "s"]
+
+
+def test_yields_cell_by_cell():
+    alarm = {
+        "publisher": "p&q", "kind": "dropped", "before": 0.9, "judged_before": 1000, "now": 0.125, "judged_now": 2000,
+        "reason": "no_author", "p_value": 0.00012345,
+    }  # fmt: skip
+    rejected = {"b": 1, "a": 1, "c": 1200, "near_duplicate": 2000, "d": 3}
+    rows = [PublisherYield(f"p{number}", 5204, 2000 - number, rejected) for number in range(41)]
+    page = render({"jobs": []}, [], [], [], Yields(rows, [alarm]))
+    found = cells(page, "Clean articles by publisher")
+    assert found[:4] == [
+        ["publisher", "", "before", "now", "reason that grew", "p"],
+        ["p&amp;q", "<span class=bad>dropped</span>", "90% of 1,000", "12% of 2,000", "no_author", "0.0001234"],
+        ["publisher", "in", "kept", "duplicates", "yield", "rejected"],
+        ["p0", "5,204", "2,000", "2,000", "62%", "near_duplicate 2,000, c 1,200, d 3"],
+    ]
+    assert len(found) == 3 + 40
+    assert "and 1 more in clean/yields.tsv" in page
+    assert "more in clean" not in render({"jobs": []}, [], [], [], Yields(rows[:40], []))
+    assert "Yield dropped" not in render({"jobs": []}, [], [], [], Yields(rows[:40], []))
+    assert top_reasons(PublisherYield("p", 9, 1, {"b": 1, "a": 1, "c": 1, "d": 1})) == "a 1, b 1, c 1"
+
+
+def test_the_curves_of_a_training_are_its_losses_by_step(tmp_path):
+    records = [{"step": 1, "loss": 2.0, "accuracy": 1}, {"step": 2, "loss/mlm/en": 1.5, "loss": 1.0, "eval/loss": 9}]
+    (tmp_path / "metrics.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))
+    found = plots._loss_curves(str(tmp_path / "metrics.jsonl"))
+    assert found == {"loss": [(1, 2.0), (2, 1.0)], "loss/mlm/en": [(2, 1.5)]}
+
+
+def test_rejected_records_are_in_the_order_of_jobs_and_then_of_their_number(tmp_path):
+    letters = {"clean": ["b", "a", "c", "c"], "aaa": ["z"], "zzz": ["y"] * 30}
+    for job, reasons in letters.items():
+        rows = [DeadLetter(f"{job} {number}", "rejected", reason, "", "") for number, reason in enumerate(reasons)]
+        parquet.write_shard(f"{tmp_path}/{job}/dead_letters/x/part-00000-of-00001.parquet", rows, DeadLetter)
+    found = samples.rejected(str(tmp_path), 2)
+    assert [(one.job, one.reason, one.count, len(one.letters)) for one in found] == [
+        ("aaa", "z", 1, 1), ("clean", "c", 2, 2), ("clean", "a", 1, 1), ("clean", "b", 1, 1), ("zzz", "y", 30, 2),
+    ]  # fmt: skip
+    (alone,) = samples.rejected(f"{tmp_path}/zzz", 30)
+    assert (alone.job, sorted(letter.key for letter in alone.letters)) == ("zzz", sorted(f"zzz {n}" for n in range(30)))

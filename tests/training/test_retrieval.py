@@ -64,3 +64,13 @@ def test_rows_that_come_twice_count_once_and_the_limit_holds():
     # The same documents in another row of Table 1 are another question.
     other = pairs._replace(kind=pairs.kind + 1)
     assert len(join_pairs([pairs, other], 100).kind) == 24
+
+
+def test_rows_are_the_same_by_both_words_of_both_documents_and_the_kind():
+    query = [[1, 2, 3, 4, 5], [1, 9, 3, 4, 5], [9, 2, 3, 4, 5], [1, 2, 9, 9, 9], [1, 2, 3, 4, 5], [1, 2, 3, 4, 5]]
+    answer = [[6, 7, 0, 0, 0], [6, 7, 0, 0, 0], [6, 7, 0, 0, 0], [6, 7, 9, 9, 9], [6, 9, 0, 0, 0], [9, 7, 0, 0, 0]]
+    vectors, kind = np.arange(12, dtype=np.float32).reshape(6, 2), np.zeros(6, np.int32)
+    pairs = Pairs(vectors, vectors + 1, np.array(query, np.int32), np.array(answer, np.int32), kind)
+    joined = join_pairs([pairs, pairs._replace(kind=kind + np.arange(6, dtype=np.int32) // 5)], 9)
+    assert joined.query[:, 0].tolist() == [0, 2, 4, 8, 10, 10]  # the fourth differs in its event only
+    assert joined.kind.tolist() == [0, 0, 0, 0, 0, 1]

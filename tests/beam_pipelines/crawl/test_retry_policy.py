@@ -115,6 +115,23 @@ def test_rules_after_512_kib_are_ignored():
     assert not parse_rules(within + b"User-agent: *\nDisallow: /no\n", "newsembed").allow("http://a.example/no")
 
 
+def test_the_last_of_512_kib_counts_and_what_follows_does_not():
+    rules = b"User-agent: *\nDisallow: /noo"
+    for size in (512 * 1024, 512 * 1024 + 1):  # of the second one "/noo" is cut to "/no"
+        body = b"#" * (size - len(rules) - 1) + b"\n" + rules
+        assert len(body) == size
+        found = parse_rules(body, "newsembed")
+        assert found.allow("http://a.example/noa") is (size == 512 * 1024)
+        assert not found.allow("http://a.example/noo")
+        assert found.allow("http://a.example/yes")
+
+
+def test_a_byte_order_mark_and_bytes_that_are_no_utf_8_hide_no_rule():
+    rules = parse_rules(b"\xef\xbb\xbfUser-agent: *\nDisallow: /no\n# \xff\nDisallow: /nor", "newsembed")
+    assert [rules.allow(f"http://a.example/{path}") for path in ("no", "nor", "yes")] == [False, False, True]
+    assert not parse_rules(b"User-agent: *\nDisallow: /\xef\xbb\xbf", "newsembed").allow("http://a.example/\ufeff")
+
+
 @pytest.mark.parametrize(
     ("status", "allowed"), [(400, True), (404, True), (499, True), (429, False), (500, False), (503, False), (0, False)]
 )

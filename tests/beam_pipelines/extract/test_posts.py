@@ -25,6 +25,7 @@ ONE = ["--direct_num_workers=1"]
         ("see pic.twitter.com/abc www.x.example/y", "see"),
         ("@one @two https://t.co/z", ""),
         ("ART is long", "ART is long"),
+        ("#BigStorm, not #rain,wind", "Big Storm, not rain,wind"),
     ],
 )
 def test_urls_and_mentions_go_and_hashtags_become_words(text, words):

@@ -8,7 +8,7 @@ import pytest
 from newsembed.errors import InputError
 from newsembed.formats.teacher import NO_DAY, Teacher, write_teacher
 from newsembed.learning.objectives import ALTERNATIVES, OBJECTIVES, Model, Objectives
-from newsembed.learning.objectives.distillation import Distillation, soft_cross_entropy
+from newsembed.learning.objectives.distillation import Distillation, _Text, soft_cross_entropy
 from objective_runs import WITHOUT_DROPOUT, assert_close, embeddings_of, jit, parameters
 from toy_corpus import LENGTHS
 
@@ -175,6 +175,31 @@ def test_it_is_no_default_and_counts_the_products_with_all_keys(path, teacher):
 def test_options_out_of_range_are_refused(changes):
     with pytest.raises(InputError, match=f"Distillation.{next(iter(changes))}"):
         dataclasses.replace(Distillation(teacher="some.npz"), **changes)
+
+
+def test_near_is_up_to_the_days_and_above_the_similarity_and_ties_are_found(tmp_path):
+    path = str(tmp_path / "teacher.npz")
+    keys = np.float32([[1, 0], [1, 0], [0.6, 0.8], [1, 0], [1, 0]])
+    days = np.int32([10, 12, 10, 13, NO_DAY])
+    ids, neighbors = np.arange(10, dtype=np.int32).reshape(5, 2), np.int32([[1], [0], [0], [0], [0]])
+    write_teacher(path, Teacher(ids, keys, days, neighbors, np.full((5, 1), 0.5, np.float32)))
+    rows = np.int32([0, 4])  # the second one has no day
+
+    def near(**options):
+        return np.asarray(Distillation(teacher=path, **options)._near(rows)).tolist()
+
+    none = [False] * 5
+    assert near(near_days=2, near_similarity=0.5) == [[True, True, True, False, False], none]
+    assert near(near_days=1, near_similarity=0.5) == [[True, False, True, False, False], none]
+    assert near(near_days=3, near_similarity=float(keys[2, 0])) == [[True, True, False, True, False], none]
+    assert near(near_days=3, near_similarity=1.0) == [none, none]
+    vectors = np.float32([[1, 0], [0, 1], [0.6, 0.8]])
+    text = _Text(vectors, np.int32([0, 0, 0]), np.int32([1, 1, 2]))
+    *_, found = Distillation(teacher=path)._parts(text, np.zeros((3, 5), bool))
+    # The pair of the first ties with others, that of the second is below another, that of the third is above all.
+    assert np.asarray(found).tolist() == [1, 0, 1]
+    *_, alone = Distillation(teacher=path)._parts(text, np.ones((3, 5), bool))
+    assert np.asarray(alone).tolist() == [1, 1, 1]
 
 
 def test_keys_of_another_model_and_a_missing_file_are_refused(path, teacher, tmp_path):

@@ -2,7 +2,8 @@
 
 import numpy as np
 from newsembed.formats.index import IndexedDocument
-from newsembed.serving.explorer.topic_map import draw
+from newsembed.serving.explorer import topic_map
+from newsembed.serving.explorer.topic_map import _labels, draw
 from newsembed.serving.index import DocumentIndex
 
 NAMES = ["flood", "trial", "derby"]
@@ -55,3 +56,43 @@ def test_few_events_and_titles_without_words_are_drawn_too():
             count,
             {""} if count else set(),
         )
+
+
+def test_labels_are_the_words_of_the_largest_share_of_the_divergence():
+    # Shares of the titles of topic 0 (4 of 8), and of all titles.
+    everywhere = ["alpha beta", "alpha beta", "alpha gamma", "delta", "beta", "omega beta", "omega it x1", "gamma"]
+    titles = [everywhere[:1], everywhere[1:3], everywhere[3:4], everywhere[4:]]
+    documents = [IndexedDocument(str(number), "", "", title) for number, title in enumerate(everywhere)]
+    index = DocumentIndex(np.ones((8, 2), np.float32), documents)
+    weights = {
+        "alpha": 3 / 4 * np.log((3 / 4) / (3 / 8)), "beta": 2 / 4 * np.log((2 / 4) / (4 / 8)),
+        "gamma": 1 / 4 * np.log((1 / 4) / (2 / 8)), "delta": 1 / 4 * np.log((1 / 4) / (1 / 8)),
+    }  # fmt: skip
+    assert weights["alpha"] > weights["delta"] > 0 == weights["beta"] == weights["gamma"]
+    assert _labels(titles, np.array([0, 0, 0, 1]), index) == ("alpha · delta", "omega")
+
+
+def test_words_of_more_than_ten_of_few_titles_and_of_a_twentieth_of_many_are_common():
+    for others, common in ((100, 10), (400, 20)):
+        titles = ["storm rain"] * common + ["rain"]
+        documents = [
+            IndexedDocument(str(n), "", "", title)
+            for n, title in enumerate([*titles, *["calm"] * (others - len(titles))])
+        ]
+        index = DocumentIndex(np.ones((others, 2), np.float32), documents)
+        assert _labels([titles], np.zeros(1, np.int64), index) == ("storm",)
+
+
+def test_the_number_of_topics_grows_with_the_events_up_to_a_limit(monkeypatch):
+    assert topic_map._MOST_TOPICS == 14
+    monkeypatch.setattr(topic_map, "_MOST_TOPICS", 3)
+    generator = np.random.default_rng(0)
+    for count, expected in ((4, 2), (35, 2), (36, 3), (48, 3)):
+        rows = generator.normal(size=(count, 8)).astype(np.float32)
+        index = DocumentIndex(rows, [IndexedDocument(str(n), "", "", "a title") for n in range(count)])
+        found = draw(list(rows), [["a title"]] * count, index)
+        assert len(set(found.topics.tolist())) == len(found.labels) == expected
+        assert (found.places.min(0).tolist(), found.places.max(0).tolist()) == ([0, 0], [1, 1])
+    three = draw(list(rows[:3]), [["a title"]] * 3, index)
+    np.testing.assert_allclose(three.places, [[0.2, 0.5], [0.5, 0.5], [0.8, 0.5]], atol=1e-6)
+    assert three.topics.tolist() == [0, 1, 2]

@@ -1,0 +1,81 @@
+"""Errors inside pipelines become the error that the user can correct, however Beam hands them on."""
+
+import errno
+import logging
+import os
+
+import pytest
+from newsembed.beam_pipelines import failures
+from newsembed.beam_pipelines.failures import WithoutTracebacks, input_error, named
+from newsembed.errors import InputError
+
+OWN = InputError("no labels", path="labels.tsv", remedy="label some")
+
+
+def chained(error, cause=None, context=None):
+    error.__cause__, error.__context__ = cause, context
+    return error
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        OWN,
+        chained(RuntimeError("a"), cause=OWN),
+        chained(RuntimeError("a"), context=chained(ValueError("b"), cause=OWN)),
+    ],
+)
+def test_an_error_that_another_wraps_is_found(error):
+    assert input_error(error, "/out") is OWN
+
+
+@pytest.mark.parametrize("end", ["", " [while running 'Process(fail)/ParDo']", "\n\nmore of the traceback"])
+def test_an_error_of_a_worker_is_read_from_the_text_of_its_traceback(end):
+    last = f"newsembed.errors.InputError: labels.tsv: no labels\n  remedy: label some{end}"
+    found = input_error(RuntimeError(f"newsembed.errors.InputError: the first\n\nTraceback:\n{last}"), "/out")
+    assert (found.problem, found.remedy) == ("labels.tsv: no labels", "label some")
+    bare = input_error(RuntimeError("newsembed.errors.InputError: no labels"), "/out")
+    assert (bare.problem, bare.remedy) == ("no labels", None)
+
+
+def test_other_causes_that_the_user_can_correct():
+    store = input_error(RuntimeError("x S3ClientError: ('Access Denied', 403) y"), "s3://out")
+    assert (store.problem, store.path) == ("a request to the object store failed: Access Denied", "s3://out")
+    lost = input_error(RuntimeError("rpc: SDK worker disconnected"), "/out")
+    assert (lost.problem, lost.path) == ("a worker process of the engine died", "/out")
+    full = input_error(OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)), "/out")
+    assert "No space left on device" in full.problem
+    assert input_error(ValueError("a bug"), "/out") is None
+
+
+def test_what_nobody_can_correct_stays_as_it_is():
+    bug = ValueError("a bug")
+
+    def run(error):
+        with named("/out"):
+            raise error
+
+    with pytest.raises(ValueError, match="a bug") as raised:
+        run(bug)
+    assert raised.value is bug
+    with pytest.raises(InputError) as raised:
+        run(OWN)
+    assert raised.value is OWN
+    wrapped = chained(RuntimeError("a"), cause=OWN)
+    with pytest.raises(InputError) as raised:
+        run(wrapped)
+    assert (raised.value, raised.value.__cause__) == (OWN, wrapped)
+
+
+def test_beam_s_messages_are_logged_only_on_request(monkeypatch):
+    def is_logged(name):
+        return WithoutTracebacks().filter(logging.LogRecord(name, logging.ERROR, "f", 1, "m", (), None))
+
+    monkeypatch.delenv(failures.VERBOSE, raising=False)
+    assert [is_logged(name) for name in ("apache_beam.runners.worker", "newsembed", "apache_beam.io")] == [
+        False,
+        True,
+        True,
+    ]
+    monkeypatch.setenv(failures.VERBOSE, "1")
+    assert is_logged("apache_beam.runners.worker")

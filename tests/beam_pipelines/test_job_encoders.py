@@ -1,0 +1,92 @@
+"""Encoders of jobs: opened once, called on some texts at a time, with vectors of length 1."""
+
+import types
+
+import numpy as np
+import pytest
+from newsembed.beam_pipelines import encoders
+from newsembed.beam_pipelines.encoders import embed_unit
+from newsembed.errors import InputError
+from newsembed.evaluation.encoders import Document
+from newsembed.launch.encoders import JobEncoder, open_encoder
+
+
+class Lengths:
+    """The vector of a text is the number of its characters and that of its title's."""
+
+    def __init__(self):
+        self.calls = []
+
+    def embed(self, texts, titles=None):
+        self.calls.append((list(texts), None if titles is None else list(titles)))
+        return np.array([[len(text), len(title)] for text, title in zip(texts, titles or texts, strict=True)])
+
+
+def test_texts_are_embedded_some_at_a_time_with_vectors_of_length_one(monkeypatch):
+    assert encoders._TEXTS_AT_ONCE == 4096
+    monkeypatch.setattr(encoders, "_TEXTS_AT_ONCE", 2)
+    encoder = Lengths()
+    found = embed_unit(encoder, ["aaa", "", "aaaa"], "x", titles=["bbbb", "", "bbb"])
+    np.testing.assert_allclose(found, [[0.6, 0.8], [0, 0], [0.8, 0.6]], rtol=1e-6)
+    assert found.dtype == np.float32
+    assert encoder.calls == [(["aaa", ""], ["bbbb", ""]), (["aaaa"], ["bbb"])]
+    embed_unit(encoder, ["a"], "x")
+    assert encoder.calls[-1] == (["a"], None)
+    nothing = embed_unit(encoder, [], "x")
+    assert (nothing.shape, nothing.dtype) == ((0, 0), np.float32)
+
+
+@pytest.mark.parametrize(
+    ("vectors", "problem"),
+    [
+        (np.ones(2), r"got ndarray of shape \(2,\) for 2 texts, expected one row of numbers for each"),
+        (np.ones((3, 4)), r"got ndarray of shape \(3, 4\) for 2 texts"),
+        ([[1, 2], [3, 4]], r"got list of shape \? for 2 texts"),
+        (np.array([[1, np.nan], [1, 2]]), "the encoder returned NaN or infinity"),
+        (np.array([[1, 2], [np.inf, 2]]), "the encoder returned NaN or infinity"),
+    ],
+)
+def test_what_is_no_row_of_numbers_for_each_text_is_refused(vectors, problem):
+    with pytest.raises(InputError, match=problem) as raised:
+        embed_unit(types.SimpleNamespace(embed=lambda texts: vectors), ["a", "b"], "model:m")
+    assert raised.value.path == "model:m"
+
+
+def test_an_encoder_is_opened_once_for_each_job(monkeypatch):
+    monkeypatch.setattr(encoders, "_used", [])
+    with pytest.raises(InputError, match="--encoder: no function that opens encoders is set in this process"):
+        encoders.opener()
+    made = []
+
+    def make(name):
+        made.append(name)
+        return types.SimpleNamespace(digest=f"digest of {name}")
+
+    encoders.use(len)
+    encoders.use(make)
+    assert encoders.opener() is make
+    encoders.opened.cache_clear()
+    assert encoders.digest("a") == "digest of a"
+    assert encoders.opened(make, "a") is encoders.opened(make, "a")
+    assert made == ["a"]
+    encoders.opened(make, "a", "another job")
+    assert made == ["a", "a"]
+    encoders.opened.cache_clear()
+
+
+def test_encoders_of_the_benchmarks_read_documents():
+    seen = []
+    inner = types.SimpleNamespace(
+        digest="d", encode=lambda documents: seen.append(documents) or [[1, 2]] * len(documents)
+    )
+    encoder = JobEncoder(inner)
+    found = encoder.embed(["a", "b"], ["x", "y"])
+    assert (found.tolist(), found.dtype, encoder.digest) == ([[1, 2], [1, 2]], np.float32, "d")
+    encoder.embed(["a"])
+    assert seen == [[Document("x", "a"), Document("y", "b")], [Document("", "a")]]
+
+
+@pytest.mark.parametrize("name", ["tfidf", "lsa", "lsa:7"])
+def test_encoders_whose_vectors_depend_on_the_other_texts_are_refused(name):
+    with pytest.raises(InputError, match=f"--encoder: {name} gives a text another vector in each shard"):
+        open_encoder(name)

@@ -1,0 +1,190 @@
+"""Tables of results, cell by cell: what each number is called, where it stands, and what is said under it."""
+
+import pytest
+from newsembed.evaluation import table
+from newsembed.evaluation.benchmark import Score
+from newsembed.evaluation.results import Result, Results
+from newsembed.evaluation.table import console, grids, main_scores, markdown, report, summary
+from scipy.stats import t, ttest_1samp, ttest_rel
+
+# Half the width of an interval over 4 runs with a deviation of 0.1.
+HALF = t.ppf(0.975, 3) * 0.1 / 2
+
+
+def ok(encoder, benchmark, *scores, seconds=2.0, texts=9):
+    return Result(encoder, benchmark, "ok", scores, texts=texts, dimensions=7, seconds=seconds)
+
+
+def failed(encoder, benchmark, error="no | file\nhere"):
+    return Result(encoder, benchmark, "failed", error=error)
+
+
+RESULTS = Results(
+    (
+        ok(
+            "a",
+            "events",
+            Score("mAP", 0.25, "all", 9, low=0.125, high=0.5),
+            Score("mAP", 0.75, "de", 3),
+            Score("hit@1", 0.5, "all", 9),
+        ),
+        ok("a", "bbc", Score("accuracy", 0.5, "all", 9, 0.1, 4), Score("F1", 0.25, "Cross"), seconds=0.0),
+        ok("b", "events", Score("mAP", 0.375), seconds=1.5, texts=30),
+        failed("b", "bbc"),
+    ),
+    {},
+)
+
+
+def test_the_table_of_a_benchmark():
+    events, bbc = grids(RESULTS)
+    assert (events.title, bbc.title) == ("events", "bbc")
+    assert events.columns == ("encoder", "mAP", "mAP de", "hit@1", "width", "seconds", "texts/s")
+    assert events.rows == (
+        ("a", "0.2500 [0.1250, 0.5000]", "0.7500", "0.5000", "7", "2.0", "4"),
+        ("b", "0.3750", "-", "-", "7", "1.5", "20"),
+    )
+    assert (events.errors, events.notes) == ((), ())
+    assert bbc.columns == ("encoder", "accuracy", "F1 Cross", "width", "seconds", "texts/s")
+    assert bbc.rows == (
+        ("a", f"0.5000 ± {HALF:.4f}", "0.2500", "7", "0.0", "-"),
+        ("b", "failed", "failed", "-", "-", "-"),
+    )
+    assert bbc.errors == (("b", "no | file\nhere"),)
+    (alone,) = grids(Results((failed("b", "bbc"),), {}))
+    assert (alone.columns, alone.rows) == (
+        ("encoder", "score", "width", "seconds", "texts/s"),
+        (("b", "failed", "-", "-", "-"),),
+    )
+
+
+def test_markdown_has_a_rule_errors_on_one_line_and_no_bare_bars():
+    assert markdown(Results(RESULTS.results[1::2], {})).splitlines() == [
+        "## bbc",
+        "",
+        "| encoder | accuracy | F1 Cross | width | seconds | texts/s |",
+        "| --- | ---: | ---: | ---: | ---: | ---: |",
+        f"| a | 0.5000 ± {HALF:.4f} | 0.2500 | 7 | 0.0 | - |",
+        "| b | failed | failed | - | - | - |",
+        "",
+        "- b failed: no \\| file here",
+    ]
+    assert markdown(RESULTS).count("\n\n## ") == 1
+
+
+def test_published_figures_have_rows_of_their_own_and_each_source_once(monkeypatch):
+    found = [
+        ("old", ("mAP", "all"), 0.0625, "one"),
+        ("new", ("hit@1", "all"), 0.125, "two"),
+        ("old", ("hit@1", "all"), 0.5, "one"),
+    ]
+    seen = []
+    monkeypatch.setattr(table, "beside", lambda facts, keys: seen.append((facts, list(keys))) or found)
+    facts = {"events": {"protocol": 1}}
+    events, bbc = grids(Results(RESULTS.results, {"benchmarks": facts}))
+    assert seen == [({"protocol": 1}, [("mAP", "all"), ("mAP", "de"), ("hit@1", "all")])]
+    assert events.rows[2:] == (
+        ("old (published)", "0.0625", "-", "0.5000", "-", "-", "-"),
+        ("new (published)", "-", "-", "0.1250", "-", "-", "-"),
+    )
+    assert events.notes == ("published: one", "published: two")
+    assert len(bbc.rows) == 2
+    text = markdown(Results(RESULTS.results[::2], {"benchmarks": facts}))
+    assert text.endswith("\n\n- published: one\n- published: two")
+
+
+def test_the_table_over_all_benchmarks_has_overall_scores_and_rates():
+    grid = summary(RESULTS)
+    assert (grid.title, grid.columns) == ("All benchmarks", ("benchmark", "metric", "a", "b"))
+    assert grid.rows == (
+        ("events", "mAP", "0.2500 [0.1250, 0.5000]", "0.3750"),
+        ("events", "hit@1", "0.5000", "-"),
+        ("events", "time, texts/s", "2.0 s, 4/s", "1.5 s, 20/s"),
+        ("bbc", "accuracy", f"0.5000 ± {HALF:.4f}", "failed"),
+        ("bbc", "F1 Cross", "0.2500", "failed"),
+        ("bbc", "time, texts/s", "0.0 s, -/s", "-"),
+    )
+
+
+def test_the_main_scores_of_a_recipe():
+    recipe = {"metrics": {"events": "hit@1"}, "notes": {"bbc": "half", "events": "all"}}
+    results = Results(
+        (*RESULTS.results, ok("c", "events", Score("hit@1", 1.0, "de")), ok("c", "bbc")), {"recipe": recipe}
+    )
+    grid = main_scores(results)
+    assert (grid.title, grid.columns) == ("Main scores", ("encoder", "events, hit@1", "bbc, accuracy"))
+    assert grid.rows == (("a", "0.5000", f"0.5000 ± {HALF:.4f}"), ("b", "-", "failed"), ("c", "-", "-"))
+    assert grid.notes == ("bbc: half", "events: all")
+    assert report(results).startswith("## Main scores\n\n| encoder | events, hit@1 | bbc, accuracy |\n")
+    assert [one.title for one in console(results)] == ["Main scores", "events", "bbc"]
+    assert [one.title for one in console(RESULTS)] == ["events", "bbc"]
+
+
+def test_the_terminal_has_a_column_for_each_encoder_and_marks_failures():
+    _, bbc = console(RESULTS)
+    assert [column.header for column in bbc.columns] == ["", "a", "b"]
+    assert [column.style for column in bbc.columns[1:]] == ["", "red"]
+    assert list(bbc.columns[0].cells) == ["accuracy", "F1 Cross", "width", "seconds", "texts/s"]
+    assert list(bbc.columns[2].cells) == ["failed", "failed", "-", "-", "-"]
+
+
+def titles(text):
+    return [line.removeprefix("## ") for line in text.splitlines() if line.startswith("## ")]
+
+
+def test_a_report_explains_its_intervals_and_has_no_empty_tables():
+    text = report(RESULTS)
+    assert titles(text) == ["All benchmarks", "events", "bbc"]
+    assert text.endswith(
+        "± is half the width of the 95 % confidence interval of the mean over seeds, folds or repeats (Student's t)."
+        "\n\n[low, high] is the 95 % bootstrap interval over events, or over pairs of sentences."
+    )
+    assert report(Results(RESULTS.results[:1], {})).endswith("sentences.")
+    assert "±" not in report(Results(RESULTS.results[:1], {}))
+    assert "[low" not in report(Results(RESULTS.results[1:2], {}))
+    assert titles(report(Results(RESULTS.results[:1], {}))) == ["events"]
+
+
+def test_tests_over_cells_and_folds_and_against_printed_figures_are_tables(monkeypatch):
+    folds = {"a": (0.5, 0.75, 0.625), "b": (0.25, 0.75, 0.5)}
+    cells = {"a": (0.5, 0.75), "b": (0.25, 0.625)}
+    results = [
+        ok(
+            name,
+            "x",
+            Score("accuracy", 0.5, "Cross", folds=folds[name]),
+            *(Score("accuracy", value, part) for part, value in zip(("de→en", "en→de"), cells[name], strict=True)),
+        )
+        for name in ("a", "b")
+    ]
+    monkeypatch.setattr(
+        "newsembed.evaluation.compare.beside", lambda facts, keys: [("old", ("accuracy", "Cross"), 0.4, "s")]
+    )
+    lines = report(Results(tuple(results), {})).splitlines()
+    paired, over_folds = ttest_rel(cells["a"], cells["b"]), ttest_rel(folds["a"], folds["b"])
+    corrected = over_folds.statistic / 2  # 1 / 3 + 1 in place of 1 / 3
+    one, two = (ttest_1samp(folds[name], 0.4) for name in ("a", "b"))
+    shown = f"{over_folds.statistic:.2f} | {over_folds.pvalue:.4f} | {corrected:.2f} | {2 * t.sf(corrected, 2):.4f}"
+    start = lines.index("## Paired t-tests over X→Y cells")
+    assert [line for line in lines[start:] if line and "---" not in line] == [
+        "## Paired t-tests over X→Y cells",
+        "| benchmark | cells | encoders | difference | t | p | count |",
+        f"| x | Cross | a - b | +0.1875 | {paired.statistic:.2f} | {paired.pvalue:.4f} | 2 |",
+        f"| x | All | a - b | +0.1875 | {paired.statistic:.2f} | {paired.pvalue:.4f} | 2 |",
+        "## Paired t-tests over folds (corrected: Nadeau and Bengio)",
+        "| benchmark | part | encoders | difference | t | p | corrected t | corrected p | folds |",
+        f"| x | Cross | a - b | +0.1250 | {shown} | 3 |",
+        "## One-sample t-tests of folds against printed figures",
+        "| benchmark | part | encoder and printed system | difference | t | p | folds |",
+        f"| x | Cross | a - old | +0.2250 | {one.statistic:.2f} | {one.pvalue:.4f} | 3 |",
+        f"| x | Cross | b - old | +0.1000 | {two.statistic:.2f} | {two.pvalue:.4f} | 3 |",
+        "- s",
+    ]
+
+
+@pytest.mark.parametrize(("dropped", "shown"), [(True, "left out"), (False, "kept")])
+def test_leakage_is_counted_by_benchmark(dropped, shown):
+    rows = {"events": {"texts": 4, "exact": 1, "near": 2, "training_articles": 3}}
+    text = report(Results(RESULTS.results[:1], {"leakage": {"benchmarks": rows, "dropped": dropped}}))
+    assert f"## Texts among the training articles ({shown})\n\n| benchmark | texts | exact | near |" in text
+    assert "| events | 4 | 1 | 2 |" in text

@@ -1,0 +1,107 @@
+"""`newsembed update`: which encoder is meant, what a training needs, and what its outcome changes."""
+
+import argparse
+import contextlib
+import types
+
+import pytest
+from newsembed.errors import InputError
+from newsembed.launch import update as module
+from newsembed.launch.update import check_training
+from newsembed.studies.retrain import conduct
+from newsembed.updates.options import EncoderChoice
+
+
+def given(**values):
+    unset = dict.fromkeys(("encoder", "max_length", "prompt", "long_documents"))
+    return module._given_choice(argparse.Namespace(**{**unset, **values}))
+
+
+def test_the_encoder_of_the_command_line_with_how_it_reads():
+    assert given() is None
+    assert given(encoder="model:m@4") == EncoderChoice("model:m@4")
+    full = given(encoder="savedmodel:s", max_length=7, prompt="", long_documents="windows")
+    assert full == EncoderChoice("savedmodel:s", 7, "", "windows")
+    assert full.reading() == {"max_length": 7, "document_prompt": "", "long_documents": "windows"}
+    for name, value in (("max_length", 1), ("prompt", ""), ("long_documents", "head")):
+        with pytest.raises(InputError, match=f"--{name}: got no --encoder"):
+            given(**{name: value})
+    with pytest.raises(InputError, match="--encoder: got 'tfidf', expected one of .*model:DIR"):
+        given(encoder="tfidf")
+
+
+def test_only_a_model_with_a_checkpoint_is_trained(monkeypatch):
+    checked = []
+    monkeypatch.setattr(module, "require", checked.append)
+    monkeypatch.setattr(conduct, "check_trainable", checked.append)
+    with pytest.raises(InputError, match="--encoder: got savedmodel:s: a SavedModel has no checkpoint to train from"):
+        check_training(EncoderChoice("savedmodel:s"))
+    assert checked == []
+    check_training(EncoderChoice("model:some/dir@7"))
+    assert checked == [module._TRAIN, "some/dir@7"]
+
+
+CHOICE = EncoderChoice("model:now", 7, "p ", "head")
+
+
+@pytest.fixture
+def retrain(monkeypatch, capsys):
+    """Runs a training of so many missing articles, which is accepted or not; returns what was done and printed."""
+
+    def run(missing=0, accepted=True, is_asked=False, choice=CHOICE):
+        done = []
+
+        class Retraining:
+            def __init__(self, *given):
+                done.append(("training", *given))
+
+            def missing_articles(self):
+                return missing
+
+            def run(self):
+                return types.SimpleNamespace(number=3, model="/new", trial={"accepted": accepted, "score": 1})
+
+        monkeypatch.setattr(conduct, "Retraining", Retraining)
+        monkeypatch.setattr(
+            module, "locked", lambda *given: done.append(("locked", *given)) or contextlib.nullcontext()
+        )
+        monkeypatch.setattr(module, "print_trial", lambda trial: done.append(("printed", trial)))
+        monkeypatch.setattr(module, "keep_decision", lambda *given: done.append(("kept", *given)))
+        monkeypatch.setattr(module, "replace_encoder", lambda *given: done.append(("replaced", *given)) or 9)
+        monkeypatch.setattr(module, "encoder_from_spec", lambda spec, **options: (spec, options))
+        monkeypatch.setattr(module, "trained_model", lambda archive, number: f"{archive}/trained-{number}")
+        monkeypatch.setattr(module, "training_work", lambda archive: f"{archive}/work")
+        module.retrain("a", choice, types.SimpleNamespace(least_new=50), ("--beam",), is_asked=is_asked)
+        return done, capsys.readouterr().out
+
+    return run
+
+
+def test_a_training_waits_for_enough_articles(retrain):
+    done, shown = retrain(missing=12)
+    assert [name for name, *_ in done] == ["locked", "training"]
+    assert done[0][1:] == ("a/work", "--train")
+    _, archive, model, reading, options, beam = done[1]
+    assert (archive, model, reading, options.least_new, beam) == ("a", "now", CHOICE.reading(), 50, ("--beam",))
+    assert shown == "a: not trained: 12 more articles are needed to train again (--train.least_new=50)\n"
+    with pytest.raises(InputError, match="--train.least_new: 12 more articles are needed"):
+        retrain(missing=12, is_asked=True)
+
+
+def test_a_refused_model_serves_nobody_and_its_decision_is_kept(retrain):
+    done, shown = retrain(accepted=False, is_asked=True)
+    assert done[2:] == [
+        ("printed", {"accepted": False, "score": 1}),
+        ("kept", "a", 3, {"accepted": False, "score": 1, "version": None}),
+    ]
+    assert shown == "a: the model stays; the trained one is in a/trained-3\n"
+
+
+@pytest.mark.parametrize("first", ["", "model:first"])
+def test_an_accepted_model_replaces_the_encoder_and_the_first_one_is_remembered(retrain, first):
+    choice = EncoderChoice("model:now", 7, "p ", "head", training=2, first=first)
+    done, shown = retrain(choice=choice)
+    own = EncoderChoice("model:a/trained-3", 7, "p ", "head", training=3, first=first or "model:now")
+    encoder = ("model:/new", {"progress": False, **choice.reading()})
+    assert done[3:] == [("replaced", "a", encoder, own, {"accepted": True, "score": 1})]
+    assert shown == "a: version 9 has the trained model, a/trained-3\n"

@@ -1,0 +1,42 @@
+"""Values of filters: any case, and the nearest ones where none is known."""
+
+import datetime
+
+import pytest
+from newsembed.errors import InputError
+from newsembed.serving.dates import DateRange
+from newsembed.serving.filters import NO_FILTERS, Filters, as_filters, known_value
+
+PUBLISHERS = ["daily.example", "news.example", "", "news.example", "globe.example", "d.test", "e.test", "f.test"]
+
+
+def problem(given, known, field="publisher"):
+    with pytest.raises(InputError) as raised:
+        known_value(given, known, field)
+    assert (raised.value.field, raised.value.problem) == (field, f"no article of the index has the {field} {given!r}")
+    return raised.value.remedy
+
+
+def test_a_value_is_found_in_any_case():
+    assert known_value(" News.EXAMPLE ", PUBLISHERS, "publisher") == "news.example"
+    assert known_value("en", iter(["en", "de"]), "language") == "en"
+
+
+def test_the_nearest_values_are_named_and_how_many_more_there_are():
+    assert problem("new.example", PUBLISHERS).startswith("the index has news.example, ")
+    assert problem("new.example", PUBLISHERS).endswith(" and 3 more")
+    assert problem("zzz", PUBLISHERS) == (
+        "the index has d.test, daily.example, e.test, f.test, globe.example and 1 more"
+    )
+    assert problem("zzz", PUBLISHERS[:4]) == "the index has daily.example, news.example"
+    assert problem("fr", ["de", "en"], "language") == "the index has de, en"
+    assert problem("", PUBLISHERS[:1]) == "the index has daily.example"
+    assert problem("fr", ["", ""], "language") == "no article of the index has a language"
+
+
+def test_dates_are_filters():
+    dates = DateRange(since=datetime.date(2020, 1, 2))
+    assert as_filters(dates) == Filters(dates)
+    both = Filters(dates, ("en",), ("p",))
+    assert as_filters(both) is both
+    assert Filters() == NO_FILTERS
