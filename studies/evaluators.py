@@ -17,7 +17,7 @@ import numpy as np
 from ..errors import InputError
 
 if TYPE_CHECKING:  # importing them takes seconds, and TensorFlow is only needed where the evaluator is used
-    from ..evaluation.benchmark import PathBenchmark, Score
+    from ..evaluation.benchmark import Benchmark, Score
     from ..training.held_out import Snapshot
 
 
@@ -31,11 +31,11 @@ class _OnSnapshots:
     """
 
     def __init__(
-        self, make_benchmark: "Callable[[], PathBenchmark]", max_length: int | None, tokens_per_batch: int
+        self, make_benchmark: "Callable[[], Benchmark]", max_length: int | None, tokens_per_batch: int
     ) -> None:
         self._make_benchmark, self._max_length, self._tokens_per_batch = make_benchmark, max_length, tokens_per_batch
         self._rows: list[np.ndarray] = []
-        self._benchmark: PathBenchmark | None = None
+        self._benchmark: Benchmark | None = None
 
     def scores(self, snapshot: "Snapshot") -> "list[Score]":
         """The benchmark's scores of the current parameters.
@@ -87,7 +87,7 @@ class SameEventEvaluator:
         cross_publisher: bool = False,
         tokens_per_batch: int = 16_384,
     ) -> None:
-        def make() -> "PathBenchmark":
+        def make() -> "Benchmark":
             from ..evaluation.retrieval import SameEventRetrieval
 
             return SameEventRetrieval(path, cross_publisher=cross_publisher)
@@ -133,7 +133,7 @@ class MlDocEvaluator:
         seeds: tuple[int, ...] = (0,),
         tokens_per_batch: int = 16_384,
     ) -> None:
-        def make() -> "PathBenchmark":
+        def make() -> "Benchmark":
             from ..evaluation.mldoc import LinearSvm, MlDoc
             from ..evaluation.perceptron import Perceptron
 
