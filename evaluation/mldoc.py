@@ -11,6 +11,8 @@ shuffled; ``folds / 2`` disjoint samples of 2,000 are halved, and the halves swa
 dev part of all folds is 1,000 documents that no sample has. ``compare.py`` tests the folds of two encoders. Smaller
 collections have smaller halves.
 
+``on_dev`` tests on ``Y.dev`` instead of ``Y.test``: so T-MDE chooses its checkpoint, by Cross (``studies.evaluators``).
+
 ``mldoc_svm`` has a linear support vector machine in place of the perceptron (NTDV, thesis, section 3.4, on RCV1 and
 RCV2, which have the layout of MLDoc here); it needs no dev part.
 """
@@ -73,6 +75,7 @@ class MlDoc(PathBenchmark):
       folds: an even number of folds; 0 takes the official parts.
       seeds: of the classifier, one run each; folds have their number as seed instead.
       head: the options of the classifier.
+      on_dev: whether to test on the dev parts; the test parts are then not read. Not with folds.
       excluded: documents to leave out, see ``leakage.py``.
     """
 
@@ -83,11 +86,16 @@ class MlDoc(PathBenchmark):
     folds: int = 0
     seeds: tuple[int, ...] = (0, 1, 2, 3, 4)
     head: Head = _HEAD
+    on_dev: bool = False
     excluded: frozenset[Document] = frozenset()
 
     def __post_init__(self) -> None:
         if self.folds < 0 or self.folds % 2:
             raise InputError(f"got {self.folds}", field="folds", remedy="give an even number, such as 10, or 0")
+        if self.folds and self.on_dev:
+            raise InputError(
+                f"got on_dev and {self.folds} folds", field="folds", remedy="folds have their own dev part"
+            )
 
     @property
     def protocol(self) -> Mapping[str, Any]:
@@ -100,8 +108,9 @@ class MlDoc(PathBenchmark):
         head = dataclasses.asdict(self.head)
         if isinstance(self.head, Perceptron):
             head |= {"hidden": list(self.head.hidden)}
-        runs = {"folds": self.folds} if self.folds else {"seeds": list(self.seeds)}
-        return {"suite": suite, "head": head, **runs, "excluded": len(self.excluded)}
+        runs: dict[str, Any] = {"folds": self.folds} if self.folds else {"seeds": list(self.seeds)}
+        tested = {"tested": "dev"} if self.on_dev else {}
+        return {"suite": suite, "head": head, **runs, **tested, "excluded": len(self.excluded)}
 
     @functools.cached_property
     def _names(self) -> list[str]:
@@ -120,12 +129,12 @@ class MlDoc(PathBenchmark):
 
     @functools.cached_property
     def _rows(self) -> dict[str, list[tuple[Labelled, ...]]]:
-        """The documents of each language: of training, dev and test."""
+        """The documents of each language: of training, dev and, unless dev is tested, test."""
         first = "train.10000" if self.folds else "train.1000"
+        names = (first, "dev") if self.on_dev else (first, "dev", "test")
         return {
             name: [
-                tuple(row for row in read_mldoc_part(path, part) if row.document not in self.excluded)
-                for part in (first, "dev", "test")
+                tuple(row for row in read_mldoc_part(path, part) if row.document not in self.excluded) for part in names
             ]
             for name in self._names
             for path in (os.path.join(self.path, name),)
@@ -184,7 +193,8 @@ class MlDoc(PathBenchmark):
                 start += len(part)
                 starts[name].append(start)
         if not self.folds:
-            official = {name: Parts(*(np.arange(a, b) for a, b in _pairs(ends))) for name, ends in starts.items()}
+            ranges = {name: [np.arange(a, b) for a, b in itertools.pairwise(ends)] for name, ends in starts.items()}
+            official = {name: Parts(train, dev, *(rest or [dev])) for name, (train, dev, *rest) in ranges.items()}
             return [(seed, official) for seed in self.seeds]
         of_language = {
             name: folds_of(np.arange(ends[0], ends[-1]), self.folds, path=os.path.join(self.path, name))
@@ -217,10 +227,6 @@ def folds_of(pool: Rows, folds: int, path: str = "") -> list[Parts]:
     dev = drawn[folds * half : (folds + 1) * half]
     # Folds 2 k and 2 k + 1 are the halves of one sample: each is the other's test part.
     return [Parts(halves[number], dev, halves[number ^ 1]) for number in range(folds)]
-
-
-def _pairs(ends: Sequence[int]) -> list[tuple[int, int]]:
-    return list(itertools.pairwise(ends))
 
 
 def _predict(head: Head, embeddings: Embeddings, classes: Classes, source: Parts, tested: Rows, seed: int) -> Classes:

@@ -11,6 +11,7 @@ from newsembed.launch import extensions, reference
 from newsembed.launch.cli import COMMANDS, parser_of
 from newsembed.launch.demo.steps import Places, steps
 from newsembed.launch.job_command import check_beam_args
+from newsembed.studies import evaluators  # noqa: F401 - `newsembed train` imports it, too: gin files name them
 from newsembed.training.gin_config import GIN_FOLDER, load_gin
 
 ROOT = Path(__file__).parents[1]

@@ -23,7 +23,7 @@ from ..jobs import InputSpec, Job, JobRun
 from ..shards import Shard
 from . import counting, tables
 from .aliases import resolve_names
-from .apart import keep_apart
+from .apart import choose_apart, keep_apart
 from .gazetteer import built_in_names, calendar_words
 from .known import CorpusWords, is_also_a_word, is_common_word, may_occur, merge_known, spans_of
 from .linking import Linker
@@ -296,7 +296,8 @@ def _choose(options: EntitiesOptions, shard: Shard, _: Any) -> None:
     frequent = [row for row in range(len(entities)) if documents[row] >= options.min_documents]
     kept = sorted(frequent, key=lambda row: (-documents[row], entities[row][2]))[: options.max_entities]
     keys = {entities[row][0] for row in kept}
-    aliases = [item for item in tables.read_aliases(f"{shard.workspace}/_aliases.tsv") if item.entity in keys]
+    known = tables.read_aliases(f"{shard.workspace}/_aliases.tsv")
+    aliases = [item for item in known if item.entity in keys] if options.across_languages else choose_apart(known, keys)
     tables.write_aliases(f"{shard.workspace}/aliases.tsv", aliases)
     tables.write_lines(
         f"{shard.workspace}/_chosen.tsv",

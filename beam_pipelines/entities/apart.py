@@ -2,7 +2,7 @@
 
 import dataclasses
 import itertools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from .aliases import Entity
 from .tables import Alias
@@ -32,21 +32,49 @@ def keep_apart(
     return own, sorted(found, key=lambda item: (item.alias, -item.prior, item.entity))
 
 
+def choose_apart(aliases: Iterable[Alias], keys: Collection[str]) -> list[Alias]:
+    """Returns the aliases of some entities of :func:`keep_apart`, with priors that leave the linker's choice as it was.
+
+    The prior of an alias in one language depends on its rows of other languages; without them it would be too small.
+
+    Args:
+      aliases: those that `keep_apart` returned, each in one language.
+      keys: the entities to keep.
+
+    Returns:
+      Aliases sorted by alias, falling prior and entity.
+    """
+    found = []
+    for _, group in itertools.groupby(aliases, key=lambda item: item.alias):
+        meanings = list(group)
+        before = {base: _in_language(meanings, base) for base in sorted({item.languages for item in meanings})}
+        kept = {
+            base: {number: min(prior, 1.0) for number, prior in priors.items() if meanings[number].entity in keys}
+            for base, priors in before.items()
+        }
+        found += [dataclasses.replace(meanings[number], prior=prior) for _, number, prior in _together(kept)]
+    return sorted(found, key=lambda item: (item.alias, -item.prior, item.entity))
+
+
 def _divided(meanings: Sequence[Alias], bases: Sequence[str]) -> Iterator[Alias]:
-    """Yields the meanings of one alias by language, with priors that make the linker choose as before.
+    """Yields the meanings of one alias by language, with priors that make the linker choose as before."""
+    for base, number, prior in _together({base: _in_language(meanings, base) for base in bases}):
+        entity = f"{base}:{meanings[number].entity}"
+        yield dataclasses.replace(meanings[number], entity=entity, prior=prior, languages=base)
+
+
+def _together(before: Mapping[str, Mapping[int, float]]) -> Iterator[tuple[str, int, float]]:
+    """Yields (language, meaning, prior in the table of all languages) from the priors in each language.
 
     The linker divides the priors of the meanings in a language by 1 less those of the other languages. Let S be the sum
     of the priors that a language had after this division, and A the sum of S / (1 - S) over languages. Then priors that
     are multiplied by 1 / (1 - S) / (1 + A) are, after the division, what they were.
     """
-    before = {base: _in_language(meanings, base) for base in bases}
     sums = {base: min(_MOST_OF_A_LANGUAGE, sum(priors.values())) for base, priors in before.items()}
     shared = 1 + sum(total / (1 - total) for total in sums.values())
     for base, priors in before.items():
         for number, prior in priors.items():
-            divided = max(_LEAST_PRIOR, prior / (1 - sums[base]) / shared)
-            entity = f"{base}:{meanings[number].entity}"
-            yield dataclasses.replace(meanings[number], entity=entity, prior=divided, languages=base)
+            yield base, number, max(_LEAST_PRIOR, prior / (1 - sums[base]) / shared)
 
 
 def _in_language(meanings: Sequence[Alias], base: str) -> Mapping[int, float]:

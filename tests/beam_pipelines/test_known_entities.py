@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from newsembed.beam_pipelines import jobs
 from newsembed.beam_pipelines.entities import JOB, EntitiesOptions, tables
 from newsembed.beam_pipelines.entities.aliases import Entity
-from newsembed.beam_pipelines.entities.apart import keep_apart
+from newsembed.beam_pipelines.entities.apart import choose_apart, keep_apart
 from newsembed.beam_pipelines.entities.forms import Forms, normal_letters
 from newsembed.beam_pipelines.entities.gazetteer import built_in_names
 from newsembed.beam_pipelines.entities.known import (
@@ -286,6 +286,29 @@ def test_priors_of_entities_kept_apart_are_those_of_each_language(drawn):
         others = sum(prior for key, prior in after.items() if not key.startswith(f"{language}:"))
         for entity, prior in here.items():
             assert after[f"{language}:{entity}"] / (1 - others) == pytest.approx(prior / (1 - elsewhere), rel=0.02)
+
+
+@pytest.mark.parametrize("dropped", ["", "de", "de es", "de en es fr hi"])
+def test_entities_kept_apart_are_chosen_as_before_where_other_languages_drop_theirs(dropped):
+    languages = ["de", "en", "es", "fr", "hi", "ru"]
+    aliases = [
+        Alias("Doe", "doe", 1.0, "Doe"),
+        Alias("Poe", "poe", 0.3, "Poe"),
+        Alias("Roe", "roe", 0.6, "Roe"),
+        Alias("Roe", "jane", 0.4, "Jane Roe"),
+    ]
+    own, apart = keep_apart([Entity(key, key, 9) for key in ("doe", "poe", "roe", "jane")], aliases, languages)
+    # Few articles in the dropped languages name them.
+    keys = [entity.key for entity in own if entity.key.partition(":")[0] not in dropped.split()]
+    chosen = choose_apart(apart, keys)
+    assert {item.entity for item in chosen} == set(keys)
+    assert chosen == sorted(chosen, key=lambda item: (item.alias, -item.prior, item.entity))
+    linker = Linker(chosen, {key: row for row, key in enumerate(keys)})
+    for language in set(languages) - set(dropped.split()):
+        found = [[keys[row] for row in linker.link([text], language)] for text in ("Doe", "Poe", "Roe", "Roe Poe")]
+        assert found == [[f"{language}:doe"], [], [f"{language}:roe"], [f"{language}:roe"]], language
+    for language in dropped.split():
+        assert not linker.link(["Doe Roe"], language)
 
 
 def test_without_names_across_languages_the_same_name_is_another_entity_in_each(tmp_path):

@@ -67,6 +67,20 @@ def test_each_source_is_trained_and_chosen_on_its_own_parts_and_tested_on_all(fo
     assert not scores["accuracy", "Cross"].folds
 
 
+def test_on_dev_the_dev_parts_are_tested_and_no_test_part_is_read(folder, seen):
+    for language in ("english", "german"):
+        (folder / f"{language}.test").write_text("not read")
+    benchmark = MlDoc(str(folder), "m", seeds=(3,), on_dev=True)
+    assert len(benchmark.documents()) == 4 + 5
+    scores = found(benchmark.score(np.eye(9)))
+    assert seen == [([0, 1], [2, 3], [2, 3, 7, 8], 3), ([4, 5, 6], [7, 8], [2, 3, 7, 8], 3)]
+    assert scores["accuracy", "english→german"].count == 2
+    assert benchmark.protocol["tested"] == "dev"
+    assert "tested" not in MlDoc(str(folder), "m").protocol  # as in results of earlier versions
+    with pytest.raises(InputError, match="folds have their own dev part"):
+        MlDoc(str(folder), "m", folds=2, on_dev=True)
+
+
 def test_protocols_choose_languages_and_sources(folder, seen):
     write_language(folder, "spanish", train="ab", dev="ab", test="ab")
     one = MlDoc(str(folder), "m", train_languages=("english",), seeds=(0, 1))

@@ -1,15 +1,18 @@
-"""Same-event retrieval of a model in training equals the evaluation of its checkpoint."""
+"""Benchmarks of a model in training equal the evaluation of its checkpoint."""
 
 import json
 
 import gin
 import numpy as np
 import pytest
+from newsembed.errors import InputError
 from newsembed.evaluation.encoders import normalised
+from newsembed.evaluation.mldoc import LinearSvm, MlDoc
+from newsembed.evaluation.perceptron import Perceptron
 from newsembed.evaluation.retrieval import SameEventRetrieval
 from newsembed.formats.vocabulary import SPECIAL_TOKENS
 from newsembed.models.encoders.news import EncoderConfig
-from newsembed.studies.evaluators import SameEventEvaluator
+from newsembed.studies.evaluators import MlDocEvaluator, SameEventEvaluator
 from newsembed.training.gin_config import load_gin
 from newsembed.training.held_out import Snapshot
 
@@ -34,8 +37,9 @@ def files(tmp_path):
     return str(vocabulary), str(articles)
 
 
-def test_scores_are_those_of_the_benchmark_on_the_model_s_vectors(files):
-    vocabulary, articles = files
+@pytest.fixture
+def counting():
+    """Embeds rows of token ids as their counts, and keeps the vector of each row."""
     seen = {}
 
     def embed(tokens):
@@ -46,18 +50,74 @@ def test_scores_are_those_of_the_benchmark_on_the_model_s_vectors(files):
         seen.update({row[row > 0].tobytes(): vector for row, vector in zip(tokens, vectors, strict=True)})
         return vectors
 
+    return embed, seen
+
+
+def snapshot(vocabulary, embed, step=1):
     config = EncoderConfig(
         len(SPECIAL_TOKENS) + len(WORDS), hidden_size=4, num_heads=1, max_length=40, embedding_size=20
     )
+    return Snapshot(step, config, vocabulary, embed, 4, 12)
+
+
+def test_scores_are_those_of_the_benchmark_on_the_model_s_vectors(files, counting):
+    (vocabulary, articles), (embed, seen) = files, counting
     evaluator = SameEventEvaluator(articles, tokens_per_batch=128)
-    scores = evaluator(Snapshot(1, config, vocabulary, embed, 4, 12))
-    assert max(map(len, evaluator._rows)) == 12  # as many tokens as the run trains on
-    vectors = np.stack([seen[row.tobytes()] for row in evaluator._rows])
+    scores = evaluator(snapshot(vocabulary, embed))
+    rows = evaluator._snapshots._rows
+    assert max(map(len, rows)) == 12  # as many tokens as the run trains on
+    vectors = np.stack([seen[row.tobytes()] for row in rows])
     expected = {
         f"events/{score.metric}": score.value for score in SameEventRetrieval(articles).score(normalised(vectors))
     }
     assert scores == pytest.approx(expected)
     assert set(scores) == {"events/mAP", "events/hit@1"}
+
+
+@pytest.fixture
+def mldoc(tmp_path):
+    """Three languages with the same words, of which the classes share eight; the test parts cannot be read."""
+    folder = tmp_path / "mldoc"
+    folder.mkdir()
+    rng = np.random.default_rng(1)
+    for language in ("english", "german", "spanish"):
+        for part in ("train.1000", "dev"):
+            lines = [
+                f"{label}\t{' '.join(rng.choice(np.roll(WORDS, -6 * (label == 'b'))[:10], 3))}\n" for label in "ab" * 12
+            ]
+            (folder / f"{language}.{part}").write_text("".join(lines))
+        (folder / f"{language}.test").write_text("not read")
+    return str(folder)
+
+
+@pytest.mark.parametrize("svm", [False, True])
+def test_accuracies_on_dev_are_those_of_mldoc_s_protocol(files, counting, mldoc, svm):
+    (vocabulary, _), (embed, seen) = files, counting
+    chosen = ("german", "english")
+    evaluator = MlDocEvaluator(mldoc, chosen, svm=svm, seeds=(1, 2), tokens_per_batch=128)
+    scores = evaluator(snapshot(vocabulary, embed))
+    head = LinearSvm() if svm else Perceptron()
+    benchmark = MlDoc(mldoc, "m", chosen, seeds=(1, 2), head=head, on_dev=True)
+    rows = evaluator._snapshots._rows
+    assert len(rows) == len(benchmark.documents()) == 2 * 2 * 24
+    values = benchmark.score(normalised(np.stack([seen[row.tobytes()] for row in rows])))
+    assert scores == {f"mldoc_dev/{score.part}": score.value for score in values[:3]}
+    assert 0.5 < scores["mldoc_dev/Cross"] < 1
+
+
+def test_the_scores_follow_the_parameters_and_the_documents_are_read_once(files, counting, mldoc):
+    (vocabulary, _), (embed, _) = files, counting
+    evaluator = MlDocEvaluator(mldoc, svm=True)
+    first = evaluator(snapshot(vocabulary, embed))
+    rows = evaluator._snapshots._rows
+    later = evaluator(snapshot(vocabulary, lambda tokens: np.ones((len(tokens), 20), np.float32), 2))
+    assert evaluator._snapshots._rows is rows
+    assert later["mldoc_dev/Cross"] == 0.5 < first["mldoc_dev/Cross"]
+
+
+def test_one_language_has_no_cross(files, counting, mldoc):
+    with pytest.raises(InputError, match="found 1 language, expected at least 2"):
+        MlDocEvaluator(mldoc, ("english",), svm=True)(snapshot(files[0], counting[0]))
 
 
 def test_gin_files_name_it():
@@ -70,3 +130,19 @@ def test_gin_files_name_it():
     load_gin(["runs/train_small.gin"], bindings)
     assert gin.query_parameter("SameEventEvaluator.path") == "heldout.jsonl"
     assert gin.query_parameter("%EVALUATOR").selector.endswith("SameEventEvaluator")
+
+
+def test_gin_files_name_the_best_cross():
+    keys = ["MODEL_DIR", "DATA_DIR", "VOCABULARY_PATH"]
+    bindings = [
+        *(f'{key} = "x"' for key in keys),
+        "EVAL_PERIOD = 100",
+        "CHECKPOINT_PERIOD = 100",
+        "EVALUATOR = @MlDocEvaluator()",
+        'MlDocEvaluator.path = "mldoc"',
+        'MlDocEvaluator.languages = ("english", "german")',
+        'KEEP_BEST = "eval/mldoc_dev/Cross"',
+        'KEEP_BEST_MODE = "max"',
+    ]
+    load_gin(["runs/tmde_small.gin"], bindings)
+    assert gin.query_parameter("%EVALUATOR").selector.endswith("MlDocEvaluator")
