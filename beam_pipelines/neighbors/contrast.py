@@ -21,7 +21,7 @@ CONTRAST: Final = np.dtype([("id", "<u8"), ("contrast", "<f4", (len(Space),))])
 LEAST_DAYS: Final = 8
 MOST_DAYS: Final = 28
 NEAREST_SHARE: Final = 1 / 300  # of the documents some weeks apart
-_LEAST_DOCUMENTS: Final = 50
+_LEAST_DOCUMENTS: Final = 300  # with fewer, the share is less than one document, and its mean the greatest of few
 _MOST_DOCUMENTS: Final = 4_000  # some weeks apart from one day, so that the time is linear in the documents
 
 
@@ -29,7 +29,7 @@ def contrasts(rows: Rows, first_day: int, last_day: int, part: int, parts: int) 
     """Yields the contrasts of the documents from ``first_day`` to ``last_day`` (inclusive), one day at a time.
 
     The contrast of a document in a space is its mean cosine with the nearest 1 / 300 of the documents 8 to 28 days
-    before or after it, or of a sample of 4,000 of them. It is NaN without a vector, or with fewer than 50.
+    before or after it, or of a sample of 4,000 of them. It is NaN without a vector, or with fewer than 300.
 
     Args:
       rows: documents of these days and of 28 days before and after.

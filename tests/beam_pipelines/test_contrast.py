@@ -25,7 +25,7 @@ def by_hand(rows, number, space, share=1 / 300):
     own = rows.vectors[space][number]
     gaps = np.abs(rows.days - rows.days[number])
     others = [row for row in range(len(rows)) if 8 <= gaps[row] <= 28 and rows.vectors[space][row].any()]
-    if not own.any() or len(others) < 50:
+    if not own.any() or len(others) < 300:
         return NAN
     cosines = sorted((float(own @ rows.vectors[space][row]) for row in others), reverse=True)
     return float(np.mean(cosines[: math.ceil(share * len(others))]))
@@ -34,19 +34,19 @@ def by_hand(rows, number, space, share=1 / 300):
 @pytest.mark.parametrize("parts", [1, 3])
 def test_a_contrast_is_the_mean_cosine_with_the_nearest_share_some_weeks_apart(parts):
     draw = np.random.default_rng(1)
-    rows = rows_of(draw.integers(100, 160, 900), draw)
+    rows = rows_of(draw.integers(100, 160, 2_400), draw)
     found = np.concatenate([part for one in range(parts) for part in contrast.contrasts(rows, 110, 159, one, parts)])
     found = np.sort(found, order="id")
     asked = np.flatnonzero((rows.days >= 110) & (rows.days <= 159))
     np.testing.assert_array_equal(found["id"], rows.ids[asked])
-    for place in range(0, len(asked), 7):
+    for place in range(0, len(asked), 40):
         expected = [by_hand(rows, asked[place], space) if space != Space.LEARNED else NAN for space in Space]
         np.testing.assert_allclose(found["contrast"][place], expected, atol=1e-4)
 
 
 def test_with_few_documents_some_weeks_apart_nothing_is_known():
     draw = np.random.default_rng(2)
-    for others, known in ((49, False), (50, True)):
+    for others, known in ((299, False), (300, True)):
         rows = rows_of([0] + [8 + number % 21 for number in range(others)], draw)
         rows.vectors[Space.TEXT][:] = np.eye(6, dtype=np.float32)[0]
         (found,) = [part for part in contrast.contrasts(rows, 0, 0, 0, 1) if len(part)]
@@ -54,9 +54,9 @@ def test_with_few_documents_some_weeks_apart_nothing_is_known():
 
 
 def test_a_day_is_compared_with_a_sample_of_the_weeks(monkeypatch):
-    rows = rows_of([0] * 4 + [10] * 200, np.random.default_rng(3))
-    monkeypatch.setattr(contrast, "_MOST_DOCUMENTS", 60)
-    few = rows.take(np.sort(np.append(np.flatnonzero(rows.days == 0), np.flatnonzero(rows.days == 10)[:60])))
+    rows = rows_of([0] * 4 + [10] * 900, np.random.default_rng(3))
+    monkeypatch.setattr(contrast, "_MOST_DOCUMENTS", 600)
+    few = rows.take(np.sort(np.append(np.flatnonzero(rows.days == 0), np.flatnonzero(rows.days == 10)[:600])))
     (found,), (expected,) = (list(contrast.contrasts(one, 0, 0, 0, 1)) for one in (rows, few))
     np.testing.assert_array_equal(found["contrast"], expected["contrast"])
     assert not np.isnan(found["contrast"][:, 2]).any()
