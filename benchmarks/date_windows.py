@@ -15,7 +15,8 @@ A second table has the number of pairs, the strongest first, that together reach
 different publishers within a day:
 
     evidence   margin over the thresholds of `triplets`, only pairs that reach them
-    rarity     as with --rule=rarity of `triplets`, without its bar
+    rarity     the shares of pairs some weeks apart that are as similar
+    contrast   as with --rule=rarity of `triplets`, without its bar: what is similar for weeks counts less
 """
 
 import argparse
@@ -28,6 +29,7 @@ import numpy as np
 import pyarrow.parquet as pq
 from newsembed.beam_pipelines.neighbors import DateMode, NeighborsOptions
 from newsembed.beam_pipelines.neighbors.background import background
+from newsembed.beam_pipelines.neighbors.contrast import CONTRAST, contrasts, contrasts_of, of_pairs
 from newsembed.beam_pipelines.neighbors.found import SPACES, keep_best
 from newsembed.beam_pipelines.neighbors.rows import Rows, concatenate, read_vectors, write_blocks
 from newsembed.beam_pipelines.neighbors.search import run_task
@@ -108,18 +110,33 @@ class Judge:
 def rarity_tails(rows: Rows, publishers: dict[int, str]) -> np.ndarray:
     """Returns the tails of pairs some weeks apart, as `triplets` has them."""
     names = np.unique([publishers[one] for one in rows.ids.tolist()], return_inverse=True)[1]
-    _, parts = background(rows, names.astype(np.uint64), SPACES)
-    return tails_of(np.concatenate([np.zeros((0, len(SPACES)), np.float32), *parts]))
+    unknown = np.full((len(rows), len(SPACES)), np.nan, np.float32)
+    _, parts = background(rows, names.astype(np.uint64), SPACES, unknown)
+    return tails_of(np.concatenate([np.zeros((0, 2 * len(SPACES)), np.float32), *parts])[:, : len(SPACES)])
 
 
-def orders(near: np.ndarray, tails: np.ndarray) -> dict[str, np.ndarray]:
+def all_contrasts(rows: Rows) -> np.ndarray:
+    """Returns the contrasts of all documents by id, as `neighbors` writes them, and prints the CPU seconds."""
+    start = time.process_time()
+    parts = contrasts(rows, int(rows.days.min()), int(rows.days.max()), 0, 1)
+    found = np.concatenate([np.zeros(0, CONTRAST), *parts])
+    print(f"contrasts of {len(found):,} documents: {time.process_time() - start:.1f} CPU s", flush=True)
+    return np.sort(found, order="id")
+
+
+def orders(near: np.ndarray, tails: np.ndarray, known: np.ndarray) -> dict[str, np.ndarray]:
     """Returns the strengths of pairs by order; NaN for a pair that does not count."""
     similarities = near["similarity"]
-    return {"evidence": evidence(similarities, TripletsOptions()), "rarity": rarities(similarities, tails)}
+    of_both = of_pairs(*(contrasts_of(known, near[name]) for name in ("query", "neighbor")))
+    return {
+        "evidence": evidence(similarities, TripletsOptions()),
+        "rarity": rarities(similarities, np.full_like(of_both, np.nan), tails),
+        "contrast": rarities(similarities, of_both, tails),
+    }
 
 
 def describe(
-    pairs: np.ndarray, publishers: dict[int, str], judge: Judge, tails: np.ndarray
+    pairs: np.ndarray, publishers: dict[int, str], judge: Judge, tails: np.ndarray, known: np.ndarray
 ) -> tuple[dict[str, np.ndarray], int, float]:
     """Returns the verdicts on pairs by falling strength in each order, the number of negatives, their similarity."""
     _, first = np.unique(pairs[["query", "neighbor"]], return_index=True)
@@ -128,7 +145,7 @@ def describe(
     near = near[[publishers[one] != publishers[other] for one, other in near[["query", "neighbor"]].tolist()]]
     right = judge.right(near[["query", "neighbor"]].tolist())
     verdicts = {}
-    for name, strengths in orders(near, tails).items():
+    for name, strengths in orders(near, tails, known).items():
         falling = np.argsort(-strengths, kind="stable")  # NaN comes last
         verdicts[name] = right[falling[: np.count_nonzero(~np.isnan(strengths))]]
     far = pairs[np.abs(pairs["gap"]) >= 365]
@@ -142,13 +159,20 @@ def count_as_precise(right: np.ndarray, precision: float) -> int:
 
 
 def print_orders(documents: int, verdicts: dict[str, dict[str, np.ndarray]], precision: float) -> None:
-    """Prints, for each order, the pairs of both modes that reach the precision of ``global`` and the given ones."""
+    """Prints, for each order, the pairs of both modes that reach the precision of ``global`` and the given ones.
+
+    The last ratio is the one to the order by rarity of ``global``, the paper's way.
+    """
     bars = (precision, *_PRECISIONS)
     print(f"\n| {documents:,} documents | " + " | ".join(f"precision {bar:.3f}" for bar in bars) + " |")
     print("|---|" + "---|" * len(bars))
+    base = [max(1, count_as_precise(verdicts["global"]["rarity"], bar)) for bar in bars]
     for name in verdicts["global"]:
         counts = [[count_as_precise(verdicts[mode][name], bar) for bar in bars] for mode in ("global", "windowed")]
-        cells = [f"{one:,} → {other:,} ({other / max(1, one):.2f} x)" for one, other in zip(*counts, strict=True)]
+        cells = [
+            f"{one:,} → {other:,} ({other / max(1, one):.2f} x; {other / of_rarity:.2f} x)"
+            for one, other, of_rarity in zip(*counts, base, strict=True)
+        ]
         print(f"| {name} | " + " | ".join(cells) + " |")
     print(flush=True)
 
@@ -171,13 +195,14 @@ def main() -> None:
     for documents in sorted({min(count, len(rows)) for count in args.documents}):
         part = rows.take(np.sort(order[:documents]))
         judge, tails = Judge(args.articles, part, publishers), rarity_tails(part, publishers)
+        known = all_contrasts(part)
         precision, counts, verdicts = 0.0, [], {}
         for mode in (DateMode.GLOBAL, DateMode.WINDOWED):
             options = NeighborsOptions(
                 dates=mode, positives=args.neighbors, negatives=args.neighbors, neighbors=args.neighbors
             )
             pairs, seconds = search(part, options)
-            verdicts[mode.value], negatives, similarity = describe(pairs, publishers, judge, tails)
+            verdicts[mode.value], negatives, similarity = describe(pairs, publishers, judge, tails, known)
             right = verdicts[mode.value]["evidence"]
             precision = precision or right.mean()
             counts.append(np.array([len(right), right.sum(), count_as_precise(right, precision), negatives]))

@@ -153,7 +153,8 @@ def _ranked(path: str, index: DocumentIndex) -> list[int]:
         problem = "is not in the index" if doc_id not in places else "is in the list twice" if doc_id in seen else ""
         if problem:
             remedy = "list articles of the index, each once"
-            raise InputError(f"the article {doc_id!r} {problem}", path=f"{path}:{number}", remedy=remedy)
+            shown = repr(doc_id if len(doc_id) <= 80 else f"{doc_id[:80]}…")  # a line of another kind of file
+            raise InputError(f"the article {shown} {problem}", path=f"{path}:{number}", remedy=remedy)
         seen[doc_id] = places[doc_id]
     if not seen:
         raise InputError("names no article", path=path, field="--order", remedy="put a doc_id on each line")

@@ -57,7 +57,7 @@ def run(args: argparse.Namespace) -> int:
     reading = {"document_prompt": args.prompt, "long_documents": args.long_documents}
     encoder = encoder_from_spec(encoder_spec(args) or "", max_length=args.max_length, **reading)
     counts = {"embedded": 0, "empty": 0}
-    chunks = embedded(encoder, read_articles(args.input), counts)
+    chunks = embedded(encoder, read_articles(args.input), counts, args.input)
     if is_file:
         write_parquet(args.output, chunks, encoder.dimensions)
     else:
@@ -68,7 +68,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def embedded(
-    encoder: TextEncoder, articles: Iterator[ArticleText], counts: dict[str, int] | None = None
+    encoder: TextEncoder, articles: Iterator[ArticleText], counts: dict[str, int] | None = None, source: str = ""
 ) -> Iterator[tuple[list[ArticleText], FloatArray]]:
     """Yields chunks of (articles, their embeddings ``[n, D]``), articles without text left out.
 
@@ -76,6 +76,7 @@ def embedded(
       encoder: what embeds.
       articles: any number; a chunk of them is in memory at once.
       counts: ``embedded`` and ``empty`` are added up here.
+      source: where the articles are from, for an error.
 
     Raises:
       InputError: if no article has text, or an embedding is not finite.
@@ -95,5 +96,7 @@ def embedded(
         yield kept, embeddings
     if not counts.get("embedded"):
         raise InputError(
-            f"no article with text ({counts.get('empty', 0)} without)", remedy="give articles with a title or a body"
+            f"no article with text ({counts.get('empty', 0)} without)",
+            path=source or None,
+            remedy="give articles with a title or a body",
         )

@@ -137,9 +137,9 @@ def build_index(
     """
     documents: list[IndexedDocument] = []
     parts = []
-    found = read_articles(articles) if isinstance(articles, str) else articles
+    found, source = (read_articles(articles), articles) if isinstance(articles, str) else (articles, "")
     with WordsBuilder() as words:
-        for chunk, embeddings in embedded(encoder, found, counts):
+        for chunk, embeddings in embedded(encoder, found, counts, source):
             words.add(chunk)
             documents += map(indexed_document, chunk)
             parts.append(embeddings)

@@ -51,7 +51,7 @@ _SLOW_START: Final = (
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the options of ``newsembed search``."""
-    parser.add_argument("query", help="words, or the URL of an indexed article")
+    parser.add_argument("query", nargs="+", help="words, or the URL of an indexed article")
     parser.add_argument("--index", required=True, metavar="DIR", help="what newsembed index or update wrote")
     add_encoder_arguments(parser, required=False, prompted="query")
     parser.add_argument(
@@ -78,7 +78,7 @@ def run(args: argparse.Namespace) -> int:
     if args.count < 1:
         raise InputError(f"got {args.count}, expected at least 1", field="--count", remedy="give a positive number")
     index = load_current(args.index)
-    query = args.query.strip()
+    query = " ".join(args.query).strip()
     url = query if is_url(query) else ""
     filters = index.filters(date_range(index, url, args.since, args.until, args.days), args.language, args.publisher)
     if not index.count(filters):

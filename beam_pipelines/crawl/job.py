@@ -16,11 +16,12 @@ from ..extract.urls import canonical_url
 from ..graph import Parts
 from ..jobs import InputSpec, Job, JobRun
 from ..shards import GroupByShard, ProcessShards, Shard, shard_of
+from .frontier import Visit
 from .options import CrawlOptions, Scope
 from .rate_limits import shared_limiter
 from .report import SiteReport, read_report, write_report
 from .seeds import group_by_site, read_seeds, site_of
-from .site import SiteCrawler, Visit, today
+from .site import SiteCrawler, today
 from .state import check_states, publish_states, read_state, write_state
 from .warc import WarcWriter
 

@@ -6,7 +6,8 @@ from typing import Any
 
 from ...formats import files
 from ...formats.records import Failure, Rejection
-from .site import Outcome, Visit
+from .frontier import Visit
+from .site import Outcome
 
 
 @dataclasses.dataclass(frozen=True)

@@ -7,7 +7,6 @@ import datetime
 import heapq
 import itertools
 import time
-from collections import deque
 from collections.abc import Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from urllib.parse import urldefrag, urlsplit
@@ -16,6 +15,7 @@ from ...formats.records import Failure, Rejection
 from ..extract.urls import canonical_url
 from . import sitemaps
 from .fetch import IMAGE_TYPES, PAGE_TYPES, SITEMAP_TYPES, Fetched, Fetcher, FetchError
+from .frontier import Frontier, Visit
 from .links import Outlinks, outlinks_of
 from .options import CrawlOptions, Scope, Sitemaps
 from .rate_limits import RateLimiter, host_of
@@ -23,7 +23,7 @@ from .retries import RetryPolicy
 from .robots import Robots
 from .seeds import site_of
 from .sitemaps import Entry
-from .state import UrlRecord, digest_of, record_of
+from .state import UrlRecord, record_of
 
 # URLs with these endings are skipped: no news page has one.
 _SKIPPED_ENDINGS = (
@@ -53,23 +53,6 @@ _DROPPED = {
     "sitemap": "sitemap_entries_beyond_50000",
 }
 _LISTS = ("feed", "sitemap")  # kinds of responses whose entries may be on other domains
-
-
-@dataclasses.dataclass(frozen=True)
-class Visit:
-    """A URL to fetch.
-
-    Attributes:
-      url: the URL, without a fragment once it is scheduled.
-      depth: number of links from a seed.
-      kind: expected kind of response: "page", "sitemap" or "image".
-      attempt: number of the attempt, from 1.
-    """
-
-    url: str
-    depth: int = 0
-    kind: str = "page"
-    attempt: int = 1
 
 
 @dataclasses.dataclass(frozen=True)
@@ -116,8 +99,7 @@ class SiteCrawler:
         self._fetcher = Fetcher(options)
         self._robots = Robots(self._fetch_robots, options.user_agent)
         self._retries = RetryPolicy(options, self.tallies)
-        self._pages: deque[Visit] = deque()
-        self._sitemaps: deque[Visit] = deque()
+        self._frontier = Frontier()
         self._later: list[tuple[float, int, Visit]] = []
         self._numbers = itertools.count()
         self._seen = set(already)
@@ -141,22 +123,19 @@ class SiteCrawler:
                     fetched = self._visit(visit)
                 except FetchError as error:
                     if not self._try_later(visit, error):
+                        self._remember(visit, error)
                         tries = f" ({visit.attempt} attempts)" if visit.attempt > 1 else ""
                         yield Outcome(visit.url, error.reason, error.detail + tries, visit.kind), None
                     continue
                 yield Outcome(visit.url, None, "", visit.kind), fetched
 
     def _next(self) -> Visit | None:
-        """Returns the next visit; ``None`` at the end.
-
-        Pages precede sitemaps: the pages of one sitemap are fetched before the next is read, which bounds the memory.
-        """
+        """Returns the next visit; ``None`` at the end."""
         ready = self._later[0][0] if self._later else None
-        if ready is not None and (ready <= time.monotonic() or not (self._pages or self._sitemaps)):
+        if ready is not None and (ready <= time.monotonic() or not self._frontier):
             time.sleep(max(0.0, ready - time.monotonic()))
             return heapq.heappop(self._later)[2]
-        queue = self._pages or self._sitemaps
-        return queue.popleft() if queue else None
+        return self._frontier.pop() if self._frontier else None
 
     def _over_limit(self, visit: Visit) -> str:
         limit = {"page": self._options.max_pages_per_site, "sitemap": self._options.max_sitemaps_per_site}.get(
@@ -178,6 +157,7 @@ class SiteCrawler:
         known = self.known.get(key)
         fetched = self._fetch(visit, self._conditions(visit, known))
         landed = canonical_url(fetched.url)
+        earlier = [record for record in (known, self.known.get(landed)) if record is not None]
         if landed in self._final_urls:
             raise FetchError(Rejection.DUPLICATE_URL, f"redirected to {fetched.url}, which was fetched before")
         self._seen.add(landed)
@@ -188,11 +168,24 @@ class SiteCrawler:
             raise FetchError(Rejection.NOT_MODIFIED, f"304, as of {known.requested}")
         outlinks = self._outlinks(visit, fetched)
         follows = outlinks.kind == "index" or visit.depth < self._options.max_depth
-        self.known[key] = record_of(fetched, outlinks.kind, outlinks.entries if follows else None, outlinks.image)
+        record = record_of(fetched, outlinks.kind, outlinks.entries if follows else None, outlinks.image)
+        self.known[key] = self.known[landed] = record
         self._follow(visit, outlinks)
-        if known is not None and known.digest == digest_of(fetched):
-            raise FetchError(Rejection.NOT_MODIFIED, f"the same bytes as of {known.requested}")
+        for before in earlier:
+            if before.digest == record.digest:
+                raise FetchError(Rejection.NOT_MODIFIED, f"the same bytes as of {before.requested}")
         return fetched
+
+    def _remember(self, visit: Visit, error: FetchError) -> None:
+        """Records the request for a URL that has no page: the next crawl asks for it again, but after new URLs.
+
+        A URL that failed for a reason that passes, such as a timeout, stays new.
+        """
+        is_gone = 400 <= error.status < 500 and error.status != 429
+        if is_gone or isinstance(error.reason, Rejection):
+            key = canonical_url(visit.url)
+            known = self.known.get(key, UrlRecord("", "", "", today()))
+            self.known[key] = dataclasses.replace(known, requested=today())
 
     def _conditions(self, visit: Visit, known: UrlRecord | None) -> dict[str, str]:
         """Returns the headers of a conditional request; empty if a 304 would hide links that must be followed."""
@@ -306,7 +299,7 @@ class SiteCrawler:
     def _follow_entry(self, visit: Visit, kind: str, entry: Entry) -> None:
         found = Visit(entry.url, visit.depth + 1)
         if self._in_scope(entry.url):
-            self._schedule(found, _key_if_wanted(found))
+            self._schedule(found, _key_if_wanted(found), of_list=kind in _LISTS)
         elif kind in _LISTS and visit.depth == 0 and canonical_url(entry.url):
             if self._options.scope is Scope.FEEDS:
                 self._list(found)
@@ -318,12 +311,14 @@ class SiteCrawler:
             return host_of(url).removeprefix("www.") in self._hosts
         return site_of(url) == self._domain
 
-    def _schedule(self, visit: Visit, key: str) -> bool:
+    def _schedule(self, visit: Visit, key: str, *, of_list: bool = False) -> bool:
         if not key or key in self._seen:
             return False
         self._seen.add(key)
-        queue = self._sitemaps if visit.kind == "sitemap" else self._pages
-        queue.append(dataclasses.replace(visit, url=urldefrag(visit.url.strip()).url))
+        last = of_list or visit.depth >= self._options.max_depth
+        # A seed lists what is new also where no links of its links are followed.
+        known = self.known.get(key) if visit.depth else None
+        self._frontier.add(dataclasses.replace(visit, url=urldefrag(visit.url.strip()).url), known, last=last)
         return True
 
     def _list(self, visit: Visit) -> None:

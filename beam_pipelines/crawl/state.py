@@ -28,7 +28,7 @@ class UrlRecord:
     Attributes:
       etag: ETag header, or "".
       modified: Last-Modified header, or "".
-      digest: SHA-1 of the body, hexadecimal.
+      digest: SHA-1 of the body, hexadecimal; "" if there was none to store.
       requested: day of the last request.
       kind: kind of the response, see :class:`~.links.Outlinks`.
       links: outgoing links; ``None`` if they were not followed or are too many.

@@ -16,9 +16,10 @@ from typing import Any
 import numpy as np
 
 from ...errors import InputError
-from ...formats import parquet
+from ...formats import files, parquet
 from ...formats.names import KnownName, NameCounts, read_names
 from ...formats.records import Article
+from ..arrays import read_array, write_array
 from ..jobs import InputSpec, Job, JobRun
 from ..shards import Shard
 from . import counting, tables
@@ -113,6 +114,7 @@ def run(job: JobRun) -> None:
 
 
 _KNOWN = "_known"  # the stream of names
+_ARTICLES = "_entity_articles"  # row of an entity, number of articles, by shard
 _DOCUMENTS = ""  # the key under which the documents of a language are counted
 
 
@@ -266,15 +268,18 @@ def word_frequencies(counts: dict[str, tuple[int, ...]], at_least: int, limit: i
 
 
 def _link(options: EntitiesOptions, shard: Shard, path: str) -> None:
-    """Writes the row numbers of the entities and words of every article."""
+    """Writes the row numbers of the entities and words of every article, and the number of articles by entity."""
     linker, words = _link_tables(shard.workspace)
+    articles: collections.Counter[int] = collections.Counter()
     writer = shard.records("_mentions", Mentions)
     for article in parquet.read_records(path, Article):
         shard.read()
         mentions = find_mentions(article, linker, words, options.lead_words)
         shard.tally("mentions", sum(mentions.entity_counts))
+        articles.update(mentions.entities)
         writer.write(mentions)
         shard.written()
+    write_array(shard.path(_ARTICLES, "npy"), np.array(sorted(articles.items()), np.int64).reshape(-1, 2))
 
 
 @functools.lru_cache(maxsize=1)
@@ -291,8 +296,9 @@ def _choose(options: EntitiesOptions, shard: Shard, _: Any) -> None:
     entities = tables.read_keys(f"{shard.workspace}/_entities.tsv")
     documents = np.array([int(fields[1]) for fields in entities], np.int64)
     is_known = documents == 0
-    for rows, _lengths in read_column(f"{shard.workspace}/_mentions", "entities"):
-        documents[is_known] += np.bincount(rows, minlength=len(entities))[is_known]
+    for path in files.list_files(f"{shard.workspace}/{_ARTICLES}/*.npy"):
+        rows, counts = read_array(path).T
+        documents[rows] += np.where(is_known[rows], counts, 0)
     frequent = [row for row in range(len(entities)) if documents[row] >= options.min_documents]
     kept = sorted(frequent, key=lambda row: (-documents[row], entities[row][2]))[: options.max_entities]
     keys = {entities[row][0] for row in kept}

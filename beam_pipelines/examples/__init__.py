@@ -37,7 +37,7 @@ from ..translated_documents import (
     translate_documents,
 )
 from ..triplets.events import STORIES
-from .held_out import first_held_out_day, list_anchors, write_first_day
+from .held_out import count_anchor_days, first_held_out_day, write_first_day
 from .options import ExamplesOptions
 from .rows import group_negatives, send_rows, sent_rows
 from .writing import (
@@ -123,7 +123,7 @@ def run(run: JobRun) -> None:
         plan = _translate(run, graph, articles, triplets, vocabulary)
         run.map_shards("send", functools.partial(send_rows, shard_count=len(articles)), sources)
         if run.options.held_out_share:
-            run.map_shards("anchors", list_anchors, triplets, accounted=False)
+            run.map_shards("anchors", count_anchor_days, triplets, accounted=False)
             run.map_shards("first day", write_first_day, [run.options], accounted=False)
         write = functools.partial(write_examples, options=run.options, plan=plan, stories=stories)
         streams = [("send", rows) for rows in sent_rows()]

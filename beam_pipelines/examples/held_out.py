@@ -1,7 +1,8 @@
 """The held-out days: the last days of a corpus, whose documents no run trains on."""
 
+import collections
 import datetime
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -10,20 +11,21 @@ from ...formats import files
 from ...formats.parquet import read_records
 from ...formats.records import Triplet
 from ...tasks.triplets import TRIPLETS
-from ..arrays import Array, Ids, read_array, write_array
+from ..arrays import read_array, write_array
 from ..shards import Shard
 from ..texts import shuffle_key
 from ..token_store import date_of, day_number, open_store
 from .options import ExamplesOptions
 
-_ANCHORS: Final = "_anchors"
+_ANCHOR_DAYS: Final = "_anchor_days"
 _FIRST_DAY: Final = "_held_out/first_day.json"
 
 
-def list_anchors(shard: Shard, path: str) -> None:
-    """Writes the ids of the anchors of one Parquet shard of triplets."""
+def count_anchor_days(shard: Shard, path: str) -> None:
+    """Counts the anchors of one Parquet shard of triplets by day. All triplets of an anchor are in one shard."""
     anchors = np.array([int(triplet.anchor, 16) for triplet in read_records(path, Triplet)], np.uint64)
-    write_array(shard.path(_ANCHORS, "npy"), np.unique(anchors))
+    days = open_store(f"{shard.workspace}/_tokens").days(np.unique(anchors))
+    write_array(shard.path(_ANCHOR_DAYS, "npy"), np.stack(np.unique(days, return_counts=True), axis=1))
 
 
 def first_held_out_day(workspace: str, options: ExamplesOptions) -> datetime.date | None:
@@ -40,27 +42,29 @@ def first_held_out_day(workspace: str, options: ExamplesOptions) -> datetime.dat
 
 
 def write_first_day(shard: Shard, options: ExamplesOptions) -> None:
-    """Writes the first day that is held out for `ExamplesOptions.held_out_share`, from the days of all anchors."""
-    parts: list[Ids] = [read_array(path) for path in files.list_files(f"{shard.workspace}/{_ANCHORS}/part-*.npy")]
-    anchors = np.unique(np.concatenate([np.zeros(0, np.uint64), *parts]))
-    days = open_store(f"{shard.workspace}/_tokens").days(anchors)
-    dated = days[days > 0]
-    day = last_days(dated, options.held_out_share) if len(dated) else None
-    files.write_json(f"{shard.workspace}/{_FIRST_DAY}", {"day": day})
+    """Writes the first day that is held out for `ExamplesOptions.held_out_share`, from the anchors of each day."""
+    anchors: collections.Counter[int] = collections.Counter()
+    for path in files.list_files(f"{shard.workspace}/{_ANCHOR_DAYS}/part-*.npy"):
+        for day, count in read_array(path).tolist():
+            if day > 0:  # else it is unknown
+                anchors[day] += count
+    first = last_days(anchors, options.held_out_share) if anchors else None
+    files.write_json(f"{shard.workspace}/{_FIRST_DAY}", {"day": first})
 
 
-def last_days(days: Array, share: float) -> int:
+def last_days(counts: Mapping[int, int], share: float) -> int:
     """Returns the latest day such that it and the later days have at least this share of the items.
 
-    >>> last_days(np.array([1, 1, 1, 1, 1, 1, 1, 2, 3, 3]), 0.25)
+    >>> last_days({1: 7, 2: 1, 3: 2}, 0.25)
     2
 
     Args:
-      days: the day of each item, int ``[N]``, N > 0.
+      counts: items by day; at least one item in all.
       share: above 0, below 1.
     """
-    ordered = np.sort(days)[::-1]
-    return int(ordered[int(np.ceil(share * len(ordered))) - 1])
+    days = sorted(counts, reverse=True)
+    reached = np.cumsum([counts[day] for day in days])
+    return days[int(np.searchsorted(reached, np.ceil(share * reached[-1])))]
 
 
 def is_held_out(day: int, first: datetime.date | None) -> bool:

@@ -18,15 +18,16 @@ from ...errors import InputError
 from ...formats import files, parquet
 from ...formats.command_line import option
 from ...formats.records import Neighbor, Rejection, Space
-from ..arrays import doc_id_of, doc_ids_of
+from ..arrays import doc_id_of, doc_ids_of, write_array
 from ..entities.counting import NamedCounts
 from ..jobs import InputSpec, Job, JobRun
 from ..shards import Shard, shard_numbers
 from ..shuffle import Received, Rows, send
 from .background import write_far_pairs, write_sample
+from .contrast import CONTRAST, CONTRASTS, MOST_DAYS, contrasts
 from .found import FOUND, SPACES, Found, Side, keep_best
 from .index import Engine
-from .rows import read_vectors, write_blocks
+from .rows import read_blocks, read_vectors, write_blocks
 from .search import Plan, Task, plan_tasks, run_task
 
 
@@ -91,7 +92,7 @@ class NeighborsOptions:
 
 
 # Rows that are sent to the shards of documents.
-_DOCUMENTS, _FOUND = "_documents", "_found"
+_DOCUMENTS, _FOUND, _CONTRASTS = "_documents", "_found", "_contrasts"
 _DOC_ID = np.dtype("<u8")
 _PAIRS_SENT_TOGETHER = 50_000  # about 2 MB, and three times as much to sort them
 _PAIRS_WRITTEN_TOGETHER = 20_000
@@ -100,8 +101,8 @@ _PAIRS_WRITTEN_TOGETHER = 20_000
 def run(job: JobRun) -> None:
     """Cuts the vectors into blocks of days, searches the blocks, then merges the pairs by query.
 
-    Writes the stream ``neighbors``, and ``far_pairs`` with the similarities of a sample of pairs some weeks apart, by
-    which `triplets` calibrates its bars.
+    Writes the stream ``neighbors``, and what `triplets` calibrates its bars by: ``far_pairs`` has the similarities of a
+    sample of pairs some weeks apart, and ``contrasts`` how near each document is to others some weeks apart.
     """
     options: NeighborsOptions = job.options
     folders = {space: f"{job.input('vectors')}/{space.value}" for space in SPACES}
@@ -117,6 +118,10 @@ def run(job: JobRun) -> None:
     with job.graph("search", max(len(tasks), count)):
         sample = functools.partial(write_sample, documents=sum(documents.values()))
         job.map_shards("sample", sample, shards, accounted=False)
+        near = plan_tasks(documents, (Side.POSITIVE,), 1, options.max_index_rows, options.block_days, 0)
+        job.map_shards("contrast", functools.partial(_contrast, options, count), near, accounted=False)
+        received = [("contrast", Rows(_CONTRASTS, CONTRAST))]
+        job.map_rows("contrasts", _write_contrasts, [None] * count, received, accounted=False)
         job.map_shards("far pairs", write_far_pairs, [list(folders)], accounted=False)
         job.map_shards("search", functools.partial(_search, options, count), tasks, accounted=False)
         job.map_rows("merge", functools.partial(_merge, options), [None] * count, streams)
@@ -149,6 +154,23 @@ def _search(options: NeighborsOptions, shard_count: int, shard: Shard, task: Tas
     for chunk, found in enumerate(_gathered(parts)):
         shard.tally(f"{task.side.name.lower()}_pairs_found", len(found))
         send(shard, _FOUND, found, shard_numbers(found["query"], shard_count), chunk)
+
+
+def _contrast(options: NeighborsOptions, shard_count: int, shard: Shard, task: Task) -> None:
+    """Sends the contrasts of the documents of a block to their shards."""
+    (block,), size = task.blocks, options.block_days
+    first, last = block * size, (block + 1) * size - 1
+    margin = -(-MOST_DAYS // size)
+    rows = read_blocks(
+        shard.workspace, range(block - margin, block + margin + 1), (first - MOST_DAYS, last + MOST_DAYS)
+    )
+    found = np.concatenate([np.zeros(0, CONTRAST), *contrasts(rows, first, last, task.part, task.parts)])
+    send(shard, _CONTRASTS, found, shard_numbers(found["id"], shard_count))
+
+
+def _write_contrasts(shard: Shard, received: Received) -> None:
+    found = received.rows[_CONTRASTS]
+    write_array(shard.path(CONTRASTS, "npy"), found[np.argsort(found["id"])])
 
 
 def _gathered(parts: Iterable[Found]) -> Iterator[Found]:

@@ -1,4 +1,4 @@
-"""The similarities of articles some weeks apart, in all spaces: a background for `triplets` to compare with.
+"""The similarities of articles some weeks apart, and their contrasts: a background for `triplets` to compare with.
 
 They share the subjects of their weeks, and stories that run for long, but seldom report one event.
 """
@@ -16,11 +16,10 @@ from ...formats.records import Space
 from ..arrays import Array, doc_numbers_of, new_mapped, write_parts
 from ..entities.tables import Floats
 from ..shards import Shard
+from .contrast import CONTRASTS, LEAST_DAYS, MOST_DAYS, contrasts_of, of_pairs, read_contrasts
 from .rows import Ids, Rows, read_vectors
 
 FAR_PAIRS: Final = "far_pairs"  # the stream: one array
-LEAST_DAYS: Final = 8
-MOST_DAYS: Final = 28
 _MOST_DOCUMENTS: Final = 20_000
 _MOST_PAIRS: Final = 2_000_000
 _PAIRS_AT_ONCE: Final = 4_096
@@ -44,7 +43,9 @@ def write_sample(shard: Shard, paths: Mapping[Space, str], documents: int) -> No
 
 
 def write_far_pairs(shard: Shard, spaces: Sequence[Space]) -> None:
-    """Writes the similarities of pairs of the sample. One worker can read it: 20,000 documents at most, or a few more.
+    """Writes the similarities of pairs of the sample, and their contrasts, float32 ``[P, 2 * spaces]``.
+
+    One worker can read the sample: 20,000 documents at most, or a few more.
 
     Args:
       shard: of this stage.
@@ -52,8 +53,9 @@ def write_far_pairs(shard: Shard, spaces: Sequence[Space]) -> None:
     """
     with tempfile.TemporaryDirectory(prefix="newsembed-sample-") as folder:
         rows, publishers = _read_sample(f"{shard.workspace}/{_SAMPLE}", folder, spaces)
-        count, parts = background(rows, publishers, spaces)
-        write_parts(shard.path(FAR_PAIRS, "npy"), (count, len(spaces)), np.dtype(np.float32), parts)
+        known = read_contrasts(f"{shard.workspace}/{CONTRASTS}", np.sort(rows.ids))
+        count, parts = background(rows, publishers, spaces, contrasts_of(known, rows.ids))
+        write_parts(shard.path(FAR_PAIRS, "npy"), (count, 2 * len(spaces)), np.dtype(np.float32), parts)
 
 
 def _read_sample(sample: str, folder: str, spaces: Sequence[Space]) -> tuple[Rows, Ids]:
@@ -81,20 +83,23 @@ def _read_sample(sample: str, folder: str, spaces: Sequence[Space]) -> tuple[Row
 
 
 def background(
-    rows: Rows, publishers: Ids, spaces: Sequence[Space], most_pairs: int = _MOST_PAIRS
+    rows: Rows, publishers: Ids, spaces: Sequence[Space], contrasts: Floats, most_pairs: int = _MOST_PAIRS
 ) -> tuple[int, Iterator[Floats]]:
-    """Returns P, a number of pairs of documents 8 to 28 days apart, and their similarities, some pairs at a time.
+    """Returns P, a number of pairs of documents 8 to 28 days apart, and their numbers, some pairs at a time.
 
     Args:
       rows: N documents in any order.
       publishers: uint64 ``[N]``, equal for documents of one publisher.
       spaces: those of the neighbors.
+      contrasts: of the documents, in the order of `Space`, float32 ``[N, 4]``.
       most_pairs: with more pairs than this, every second, third, … pair is taken.
 
     Returns:
-      P, and parts that together are float32 ``[P, len(spaces)]``, in the order of days and ids. A similarity is NaN
-      where one of the documents has no vector; all are for two documents of one publisher, which are never a positive.
+      P, and parts that together are float32 ``[P, 2 * len(spaces)]``, in the order of days and ids: the similarities,
+      then the contrasts. A similarity is NaN where one of the documents has no vector; all are for two documents of one
+      publisher, which are never a positive.
     """
+    columns = [tuple(Space).index(space) for space in spaces]
     order = np.lexsort((rows.ids, rows.days))
     days = rows.days[order]
     first = np.searchsorted(days, days + LEAST_DAYS)
@@ -108,7 +113,10 @@ def background(
             numbers = np.array(taken[start : start + _PAIRS_AT_ONCE])
             left = np.searchsorted(ends, numbers, side="right")
             right = order[first[left] + numbers - (ends[left] - counts[left])]
-            yield _similarities(rows, publishers, spaces, order[left], right)
+            one = order[left]
+            similarities = _similarities(rows, publishers, spaces, one, right)
+            of_both = of_pairs(contrasts[one][:, columns], contrasts[right][:, columns])
+            yield np.concatenate([similarities, of_both], axis=1)
 
     return len(taken), parts()
 

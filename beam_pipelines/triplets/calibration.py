@@ -12,19 +12,21 @@ from ...formats import files
 from ...formats.arrays import write_arrays
 from ...formats.parquet import read_batches
 from ...formats.records import Space
-from ..arrays import COSINE_BINS, Array, cosine_histogram, read_array, write_array
+from ..arrays import COSINE_BINS, Array, cosine_histogram, map_arrays, read_array, write_array
 from ..jobs import JobRun
 from ..neighbors.background import FAR_PAIRS
+from ..neighbors.contrast import CONTRASTS, contrasts_of, of_pairs, read_contrasts
 from ..shards import Shard
 from .candidates import SPACES, read_candidates
 from .learned import LearnedSpace, near_pairs
 from .learned import calibrate as calibrate_learned
-from .mine import PositiveRule, Strengths, TripletsOptions, evidence
+from .mine import PositiveRule, Strengths, TripletsOptions, by_evidence
 from .rarity import BINS, Calibration, calibrate, rarities, rarity_histogram, rarity_strengths, tails_of
 from .table import TABLE, read_table
 
 POSITIVES, LEARNED = "positives.json", "learned.json"  # published: the bars that were used
-_DAYS, _SIMILARITIES, _TAILS = "_days", "_similarities", "_tails/tails.npz"
+_DAYS, _SIMILARITIES = "_days", "_similarities"
+_TAILS, _CONTRASTS = "_tails/tails.npz", "_contrasts/contrasts.npz"
 _SHOWN = (0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 _SHOWN_RARITIES = range(0, 40, 2)
 _log = logging.getLogger(__name__)
@@ -47,11 +49,16 @@ def map_stages(job: JobRun, articles: Sequence[str], neighbors: Sequence[str]) -
     if not far and (by_rarity or files.list_files(f"{folder}/background/*.npy")):
         problem = "has no pairs some weeks apart: an earlier version wrote it"
         raise InputError(problem, path=folder, field="--neighbors", remedy="run `newsembed neighbors` again")
-    learned = bool(far) and read_array(far).shape[1] == len(SPACES)
+    if by_rarity and not files.list_files(f"{folder}/{CONTRASTS}/*.npy"):
+        problem = "has no contrasts of documents: an earlier version wrote it"
+        raise InputError(problem, path=folder, field="--neighbors", remedy="run `newsembed neighbors` again")
+    # An earlier version wrote no contrasts beside the similarities.
+    learned = bool(far) and read_array(far).shape[1] in (len(SPACES), 2 * len(SPACES))
     if by_rarity or (learned and not options.min_learned):
         job.map_shards("days", _count_days, articles, accounted=False)
         if by_rarity:
             job.map_shards("tails", _write_tails, [far], accounted=False)
+            job.map_shards("contrasts", _join_contrasts, [f"{folder}/{CONTRASTS}"], accounted=False)
         count = partial(_count_near, options=options)
         job.map_shards("similarities", count, neighbors, accounted=False)
     if by_rarity:
@@ -80,10 +87,11 @@ def strengths_of(workspace: str, options: TripletsOptions, *, learned: bool) -> 
     if options.rule == PositiveRule.RARITY:
         found = files.read_json(f"{workspace}/{POSITIVES}")
         if found["rule"] == PositiveRule.RARITY:
-            return partial(rarity_strengths, tails=_read_tails(workspace), bar=found["bar"])
-        return partial(evidence, options=options, learned=None)
+            tails, bar = _read_tails(workspace), found["bar"]
+            return lambda pairs: rarity_strengths(pairs["similarity"], _contrasts(workspace, pairs), tails, bar)
+        return partial(by_evidence, options=options)
     space = LearnedSpace.from_json(files.read_json(f"{workspace}/{LEARNED}")) if learned else None
-    return partial(evidence, options=options, learned=space)
+    return partial(by_evidence, options=options, learned=space)
 
 
 def _count_days(shard: Shard, path: str) -> None:
@@ -98,7 +106,28 @@ def _count_days(shard: Shard, path: str) -> None:
 
 
 def _write_tails(shard: Shard, far: str) -> None:
-    write_arrays(f"{shard.workspace}/{_TAILS}", {"tails": tails_of(read_array(far))})
+    write_arrays(f"{shard.workspace}/{_TAILS}", {"tails": tails_of(_far(far)[0])})
+
+
+def _far(path: str) -> tuple[Array, Array]:
+    """The similarities of pairs some weeks apart, and their contrasts."""
+    similarities, contrasts = np.split(read_array(path), 2, axis=1)
+    return similarities, contrasts
+
+
+def _join_contrasts(shard: Shard, folder: str) -> None:
+    """Writes the contrasts of all documents, which later stages map into memory: 24 bytes a document."""
+    write_arrays(f"{shard.workspace}/{_CONTRASTS}", {"contrasts": read_contrasts(folder)})
+
+
+@lru_cache(maxsize=1)
+def _known_contrasts(workspace: str) -> Array:
+    return map_arrays(f"{workspace}/{_CONTRASTS}")["contrasts"]
+
+
+def _contrasts(workspace: str, pairs: Array) -> Array:
+    known = _known_contrasts(workspace)
+    return of_pairs(contrasts_of(known, pairs["anchor"]), contrasts_of(known, pairs["other"]))
 
 
 def _read_tails(workspace: str) -> Array:
@@ -112,11 +141,12 @@ def _count_near(shard: Shard, path: str, options: TripletsOptions) -> None:
     known = (table.places(candidates["anchor"]) >= 0) & (table.places(candidates["other"]) >= 0)
     candidates = candidates[known]
     candidates = candidates[table.publishers(candidates["anchor"]) != table.publishers(candidates["other"])]
-    near = candidates[np.abs(candidates["gap"]) <= options.max_positive_days]["similarity"]
+    near = candidates[np.abs(candidates["gap"]) <= options.max_positive_days]
     if options.rule == PositiveRule.RARITY:
-        counts = rarity_histogram(rarities(near, _read_tails(shard.workspace)))
+        contrasts = _contrasts(shard.workspace, near)
+        counts = rarity_histogram(rarities(near["similarity"], contrasts, _read_tails(shard.workspace)))
     else:
-        counts = cosine_histogram(near[:, SPACES.index(Space.LEARNED)])
+        counts = cosine_histogram(near["similarity"][:, SPACES.index(Space.LEARNED)])
     write_array(shard.path(_SIMILARITIES, "npy"), counts)
 
 
@@ -133,7 +163,7 @@ def _counted(workspace: str, options: TripletsOptions, bins: int) -> tuple[Array
 def _calibrate_rarity(shard: Shard, far: str, options: TripletsOptions) -> None:
     """Writes the bar of the rarities, or why the thresholds take its place."""
     near, possible = _counted(shard.workspace, options, BINS)
-    by_rarity = rarity_histogram(rarities(read_array(far), _read_tails(shard.workspace)))
+    by_rarity = rarity_histogram(rarities(*_far(far), _read_tails(shard.workspace)))
     found = calibrate(near, by_rarity, possible, options.positive_precision)
     if isinstance(found, Calibration):
         value = {"rule": PositiveRule.RARITY.value, **found.to_json(_SHOWN_RARITIES)}

@@ -140,7 +140,14 @@ def evidence(
     return np.where((alone | together) & ~refused, margins[:, -1], np.nan)
 
 
-# The strength of each pair, given their similarities [P, spaces]: float64 [P], NaN for a pair that is not a positive.
+def by_evidence(
+    pairs: Array, options: TripletsOptions, learned: LearnedSpace | None = None
+) -> np.ndarray[Any, np.dtype[np.float64]]:
+    """Returns the :func:`evidence` of pairs, dtype ``CANDIDATE``."""
+    return evidence(pairs["similarity"], options, learned)
+
+
+# The strength of each pair, given as dtype CANDIDATE: float64 [P], NaN for a pair that is not a positive.
 Strengths = Callable[[Array], np.ndarray[Any, np.dtype[np.float64]]]
 
 
@@ -161,7 +168,7 @@ def mine(
       table: all documents.
       model: the evergreen filter.
       options: see :class:`TripletsOptions`.
-      strengths: the rule for positives, such as :func:`evidence` with its thresholds.
+      strengths: the rule for positives, such as :func:`by_evidence` with its thresholds.
 
     Returns:
       The triplets, dtype :data:`TRIPLET`, and the outcome of each anchor, dtype :data:`OUTCOME`, whose ``evergreen``
@@ -198,7 +205,7 @@ def same_event_pairs(candidates: Array, table: DocumentTable, options: TripletsO
     """
     near = candidates[np.abs(candidates["gap"]) <= options.max_positive_days]
     known = (table.places(near["anchor"]) >= 0) & (table.places(near["other"]) >= 0)
-    near = near[known & ~np.isnan(strengths(near["similarity"]))]
+    near = near[known & ~np.isnan(strengths(near))]
     return np.stack([near["anchor"], near["other"]], axis=1)
 
 
@@ -210,7 +217,7 @@ def _positives(candidates: Array, table: DocumentTable, options: TripletsOptions
     """Returns the best positives by falling strength, limited by publisher and in all; grouped by anchor."""
     near = candidates[np.abs(candidates["gap"]) <= options.max_positive_days]
     publishers = table.publishers(near["other"])
-    strength_of = strengths(near["similarity"])
+    strength_of = strengths(near)
     allowed = ~np.isnan(strength_of)
     if options.cross_publisher:
         allowed &= publishers != table.publishers(near["anchor"])

@@ -5,6 +5,11 @@ pair is the sum over the spaces of ``-log(share of such pairs that are at least 
 combining tests; a space in which the pair is not known adds 0. So a similarity that many pairs reach, such as an entity
 vector of one frequent name, counts little, and weak evidence of several spaces adds up.
 
+A subject that the news has for weeks makes every pair of its documents rare among all pairs. Its documents are near to
+many some weeks apart, which their contrast says (`neighbors.contrast`). The rarity of the contrast, less what it is for
+an average document, is by how much too rare a pair looks. Half of it is taken off, because a contrast is a mean over
+few documents.
+
 The spaces are not independent, so the bar is not taken from a distribution. With ``n(r)`` near pairs of at least rarity
 ``r`` among ``N`` possible ones, and ``f(r)`` of ``F`` pairs some weeks apart, the share of near pairs that report one
 event is about ``1 - (N f(r) / F) / n(r)``, as in `learned`. Copies that are published again weeks later count against
@@ -20,6 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..arrays import COSINE_BINS, Array, cosine_histogram
+from ..neighbors.contrast import NEAREST_SHARE
 
 BINS: Final = 2_000  # of a histogram of rarities
 _WIDTH: Final = 0.05
@@ -31,6 +37,9 @@ _FAR_IN_TAIL: Final = 100
 _LEAST_NEAR: Final = 50  # pairs from which a precision is estimated
 _LEAST_PRECISION: Final = 0.5
 _BELOW_BEST: Final = 0.05
+_CORRECTED: Final = 0.5
+# The mean rarity of this share of pairs, the most similar ones, where the tail is exponential.
+_EXPECTED: Final = 1 - math.log(NEAREST_SHARE)
 
 Histogram = np.ndarray[Any, np.dtype[np.int64]]
 Floats = npt.NDArray[np.float64]
@@ -90,24 +99,32 @@ def _exponential(counts: Histogram, reached: Histogram, least: float) -> tuple[i
     return start, max(1.0, float(counts[start:] @ distances) / int(reached[start]))
 
 
-def rarities(similarities: Array, tails: Floats) -> Floats:
+def rarities(similarities: Array, contrasts: Array, tails: Floats) -> Floats:
     """Returns the rarity of each pair, float64 ``[P]``.
 
     Args:
       similarities: ``[P, spaces]`` or more columns, NaN where unknown.
+      contrasts: of the pairs, in the same form; nothing is taken off where it is NaN.
       tails: of the spaces that count, see :func:`tails_of`.
     """
     total = np.zeros(len(similarities))
-    for column, table in zip(similarities.T, tails, strict=False):  # pairs have a column for each space that exists
+    # Pairs have a column for each space that exists.
+    for column, contrast, table in zip(similarities.T, contrasts.T, tails, strict=False):
         known = np.flatnonzero(~np.isnan(column))
-        bins = np.floor((column[known].astype(np.float64) + 1) / 2 * COSINE_BINS)
-        total[known] += table[np.clip(bins, 0, COSINE_BINS - 1).astype(np.int64)]
+        own = contrast[known]
+        excess = np.where(np.isnan(own), 0, _looked_up(table, np.nan_to_num(own)) - _EXPECTED)
+        total[known] += np.maximum(_looked_up(table, column[known]) - _CORRECTED * excess, 0)
     return total
 
 
-def rarity_strengths(similarities: Array, tails: Floats, bar: float) -> Floats:
+def _looked_up(table: Floats, cosines: Array) -> Floats:
+    bins = np.floor((cosines.astype(np.float64) + 1) / 2 * COSINE_BINS)
+    return np.asarray(table[np.clip(bins, 0, COSINE_BINS - 1).astype(np.int64)])
+
+
+def rarity_strengths(similarities: Array, contrasts: Array, tails: Floats, bar: float) -> Floats:
     """Returns by how much the rarity of each pair exceeds the bar, float64 ``[P]``; NaN below it."""
-    above = rarities(similarities, tails) - bar
+    above = rarities(similarities, contrasts, tails) - bar
     return np.where(above >= 0, above, np.nan)
 
 

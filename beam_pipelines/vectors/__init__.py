@@ -9,23 +9,30 @@ triplets of an earlier build.
 import collections
 import dataclasses
 import functools
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
+from typing import Final
 
 import numpy as np
 
 from ...errors import InputError
-from ...formats import parquet
+from ...formats import files, parquet
 from ...formats.arrays import read_arrays, write_arrays
 from ...formats.command_line import option
 from ...formats.records import Article, Rejection, Space, Vector
 from .. import encoders
+from ..arrays import read_array, write_array
 from ..entities import tables
 from ..entities.linking import Linker
 from ..entities.mentions import Mentions, find_mentions
 from ..jobs import InputSpec, Job, JobRun
-from ..shards import Shard
+from ..shards import Shard, shard_numbers
+from ..shuffle import Received, Rows, send
 from ..texts import read_text_batches
 from .spaces import Statistics, entity_vector, image_vector, remove_component, sif_weights, text_vector
+
+_IMAGES: Final = Rows("_images", np.dtype([("image", "<u8"), ("documents", "<i8")]))  # a hash, documents that use it
+_BOILERPLATE: Final = "_boilerplate"
+_SPREAD: Final = np.uint64(0x9E3779B97F4A7C15)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -76,7 +83,7 @@ class Sources:
 
 
 def run(job: JobRun) -> None:
-    """Links the articles and collects statistics, adds up the statistics, then embeds the articles."""
+    """Links the articles and collects statistics, adds them up, finds the images of many, then embeds the articles."""
     options: VectorsOptions = job.options
     sources = _sources(job)
     load_tables(sources)  # reports a broken file here, not from inside a worker
@@ -86,8 +93,10 @@ def run(job: JobRun) -> None:
     mentions = [f"{job.workspace}/_mentions/{name}.parquet" for name in names]
     learned = Learned(encoders.opener(), learned_encoder(job.input("space"))) if job.inputs["space"] else None
     with job.graph("vectors", len(shards)):
-        job.map_shards("link", functools.partial(_link, options, sources), shards)
-        job.map_shards("weigh", functools.partial(_weigh, options.max_image_uses), [statistics], accounted=False)
+        job.map_shards("link", functools.partial(_link, options, sources, len(shards)), shards)
+        logos = functools.partial(_find_boilerplate, options.max_image_uses)
+        job.map_rows("images", logos, [None] * len(shards), [("link", _IMAGES)], accounted=False)
+        job.map_shards("weigh", _weigh, [statistics], accounted=False)
         payloads = list(zip(mentions, shards, strict=True))
         job.map_shards("embed", functools.partial(_embed, options, sources, learned), payloads)
 
@@ -169,12 +178,13 @@ def load_tables(sources: Sources) -> Tables:
     return Tables(Linker(aliases, rows), entities.values, words.values, words.rows(), words.counts)
 
 
-def _link(options: VectorsOptions, sources: Sources, shard: Shard, path: str) -> None:
-    """Writes the mentions of every article and the statistics of the shard."""
+def _link(options: VectorsOptions, sources: Sources, shard_count: int, shard: Shard, path: str) -> None:
+    """Writes the mentions of every article and the statistics of the shard; sends how often it uses each image."""
     loaded = load_tables(sources)
     sif = sif_weights(loaded.word_frequencies, options.sif_smoothing)
     sums = Statistics.empty(len(loaded.entities))
     texts: dict[str, list[tables.Floats]] = collections.defaultdict(list)
+    images: collections.Counter[bytes] = collections.Counter()
     writer = shard.records("_mentions", Mentions)
     for article in parquet.read_records(path, Article):
         shard.read()
@@ -182,7 +192,7 @@ def _link(options: VectorsOptions, sources: Sources, shard: Shard, path: str) ->
         sums.documents += 1
         sums.entity_documents[list(mentions.entities)] += 1
         if mentions.image_hash:
-            sums.images[mentions.image_hash] += 1
+            images[mentions.image_hash] += 1
         text = text_vector(mentions, loaded.words, sif)
         if text is not None:
             texts[mentions.language].append(text)
@@ -191,16 +201,27 @@ def _link(options: VectorsOptions, sources: Sources, shard: Shard, path: str) ->
     for language, vectors in sorted(texts.items()):
         sums.add_texts(language, vectors)
     write_arrays(shard.path("_statistics", "npz"), sums.to_arrays())
+    used = np.array([(int.from_bytes(image, "big"), count) for image, count in images.items()], _IMAGES.dtype)
+    # Similar images have similar hashes: the product spreads them.
+    send(shard, _IMAGES.stream, used, shard_numbers(used["image"] * _SPREAD, shard_count))
 
 
-def _weigh(max_image_uses: int, shard: Shard, parts: list[str]) -> None:
-    """Adds up the statistics of all shards. Of the images, workers need only those that are used too often."""
+def _find_boilerplate(max_image_uses: int, shard: Shard, received: Received) -> None:
+    """Writes the images that more documents than this share, logos and placeholders, of those that a shard receives."""
+    used = received.rows[_IMAGES.stream]
+    images, places = np.unique(used["image"], return_inverse=True)
+    documents = np.zeros(len(images), np.int64)
+    np.add.at(documents, places, used["documents"])
+    write_array(shard.path(_BOILERPLATE, "npy"), images[documents > max_image_uses])
+
+
+def _weigh(shard: Shard, parts: list[str]) -> None:
+    """Adds up the statistics of all shards, and joins the lists of their images."""
     total = Statistics.from_arrays(read_arrays(parts[0]))
     for part in parts[1:]:
         total.add(Statistics.from_arrays(read_arrays(part)))
-    boilerplate = total.boilerplate(max_image_uses)
-    total.images = collections.Counter({image: total.images[image] for image in boilerplate})
-    write_arrays(f"{shard.workspace}/_weights.npz", total.to_arrays())
+    found = [read_array(path) for path in files.list_files(f"{shard.workspace}/{_BOILERPLATE}/*.npy")]
+    write_arrays(f"{shard.workspace}/_weights.npz", {**total.to_arrays(), "boilerplate": np.concatenate(found)})
 
 
 def _embed(
@@ -242,8 +263,9 @@ def _encoded(learned: Learned, workspace: str, path: str) -> Iterator[tables.Flo
 
 @functools.lru_cache(maxsize=1)
 def _embedder(options: VectorsOptions, sources: Sources, workspace: str) -> "Embedder":
-    statistics = Statistics.from_arrays(read_arrays(f"{workspace}/_weights.npz"))
-    return Embedder(load_tables(sources), statistics, options)
+    weights = read_arrays(f"{workspace}/_weights.npz")
+    boilerplate = {image.to_bytes(8, "big") for image in weights["boilerplate"].tolist()}
+    return Embedder(load_tables(sources), Statistics.from_arrays(weights), boilerplate, options)
 
 
 class Embedder:
@@ -252,14 +274,17 @@ class Embedder:
     Args:
       loaded: alias table and embeddings.
       statistics: statistics of the whole corpus.
+      boilerplate: hashes of images that say nothing.
       options: options of the job.
     """
 
-    def __init__(self, loaded: Tables, statistics: Statistics, options: VectorsOptions) -> None:
+    def __init__(
+        self, loaded: Tables, statistics: Statistics, boilerplate: Collection[bytes], options: VectorsOptions
+    ) -> None:
         self._loaded = loaded
         self._rarity = statistics.rarity()
         self._components = statistics.components()
-        self._boilerplate = statistics.boilerplate(options.max_image_uses)
+        self._boilerplate = boilerplate
         self._sif = sif_weights(loaded.word_frequencies, options.sif_smoothing)
 
     def vectors(self, mentions: Mentions) -> dict[Space, tables.Floats]:

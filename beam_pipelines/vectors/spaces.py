@@ -62,26 +62,24 @@ def sif_weights(frequencies: Sequence[float], smoothing: float) -> Floats:
 
 @dataclasses.dataclass
 class Statistics:
-    """Statistics of a set of documents for rarity, boilerplate images and common components; statistics of sets add up.
+    """Statistics of a set of documents for rarity and common components; statistics of sets add up.
 
     Attributes:
       documents: number of documents.
       entity_documents: number of documents that mention each entity, ``[E]``.
       moments: sum of outer products of unit text vectors by language, ``[D, D]``.
       texts: number of text vectors by language.
-      images: number of documents by image hash.
     """
 
     documents: int
     entity_documents: np.ndarray[Any, np.dtype[np.int64]]
     moments: dict[str, Doubles]
     texts: collections.Counter[str]
-    images: collections.Counter[bytes]
 
     @classmethod
     def empty(cls, entities: int) -> Self:
         """Returns the statistics of an empty collection, for a number of entities."""
-        return cls(0, np.zeros(entities, np.int64), {}, collections.Counter(), collections.Counter())
+        return cls(0, np.zeros(entities, np.int64), {}, collections.Counter())
 
     def add_texts(self, language: str, vectors: Sequence[Floats]) -> None:
         """Adds the text vectors of documents of one language."""
@@ -99,31 +97,27 @@ class Statistics:
         for language, moment in other.moments.items():
             self.moments[language] = self.moments.get(language, 0) + moment
         self.texts.update(other.texts)
-        self.images.update(other.images)
 
     def to_arrays(self) -> dict[str, np.ndarray[Any, Any]]:
         """Returns the statistics as arrays of numbers and texts, for :func:`~newsembed.formats.arrays.write_arrays`."""
-        languages, images = sorted(self.moments), sorted(self.images)
+        languages = sorted(self.moments)
         return {
             "documents": np.array(self.documents, np.int64),
             "entity_documents": self.entity_documents,
             "languages": np.array(languages, np.str_),
             "moments": np.array([self.moments[language] for language in languages], np.float64),
             "texts": np.array([self.texts[language] for language in languages], np.int64),
-            "images": np.array([image.hex() for image in images], np.str_),
-            "image_documents": np.array([self.images[image] for image in images], np.int64),
         }
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, np.ndarray[Any, Any]]) -> Self:
         """Returns the statistics that :meth:`to_arrays` gave as arrays."""
-        languages, images = arrays["languages"].tolist(), map(bytes.fromhex, arrays["images"].tolist())
+        languages = arrays["languages"].tolist()
         return cls(
             int(arrays["documents"]),
             arrays["entity_documents"],
             dict(zip(languages, arrays["moments"], strict=True)),
             collections.Counter(dict(zip(languages, arrays["texts"].tolist(), strict=True))),
-            collections.Counter(dict(zip(images, arrays["image_documents"].tolist(), strict=True))),
         )
 
     def rarity(self) -> Floats:
@@ -144,10 +138,6 @@ class Statistics:
         if everything is not None:
             found[""] = np.asarray(everything)
         return {language: _first_direction(moment) for language, moment in found.items()}
-
-    def boilerplate(self, max_uses: int) -> set[bytes]:
-        """Returns the image hashes that more than ``max_uses`` documents share: logos and placeholders."""
-        return {image for image, count in self.images.items() if count > max_uses}
 
 
 def _first_direction(moment: Doubles) -> Floats:

@@ -24,8 +24,8 @@ def add_study_arguments(parser: argparse.ArgumentParser) -> None:
         nargs="?",
         const="",
         metavar="DIR",
-        help="run on a generated newsroom, small enough for two cores: in OUTPUT/newsroom, or in a folder that "
-        "`newsembed demo` made",
+        help="run on a generated newsroom, small enough for two cores: a new one in OUTPUT/newsroom, or with DIR the "
+        "one that `newsembed demo` or another study made there",
     )
     parser.add_argument(
         "--base", metavar="FILE", help="run file of weak supervision (default: runs/weak_supervision_paper.gin)"

@@ -83,18 +83,29 @@ class Places:
 
 
 def find_newsroom(named: str, output: str, turnover: float = 0.0, beam_args: Sequence[str] = ()) -> Places:
-    """Mines the newsroom in the folder ``named``, which keeps its options, or else a new one.
+    """Mines the newsroom in the folder ``named``, which keeps its options, or a new one in the folder of the study.
 
     Args:
-      named: a folder that `newsembed demo` or an earlier study made; "" stands for ``output/newsroom``.
+      named: a folder that `newsembed demo` or an earlier study made; "" stands for ``output/newsroom``, where a
+        newsroom is made if there is none.
       output: folder of the study.
       turnover: of a new newsroom, see ``NewsroomOptions``.
       beam_args: Beam's own options for the build.
 
     Raises:
-      InputError: from the first step that fails.
+      InputError: if the folder ``named`` holds no newsroom, or a step fails.
     """
     places = Places((named or f"{output}/newsroom").rstrip("/"))
+    if named and not os.path.exists(places.diary):
+        raise InputError(
+            f"no newsroom of a demo or a study: no {os.path.basename(places.diary)} in it"
+            if os.path.isdir(named)
+            else "no such folder",
+            path=named,
+            field="--newsroom",
+            remedy=f"name a folder that `newsembed demo` made, or give --newsroom without a folder: it makes one in "
+            f"{output}/newsroom",
+        )
     found = files.read_json(places.diary) if os.path.exists(places.diary) else {}
     options = NewsroomOptions(
         int(found.get("seed", NEWSROOM_SEED)),

@@ -36,7 +36,7 @@ from ..shared.recipe import DEFAULTS, NEWSROOM_DEFAULTS, recipe_of
 from ..shared.report import places_line
 from ..shared.tools import Tools
 from .conduct import FRESH, ModelResult, Settings, conduct
-from .cutoffs import check_articles, count_by_day, parse_cutoffs
+from .cutoffs import check_articles, check_later_days, count_by_day, parse_cutoffs
 from .report import Queries, lines_of, markdown, write_report
 
 _DEFAULTS = {**DEFAULTS, "bin_months": 3}
@@ -121,6 +121,7 @@ def run(args: argparse.Namespace, tools: Tools | None = None) -> int:
     missing_inputs(work, affected(["clean"]), given, exempt=("bitext", "history"))
     articles = check_articles(count_by_day(work), cutoffs, args.window_months, args.min_articles, f"{work}/clean")
     queries = read_queries(events)
+    check_later_days(queries.days, cutoffs, events)
     settings = Settings(work, os.path.abspath(args.output), recipe_of(args), tuple(cutoffs), args.window_months, given)
     benchmark = SameEventRetrieval(events, cross_publisher=args.cross_publisher)
     if args.prepare or args.cutoff:

@@ -90,6 +90,27 @@ def check_articles(
     return left
 
 
+def check_later_days(days: Sequence[datetime.date], cutoffs: Sequence[Cutoff], path: str) -> None:
+    """Checks that there are held-out documents after each cutoff.
+
+    Args:
+      days: of the held-out documents.
+      cutoffs: those of the study.
+      path: of the documents.
+
+    Raises:
+      InputError: naming the first cutoff that none is after.
+    """
+    for cutoff in cutoffs:
+        if max(days) <= cutoff.last_day:
+            raise InputError(
+                f"no document is later than the cutoff {cutoff.name}; their days are {min(days)} to {max(days)}",
+                path=path,
+                field="--cutoffs",
+                remedy="choose an earlier cutoff: staleness is what a model loses after it",
+            )
+
+
 def first_day(cutoff: Cutoff, window_months: int | None) -> datetime.date | None:
     """The first day whose articles are mined; None for all before the cutoff."""
     if window_months is None:

@@ -1,5 +1,6 @@
 """The days and events of `newsembed examples`: what is held out, how it is counted and read, and the events."""
 
+import collections
 import datetime
 import math
 
@@ -136,9 +137,25 @@ def test_a_share_holds_out_the_last_days_that_have_it(inputs, tmp_path, share, d
     assert manifest["held_out"]["held_out_from"] == str(FIRST + datetime.timedelta(day))
 
 
+@pytest.mark.parametrize("share", [0.2, 0.21, 0.61])
+def test_a_share_is_the_same_if_the_triplets_are_in_many_shards(inputs, tmp_path, share):
+    rows = list(parquet.read_stream(str(tmp_path / "triplets/triplets"), Triplet))
+    many = tmp_path / "many"
+    anchors = sorted({row.anchor for row in rows})
+    for number, anchor in enumerate(anchors):
+        path = many / f"triplets/part-{number:05d}-of-{len(anchors):05d}.parquet"
+        parquet.write_shard(str(path), [row for row in rows if row.anchor == anchor], Triplet)
+    files.write_json(f"{many}/manifest.json", {"digest": "many"})
+    first = [
+        run_job({**inputs, "triplets": [folder]}, tmp_path / f"out {number}", held_out_share=share, **DOCUMENT_PAIRS)
+        for number, folder in enumerate((*inputs["triplets"], str(many)))
+    ]
+    assert first[0]["held_out"] == first[1]["held_out"]
+
+
 @given(st.lists(st.integers(1, 20), min_size=1, max_size=30), st.floats(0.001, 0.999))
 def test_no_later_day_would_hold_out_enough(days, share):
-    first = last_days(np.array(days), share)
+    first = last_days(collections.Counter(days), share)
     assert sum(day >= first for day in days) >= math.ceil(share * len(days))
     assert sum(day > first for day in days) < math.ceil(share * len(days))
 

@@ -202,8 +202,9 @@ def rows_of(days, vectors):
 
 
 def all_pairs(rows, publishers, most=10**6):
-    count, parts = background(rows, publishers, (Space.TEXT, Space.LEARNED), most)
-    found = np.concatenate([np.zeros((0, 2), np.float32), *parts])
+    contrasts = np.stack([rows.ids + 0.5 * column for column in range(4)], axis=1).astype(np.float32)
+    count, parts = background(rows, publishers, (Space.TEXT, Space.LEARNED), contrasts, most)
+    found = np.concatenate([np.zeros((0, 4), np.float32), *parts])
     assert len(found) == count
     return found
 
@@ -224,7 +225,10 @@ def test_the_background_has_the_pairs_of_8_to_28_days(days, most):
         for i, j in pairs
     ]
     found = all_pairs(rows, publishers)
-    assert found.shape == (len(pairs), 2)
+    assert found.shape == (len(pairs), 4)
+    # The mean of the two documents, in the columns of texts and of the learned space.
+    np.testing.assert_allclose(np.sort(found[:, 2]), np.sort([(i + j) / 2 + 1 for i, j in pairs]))
+    np.testing.assert_allclose(np.sort(found[:, 3]), np.sort([(i + j) / 2 + 1.5 for i, j in pairs]))
     assert np.isnan(found[:, 0]).all()
     np.testing.assert_allclose(np.sort(found[:, 1]), np.sort(np.array(expected)), atol=1e-6)
     some = all_pairs(rows, publishers, most)

@@ -43,7 +43,8 @@ def test_the_rarity_of_a_pair_is_the_log_share_of_far_pairs_that_are_as_similar(
         -sum(math.log(share_reached(known[space], pair[space])) for space in range(2) if not math.isnan(pair[space]))
         for pair in pairs.tolist()
     ]
-    np.testing.assert_allclose(rarity.rarities(pairs, tails), expected, atol=0.01)  # half a pair is added to each count
+    found = rarity.rarities(pairs, np.full_like(pairs, NAN), tails)
+    np.testing.assert_allclose(found, expected, atol=0.01)  # half a pair is added to each count
 
 
 def test_beyond_the_far_pairs_the_tail_is_exponential():
@@ -51,7 +52,8 @@ def test_beyond_the_far_pairs_the_tail_is_exponential():
     scale = 0.02
     far = np.minimum(draw.exponential(scale, (200_000, 1)), 0.99).astype(np.float32)
     tails = rarity.tails_of(far)
-    values = rarity.rarities(np.array([[0.1], [0.3], [0.5]], np.float32), tails)
+    pairs = np.array([[0.1], [0.3], [0.5]], np.float32)
+    values = rarity.rarities(pairs, np.full_like(pairs, NAN), tails)
     np.testing.assert_allclose(values, np.array([0.1, 0.3, 0.5]) / scale, rtol=0.12)
     assert np.all(np.diff(tails[0]) >= 0)
     assert np.all(tails >= 0)
@@ -60,8 +62,25 @@ def test_beyond_the_far_pairs_the_tail_is_exponential():
 def test_a_similarity_that_many_far_pairs_reach_counts_little():
     far = np.full((1_000, 1), -0.2, np.float32)
     far[:100] = 1.0  # as entity vectors of one frequent name
-    found = rarity.rarities(np.array([[1.0]], np.float32), rarity.tails_of(far))
+    found = rarity.rarities(np.array([[1.0]], np.float32), np.array([[NAN]], np.float32), rarity.tails_of(far))
     assert found[0] == pytest.approx(math.log(10), abs=0.01)
+
+
+def test_what_a_subject_of_many_weeks_adds_to_a_rarity_is_halved():
+    scale = 0.05
+    far = np.minimum(np.random.default_rng(2).exponential(scale, (200_000, 1)), 0.99).astype(np.float32)
+    tails = rarity.tails_of(far)
+    average = scale * (math.log(300) + 1)  # the mean of the most similar 1 / 300 of an exponential tail
+
+    def found(contrast):
+        return rarity.rarities(np.array([[0.6]], np.float32), np.array([[contrast]], np.float32), tails)[0]
+
+    assert found(NAN) == pytest.approx(0.6 / scale, rel=0.05)
+    assert found(average) == pytest.approx(found(NAN), abs=0.2)
+    assert found(average + 0.1) == pytest.approx(found(NAN) - 0.5 * 0.1 / scale, abs=0.3)
+    assert found(average - 0.1) == pytest.approx(found(NAN) + 0.5 * 0.1 / scale, abs=0.3)
+    least = rarity.rarities(np.array([[0.0]], np.float32), np.array([[0.9]], np.float32), tails)
+    assert least[0] == 0, "none is below 0"
 
 
 @given(st.lists(st.floats(0, 200), max_size=30))
@@ -165,7 +184,8 @@ def find_neighbors(vectors, output):
     options = NeighborsOptions(positives=5, negatives=5)
     jobs.execute(neighbors_job.JOB, {"vectors": [str(vectors)]}, str(output), options, ONE)
     (path,) = (output / "far_pairs").glob("*.npy")
-    return np.load(path)
+    parts = [np.load(path) for path in sorted((output / "contrasts").glob("*.npy"))]
+    return np.load(path), np.sort(np.concatenate(parts), order="id")
 
 
 def add(articles, vectors, name, publisher, day, text, entity):
@@ -199,6 +219,25 @@ def test_a_frequent_name_is_a_positive_by_thresholds_and_not_by_rarity(archive, 
     assert written["precision"] >= 0.9
     assert written["pairs"] >= len({(one.anchor, one.positive) for one in triplets})
     assert not (tmp_path / "rarity/out/learned.json").exists()
+
+
+def test_the_bar_and_the_positives_follow_the_contrasts(archive, tmp_path, monkeypatch):
+    """With them the rarity of every near pair and of every pair some weeks apart is another one."""
+    folder, events, vectors = archive
+    monkeypatch.setattr("newsembed.beam_pipelines.neighbors.contrast._LEAST_DOCUMENTS", 50)
+    (tmp_path / "clean").symlink_to(folder / "clean")
+    far, contrasts = find_neighbors(folder / "vectors", tmp_path / "near")
+    assert not np.isnan(contrasts["contrast"][:, 2]).all()
+    known = dict(zip(contrasts["id"].tolist(), contrasts["contrast"][:, 2].tolist(), strict=True))
+    means = {round((known[one] + known[other]) / 2, 4) for one in known for other in known}
+    assert {round(float(one), 4) for one in far[:50, 5] if not math.isnan(one)} <= means
+    found = {}
+    for name, moved in (("without", (folder, events, vectors)), ("with", (tmp_path, events, vectors))):
+        _, triplets, right = run(moved, tmp_path / name, rule=PositiveRule.RARITY, positive_precision=0.9)
+        found[name] = json.loads((tmp_path / name / "out/positives.json").read_text())["bar"]
+        assert np.mean(right) > 0.85
+        assert len(triplets) > 100
+    assert found["with"] != found["without"]
 
 
 def test_a_small_archive_has_thresholds_and_says_so(archive, tmp_path, monkeypatch, caplog):
@@ -236,6 +275,7 @@ def far_pairs_by_hand(vectors, chosen):
 @pytest.mark.parametrize("most", [20_000, 100])
 def test_far_pairs_are_those_of_a_sample_that_does_not_depend_on_the_shards(archive, tmp_path, monkeypatch, most):
     _, _, vectors = archive
+    seen = []
     monkeypatch.setattr("newsembed.beam_pipelines.neighbors.background._MOST_DOCUMENTS", most)
     ids = [row.doc_id for row in vectors[Space.TEXT]]
     chosen = {one for one in ids if int(one, 16) < 2**64 * most / len(ids)}
@@ -244,8 +284,12 @@ def test_far_pairs_are_those_of_a_sample_that_does_not_depend_on_the_shards(arch
     assert (len(chosen) == len(ids)) == (most > len(ids))
     for shards in (1, 3):
         write_vectors(tmp_path / f"vectors{shards}", vectors, shards)
-        found = find_neighbors(tmp_path / f"vectors{shards}", tmp_path / f"near{shards}")
-        np.testing.assert_allclose(found, expected, atol=1e-5)
+        found, contrasts = find_neighbors(tmp_path / f"vectors{shards}", tmp_path / f"near{shards}")
+        np.testing.assert_allclose(found[:, :3], expected, atol=1e-5)
+        assert found.shape[1] == 6
+        assert contrasts["id"].tolist() == sorted(int(one, 16) for one in ids)
+        seen.append(contrasts["contrast"])
+    np.testing.assert_array_equal(*seen)
 
 
 def test_neighbors_of_an_earlier_version_are_named(archive, tmp_path):
@@ -256,4 +300,7 @@ def test_neighbors_of_an_earlier_version_are_named(archive, tmp_path):
     inputs = {"articles": [str(folder / "clean")], "neighbors": [str(tmp_path / "near")]}
     options = TripletsOptions(rule=PositiveRule.RARITY)
     with pytest.raises(InputError, match="has no pairs some weeks apart"):
+        jobs.execute(triplets_job.JOB, inputs, str(tmp_path / "out"), options, ONE)
+    (tmp_path / "near/far_pairs").symlink_to(folder / "near/far_pairs")
+    with pytest.raises(InputError, match="has no contrasts of documents"):
         jobs.execute(triplets_job.JOB, inputs, str(tmp_path / "out"), options, ONE)

@@ -17,7 +17,7 @@ from newsembed.beam_pipelines.triplets.candidates import CANDIDATE
 from newsembed.beam_pipelines.triplets.dates import DateStats
 from newsembed.beam_pipelines.triplets.events import crowded_out
 from newsembed.beam_pipelines.triplets.evergreen import default_model
-from newsembed.beam_pipelines.triplets.mine import TripletsOptions, evidence, mine
+from newsembed.beam_pipelines.triplets.mine import TripletsOptions, by_evidence, mine
 from newsembed.beam_pipelines.triplets.table import read_table, write_table
 from newsembed.formats.parquet import write_shard
 from newsembed.formats.records import Article, Triplet, make_doc_id
@@ -121,7 +121,7 @@ def test_a_hot_publisher_gives_an_anchor_no_more_positives_than_another(table):
     for row, (anchor, other, gap) in enumerate(near + far):
         candidates[row] = (anchor, other, gap, (0.9, np.nan, 0.9, np.nan))
     options = TripletsOptions(max_positives_per_publisher=2, max_positives=10)
-    strengths = functools.partial(evidence, options=options)
+    strengths = functools.partial(by_evidence, options=options)
     triplets, _ = mine(np.array([30], np.uint64), candidates, table, default_model(), options, strengths)
     positives = np.unique(triplets["positive"])
     assert (positives < 20).sum() == 2

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from newsembed.beam_pipelines.triplets.candidates import CANDIDATE
 from newsembed.beam_pipelines.triplets.events import Stories, read_stories, stories_of, write_stories
-from newsembed.beam_pipelines.triplets.mine import TripletsOptions, evidence, same_event_pairs
+from newsembed.beam_pipelines.triplets.mine import TripletsOptions, by_evidence, same_event_pairs
 from newsembed.beam_pipelines.triplets.table import DocumentTable
 
 IDS = st.integers(1, 2**64 - 1)
@@ -63,5 +63,5 @@ def test_stories_link_all_that_is_near_in_time_and_similar_whoever_published_it(
         (1, 7, 0, (0.9, np.nan, np.nan, np.nan)),  # not in the table
     ]
     options = TripletsOptions()
-    found = same_event_pairs(np.array(rows, CANDIDATE), table, options, partial(evidence, options=options))
+    found = same_event_pairs(np.array(rows, CANDIDATE), table, options, partial(by_evidence, options=options))
     assert found.tolist() == [[1, 2], [1, 3], [1, 6]]

@@ -40,7 +40,14 @@ from newsembed.beam_pipelines.triplets.evergreen import (
     read_labels,
 )
 from newsembed.beam_pipelines.triplets.learned import LearnedSpace
-from newsembed.beam_pipelines.triplets.mine import REASONS, TripletsOptions, evidence, mine, same_event_pairs
+from newsembed.beam_pipelines.triplets.mine import (
+    REASONS,
+    TripletsOptions,
+    by_evidence,
+    evidence,
+    mine,
+    same_event_pairs,
+)
 from newsembed.beam_pipelines.triplets.table import DocumentTable, read_table, write_table
 from newsembed.errors import InputError
 from newsembed.formats import parquet
@@ -176,7 +183,7 @@ def test_a_filter_threshold_of_1_keeps_every_negative():
     candidates["similarity"] = 0.9
     certain = EvergreenModel((0.0,) * len(FEATURES), 100.0, "gives every pair the probability 1")
     options = TripletsOptions(max_evergreen_score=1.0)
-    triplets, _ = mine(ids[:1], candidates, table, certain, options, partial(evidence, options=options))
+    triplets, _ = mine(ids[:1], candidates, table, certain, options, partial(by_evidence, options=options))
     assert triplets[["positive", "negative"]].tolist() == [(2, 3)]
 
 
@@ -293,7 +300,7 @@ def test_mining_equals_the_rules_applied_one_by_one(seed):
         cross_publisher=seed % 2 == 0,
         max_evergreen_score=float(np.median(list(scores.values()))) + 1e-4,
     )
-    strengths = partial(evidence, options=options, learned=learned)
+    strengths = partial(by_evidence, options=options, learned=learned)
     triplets, outcomes = mine(ids, candidates, table, default_model(), options, strengths)
     publishers = dict(zip(ids.tolist(), codes[:, 0].tolist(), strict=True))
     reasons = collections.Counter()
@@ -342,7 +349,7 @@ def test_neighbors_that_are_not_in_the_table_are_ignored(pair):
     table = DocumentTable({"ids": ids, "numbers": np.ones((3, 3)), "codes": codes, "languages": np.array(["en"])})
     pairs = [(number[one], number[other], 0, [0.99] * len(SPACES)) for one, other in ("ab", pair)]
     candidates = np.array(pairs, CANDIDATE)
-    strengths = partial(evidence, options=TripletsOptions())
+    strengths = partial(by_evidence, options=TripletsOptions())
     found = same_event_pairs(candidates, table, TripletsOptions(), strengths)
     assert found.tolist() == [[number["a"], number["b"]]]
 

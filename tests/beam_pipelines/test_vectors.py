@@ -72,13 +72,10 @@ def test_statistics_of_shards_add_up():
         for target in (part, whole):
             target.documents += 1
             target.entity_documents[number] += 1
-            target.images[b"x"] += 1
             target.add_texts("en", [np.array([number + 1.0, 1], np.float32)])
     parts[0].add(parts[1])
     np.testing.assert_allclose(parts[0].moments["en"], whole.moments["en"])
     np.testing.assert_array_equal(parts[0].rarity(), whole.rarity())
-    assert parts[0].boilerplate(1) == {b"x"} == whole.boilerplate(1)
-    assert parts[0].boilerplate(2) == set()  # two uses are not more than two
     np.testing.assert_allclose(parts[0].rarity(), [np.log(3 / 2)] * 2, rtol=1e-6)  # one of two documents
     first, second = np.array([1, 1]) / np.sqrt(2), np.array([2, 1]) / np.sqrt(5)
     np.testing.assert_allclose(parts[0].moments["en"], np.outer(first, first) + np.outer(second, second))
@@ -89,7 +86,7 @@ def test_statistics_are_the_same_after_they_were_written(tmp_path):
     for _ in range(2):  # also without any article
         write_arrays(str(tmp_path / "s.npz"), statistics.to_arrays())
         read = Statistics.from_arrays(read_arrays(str(tmp_path / "s.npz")))
-        assert (read.documents, read.texts, read.images) == (statistics.documents, statistics.texts, statistics.images)
+        assert (read.documents, read.texts) == (statistics.documents, statistics.texts)
         np.testing.assert_array_equal(read.entity_documents, statistics.entity_documents)
         assert list(read.moments) == sorted(statistics.moments)
         for language, moment in statistics.moments.items():
@@ -98,7 +95,6 @@ def test_statistics_are_the_same_after_they_were_written(tmp_path):
         assert read.documents == 2 * statistics.documents
         statistics.documents = 3
         statistics.entity_documents += [2, 0]
-        statistics.images.update([b"\x00" * 8, b"\x01\x02" * 4, b"\x00" * 8])
         statistics.add_texts("pt-BR", [np.array([1, 2], np.float32), np.array([0, 3], np.float32)])
         statistics.add_texts("en", [np.array([4, 1], np.float32)])
 
@@ -138,11 +134,17 @@ def inputs(tmp_path):
     return {"articles": [str(tmp_path / "clean")], "entities": [str(entities)]}
 
 
-def test_logos_have_no_vector_and_texts_lose_the_common_component(tmp_path, inputs):
-    options = VectorsOptions(max_image_uses=3)
+@pytest.mark.parametrize("uses", [3, 4])
+def test_an_image_of_more_documents_than_the_limit_is_a_logo(tmp_path, inputs, uses):
+    """Four documents of two shards share an image."""
+    options = VectorsOptions(max_image_uses=uses)
     jobs.execute(JOB, inputs, str(tmp_path / "out"), options, ["--direct_num_workers=1"])
     images = {row.doc_id for row in parquet.read_stream(str(tmp_path / "out/image"), Vector)}
-    assert images == {make_doc_id("d")}  # four documents share the other image
+    assert images == set(map(make_doc_id, "d" if uses == 3 else "abcde"))
+
+
+def test_texts_lose_the_common_component(tmp_path, inputs):
+    jobs.execute(JOB, inputs, str(tmp_path / "out"), VectorsOptions(), ["--direct_num_workers=1"])
     found = {row.doc_id: np.array(row.values) for row in parquet.read_stream(str(tmp_path / "out/text"), Vector)}
     flood, vote = 1e-3 / (1e-3 + 0.1) * np.eye(3)[0], 1e-3 / (1e-3 + 0.2) * np.eye(3)[1]
     texts = {"a": flood, "b": vote, "c": (flood + vote) / 2}

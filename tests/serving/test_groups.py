@@ -256,6 +256,7 @@ def test_greedy_stops_when_enough_are_shown(tmp_path, capsys):
         ("d0\nd9\n", (), r"ranking\.tsv:2: the article 'd9' is not in the index"),
         ("d0\nd1\nd0\n", (), r"ranking\.tsv:3: the article 'd0' is in the list twice"),
         ("d0\n\t0.5\n", (), r"ranking\.tsv:2: the article '' is not in the index"),
+        ("x" * 5000, (), f"the article '{'x' * 80}…' is not in the index"),
         ("doc_id\n", (), "names no article"),
         ("d0\n", ("--most", "0"), "--most"),
         ("d0\n", ("--threshold", "1.5"), "--threshold"),

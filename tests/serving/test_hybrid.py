@@ -310,6 +310,9 @@ def test_the_command_searches_in_each_mode(folder, capsys, monkeypatch):
         printed = capsys.readouterr()
         assert json.loads(printed.out)[0]["title"] == "Budget vote"
         assert printed.err == "note: not in the index: zebra\n"
+    assert run(search, "--index", folder, "--json", "budget", "zebra") == 0, "as without quotes in a shell"
+    quoted = capsys.readouterr()
+    assert (json.loads(quoted.out)[0]["title"], quoted.err) == ("Budget vote", "note: not in the index: zebra\n")
     assert run(search, "--index", folder, "--json", "--publisher=c.example", "--language=de", "wind") == 0
     assert [hit["language"] for hit in json.loads(capsys.readouterr().out)] == ["de"]
     monkeypatch.setattr(search, "index_encoder", lambda *_, **__: pytest.fail("words need no encoder"))

@@ -381,7 +381,7 @@ def test_embed_replaces_vectors_only_when_asked(model_dir, articles, tmp_path, o
 
 def test_embed_refuses_a_corpus_without_text(model_dir, tmp_path):
     (tmp_path / "a.jsonl").write_text('{"title": "", "body": " "}\n')
-    with pytest.raises(InputError, match="no article with text"):
+    with pytest.raises(InputError, match=r"a\.jsonl: no article with text"):
         embed.run(
             parse(
                 embed,

@@ -255,6 +255,7 @@ def test_one_launch_a_model_then_the_table(command, bench, tmp_path, capsys):
         (["--cutoffs", "soon"], "expected YYYY-MM"),
         (["--cutoffs", "2019-06"], "leaves 0 of 1000 articles"),
         (["--cutoff", "2030-01"], "choose one of 2021-06"),
+        (["--cutoffs", "2021-06,2099-06"], "no document is later than the cutoff 2099-06; their days are 20"),
         (["--articles", "/no/such"], "no finished build"),
         (["--newsroom", "x"], "either a build or a newsroom"),
         (["--events", "/no/such.jsonl"], "no/such"),

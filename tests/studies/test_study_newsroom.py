@@ -87,7 +87,6 @@ def test_a_folder_with_another_newsroom_is_refused(places, jobs, other):
     ("diary", "named", "expected"),
     [
         (None, "", ("out/newsroom", NewsroomOptions(7, 0.5, 0.25))),
-        (None, "mine/", ("mine", NewsroomOptions(7, 0.5, 0.25))),
         ({"seed": 3, "scale": 0.2}, "mine", ("mine", NewsroomOptions(3, 0.2, 0.0))),
         ({"seed": 3, "scale": 0.2, "turnover": 1.0}, "mine", ("mine", NewsroomOptions(3, 0.2, 1.0))),
     ],
@@ -100,6 +99,21 @@ def test_a_newsroom_keeps_its_options_and_a_new_one_has_the_study_s(tmp_path, mo
         files.write_json("mine/demo.json", {**diary, "seconds": {}})
     newsroom.find_newsroom(named, "out", 0.25)
     assert made == [expected]
+
+
+@pytest.mark.parametrize(
+    ("there", "problem"),
+    [((), "no such folder"), (("mine/truth.jsonl",), "no newsroom of a demo or a study: no demo.json in it")],
+)
+def test_a_mistyped_folder_is_no_new_newsroom(tmp_path, monkeypatch, jobs, there, problem):
+    monkeypatch.chdir(tmp_path)
+    for path in there:
+        files.write_json(path, {})
+    with pytest.raises(InputError, match=f"^mine: --newsroom: {problem}") as caught:
+        newsroom.find_newsroom("mine", "out")
+    assert "--newsroom without a folder: it makes one in out/newsroom" in str(caught.value.remedy)
+    assert sorted(str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*.json*")) == list(there)
+    assert not jobs
 
 
 def test_labelled_articles_are_written_once_from_the_newsroom_s_world(places, monkeypatch):

@@ -1,10 +1,14 @@
 """The second crawl: with --state it stores only what changed."""
 
+import dataclasses
+import datetime
 import shutil
 
 import pytest
 from crawling import all_letters, letters, page, stored
 from crawling import crawl as crawl_pages
+from newsembed.beam_pipelines.crawl.state import read_state, write_state
+from newsembed.beam_pipelines.extract.urls import canonical_url
 from newsembed.errors import InputError
 
 HOME = "http://www.a.example"
@@ -56,6 +60,71 @@ def test_pages_behind_an_unchanged_page_are_still_reached(tmp_path, site):
     site.add(f"{HOME}/1", page(text="rewritten"), ETag='"two"')
     crawl(tmp_path, site, f"{HOME}/", state=state, out="second")
     assert set(stored(tmp_path, "second")) == {f"{HOME}/1"}
+
+
+def feed_of(*links):
+    items = "".join(f"<item><title>T</title><link>{link}</link></item>" for link in links)
+    return f"<rss><channel><title>F</title>{items}</channel></rss>"
+
+
+@pytest.mark.parametrize("seed", ["/", "/feed"])
+def test_a_limit_on_pages_is_spent_on_new_pages_first(tmp_path, web, seed):
+    """The old pages stay in front of the new ones in the list, as on a page with a fixed head."""
+    state, old = str(tmp_path / "state"), [f"{HOME}/old-{number}" for number in range(5)]
+    web.add(f"{HOME}/", page(*old))
+    web.add(f"{HOME}/feed", feed_of(*old), "application/rss+xml")
+    for url in old:
+        web.add(url, page(), ETag='"old"')
+    crawl(tmp_path, web, f"{HOME}{seed}", state=state, out="first", max_depth=1)
+    new = [f"{HOME}/new-{number}" for number in range(3)]
+    web.add(f"{HOME}/", page(*old, *new))
+    web.add(f"{HOME}/feed", feed_of(*old, *new), "application/rss+xml")
+    for url in new:
+        web.add(url, page())
+    counts = crawl(tmp_path, web, f"{HOME}{seed}", state=state, out="second", max_depth=1, max_pages_per_site=5)
+    assert set(stored(tmp_path, "second")) == {f"{HOME}{seed}", *new}
+    assert counts["rejected"] == {"not_modified": 1, "page_limit": 4}
+
+
+def test_known_pages_take_turns_under_a_limit(tmp_path, web):
+    """What was requested longest ago is next, so that every page is looked at again after a few crawls."""
+    state, pages = str(tmp_path / "state"), [f"{HOME}/{number}" for number in range(4)]
+    web.add(f"{HOME}/", page(*pages))
+    for url in pages:
+        web.add(url, page(), ETag='"same"')
+    crawl(tmp_path, web, f"{HOME}/", state=state, out="first", max_depth=1)
+    path = tmp_path / "state/a.example.json.gz"
+    records = read_state(str(path))
+    today = datetime.datetime.now(datetime.UTC).date()
+    for age, url in enumerate(map(canonical_url, pages)):
+        records[url] = dataclasses.replace(records[url], requested=today - datetime.timedelta(days=age))
+    write_state(str(path), records, today)
+    asked = len(web.requests)
+    crawl(tmp_path, web, f"{HOME}/", state=state, out="second", max_depth=1, max_pages_per_site=3)
+    assert [url for url in web.requests[asked:] if "robots" not in url] == [f"{HOME}/", f"{HOME}/3", f"{HOME}/2"]
+
+
+def test_broken_links_do_not_stay_new(tmp_path, web):
+    """A page that is gone, and an address that leads to a known page, are asked for after what is new."""
+    state, gone = str(tmp_path / "state"), [f"{HOME}/gone-{number}" for number in range(3)]
+    web.add(f"{HOME}/", page(*gone, "/busy"))
+    web.add(f"{HOME}/busy", "", status=503)
+    crawl(tmp_path, web, f"{HOME}/", state=state, out="first", max_depth=1)
+    web.add(f"{HOME}/", page(*gone, "/busy", "/new"))
+    web.add(f"{HOME}/new", page(text="new"))
+    web.add(f"{HOME}/busy", page(text="busy no more"))
+    crawl(tmp_path, web, f"{HOME}/", state=state, out="second", max_depth=1, max_pages_per_site=3)
+    assert set(stored(tmp_path, "second")) == {f"{HOME}/", f"{HOME}/busy", f"{HOME}/new"}
+
+
+def test_a_new_address_of_a_known_page_brings_nothing_new(tmp_path, site):
+    state = str(tmp_path / "state")
+    crawl(tmp_path, site, f"{HOME}/", state=state, out="first")
+    site.add(f"{HOME}/", page("/feed", "/plain", "/alias"), ETag='"front 2"')
+    site.add(f"{HOME}/alias", "", status=302, Location="/plain")
+    counts = crawl(tmp_path, site, f"{HOME}/", state=state, out="second")
+    assert set(stored(tmp_path, "second")) == {f"{HOME}/"}
+    assert counts["rejected"] == {"not_modified": 4, "duplicate_url": 1}
 
 
 def test_urls_that_failed_are_requested_again(tmp_path, site):

@@ -5,9 +5,10 @@ import contextlib
 import pytest
 from newsembed.beam_pipelines.crawl import site
 from newsembed.beam_pipelines.crawl.fetch import Fetched, FetchError
+from newsembed.beam_pipelines.crawl.frontier import Visit
 from newsembed.beam_pipelines.crawl.options import CrawlOptions, Scope, Sitemaps
 from newsembed.beam_pipelines.crawl.rate_limits import RateLimiter
-from newsembed.beam_pipelines.crawl.site import SiteCrawler, Visit
+from newsembed.beam_pipelines.crawl.site import SiteCrawler
 from newsembed.formats.records import Failure, Rejection
 
 HOME = "http://a.example"
