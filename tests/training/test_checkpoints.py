@@ -203,19 +203,6 @@ def test_the_greatest_can_be_the_best(states, tmp_path):
     assert sorted(map(int, os.listdir(tmp_path / "checkpoints"))) == [4, 6]
 
 
-@pytest.mark.parametrize(
-    ("values", "message"),
-    [
-        ({"newest": 0}, "KEEP_CHECKPOINTS: got 0"),
-        ({"period": 0}, "KEEP_PERIOD: got 0"),
-        ({"best_mode": "most"}, "expected min or max"),
-    ],
-)
-def test_rules_that_keep_nothing_are_named(values, message):
-    with pytest.raises(InputError, match=message):
-        Keeping(**values)
-
-
 @pytest.mark.parametrize(("metrics", "known"), [({"eval/loss": 1.0}, "eval/loss"), ({}, "nothing: the evaluation")])
 def test_a_metric_that_no_evaluation_gives_is_named(states, tmp_path, metrics, known):
     with (
