@@ -40,6 +40,7 @@ import numpy as np
 
 from ..errors import InputError
 from .digests import check_sums, damage, write_sums
+from .huggingface.parts import CONFIG_FILE
 from .prompts import Prompts
 from .saved_model import is_saved_model
 from .tokenizer_files import TokenizerFiles
@@ -189,6 +190,11 @@ class ModelFolder:
         return os.path.exists(self.description_file)
 
     @property
+    def is_huggingface(self) -> bool:
+        """Whether the folder holds a model of Hugging Face and not one of ours."""
+        return os.path.isfile(os.path.join(self.path, CONFIG_FILE)) and not self.is_described
+
+    @property
     def is_exported(self) -> bool:
         """Whether the folder is a safetensors export."""
         return os.path.exists(self.safetensors_file)
@@ -204,9 +210,7 @@ class ModelFolder:
             with open(path, encoding="utf-8") as file:
                 values = json.load(file)
         except OSError as error:
-            from .huggingface import is_huggingface  # it imports this module
-
-            if is_huggingface(self.path):
+            if self.is_huggingface:
                 remedy = f"Convert it: newsembed import-hf --from {self.path} --output FOLDER"
                 raise InputError("is a folder of Hugging Face", path=self.path, remedy=remedy) from error
             if is_saved_model(self.path):

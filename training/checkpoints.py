@@ -21,7 +21,6 @@ from etils import epath
 
 from ..errors import InputError
 from ..formats.digests import damage, write_sums
-from ..formats.huggingface import is_huggingface
 from ..formats.model_folder import (
     ITERATORS,
     PARAMS,
@@ -300,7 +299,7 @@ def start_state(
         return Start(state, 0, None, "initialised at random", is_random=True)
     if not isinstance(initial_checkpoint_path, str):
         return _from_parts(initial_checkpoint_path, state, layout, config, vocabulary)
-    if is_huggingface(initial_checkpoint_path):
+    if ModelFolder(initial_checkpoint_path).is_huggingface:
         params = initial_params(initial_checkpoint_path, config, vocabulary, state.params)
         return Start(state.replace(params=params), 0, None, f"parameters imported from {initial_checkpoint_path}")
     folder, params = _read_params(initial_checkpoint_path, layout.abstract, config, vocabulary)

@@ -6,14 +6,13 @@ for each module: WordWeights (or our TextWeights), Pooling, Dense and Normalize.
 """
 
 from .parts import HuggingFaceFolder, SentenceModules, Tokenizer
-from .reading import is_huggingface, read_huggingface
+from .reading import read_huggingface
 from .writing import write_huggingface
 
 __all__ = [
     "HuggingFaceFolder",
     "SentenceModules",
     "Tokenizer",
-    "is_huggingface",
     "read_huggingface",
     "write_huggingface",
 ]

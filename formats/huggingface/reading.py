@@ -6,7 +6,6 @@ from typing import Any
 
 from ...errors import InputError
 from ..digests import check_sums
-from ..model_folder import ModelFolder
 from ..tokenizer_files import TOKENIZER_FILE
 from ..vocabulary import VOCABULARY_FILE
 from ..weights import Array
@@ -22,11 +21,6 @@ from .parts import (
     HuggingFaceFolder,
     Tokenizer,
 )
-
-
-def is_huggingface(folder: str) -> bool:
-    """Whether a folder holds a model of Hugging Face and not one of ours."""
-    return os.path.isfile(os.path.join(folder, CONFIG_FILE)) and not ModelFolder(folder).is_described
 
 
 def read_huggingface(folder: str) -> HuggingFaceFolder:

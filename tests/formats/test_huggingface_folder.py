@@ -11,10 +11,10 @@ from newsembed.formats.huggingface import (
     HuggingFaceFolder,
     SentenceModules,
     Tokenizer,
-    is_huggingface,
     read_huggingface,
     write_huggingface,
 )
+from newsembed.formats.model_folder import ModelFolder
 from newsembed.formats.prompts import Prompts
 
 PIECES = (b"[PAD]", "ü".encode(), b"##c")
@@ -53,7 +53,7 @@ def write(path, content):
 def test_a_folder_is_read_as_written(tmp_path_factory, content):
     path = tmp_path_factory.mktemp("folder")
     written = write(path, content)
-    assert is_huggingface(str(path))
+    assert ModelFolder(str(path)).is_huggingface
     found = read_huggingface(str(path))
     assert (found.path, found.config, found.tokenizer) == (written.path, written.config, written.tokenizer)
     np.testing.assert_array_equal(found.arrays["embeddings.weight"], ARRAYS["embeddings.weight"])
@@ -86,11 +86,11 @@ def test_the_modules_are_those_of_sentence_transformers(tmp_path):
 
 
 def test_a_folder_of_ours_is_none_of_theirs(tmp_path):
-    assert not is_huggingface(str(tmp_path))
+    assert not ModelFolder(str(tmp_path)).is_huggingface
     (tmp_path / "config.json").write_text("{}")
-    assert is_huggingface(str(tmp_path))
+    assert ModelFolder(str(tmp_path)).is_huggingface
     (tmp_path / "model.json").write_text("{}")
-    assert not is_huggingface(str(tmp_path))
+    assert not ModelFolder(str(tmp_path)).is_huggingface
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import safetensors.numpy
 from newsembed.errors import InputError
-from newsembed.formats.huggingface import is_huggingface
+from newsembed.formats.model_folder import ModelFolder
 from newsembed.formats.vocabulary import SPECIAL_TOKENS
 from newsembed.models.encoders.news import NewsEncoder
 from newsembed.training.huggingface import initial_params, read_huggingface
@@ -25,7 +25,7 @@ from toy_architecture import MeanConfig
 
 def test_a_folder_becomes_a_config_parameters_and_a_vocabulary(tmp_path):
     folder = write_folder(tmp_path / "bert", "bert")
-    assert is_huggingface(folder)
+    assert ModelFolder(folder).is_huggingface
     model = read_huggingface(folder, num_topics=7)
     assert (model.config.num_topics, model.config.embedding_size, model.config.pooling) == (7, 16, "cls")
     assert list(model.vocabulary.pieces[:7]) == [*SPECIAL_TOKENS, "a", "b"]
