@@ -8,7 +8,7 @@ TYPES := $(VENV)/types
 WORKERS := -n 2 --dist loadfile --no-loadscope-reorder
 export TF_CPP_MIN_LOG_LEVEL ?= 3
 
-.PHONY: demo test setup lint types docs unit coverage attack mutants engines format wheel clean
+.PHONY: demo test setup lint types docs unit coverage attack mutants engines gpu format wheel clean
 
 demo: setup
 	$(BIN)/newsembed demo --output demo-output
@@ -58,6 +58,13 @@ attack: setup
 engines: setup
 	@test -d demo-output/crawl || { echo "run make demo first: its crawl is the input"; exit 1; }
 	$(BIN)/python benchmarks/engines.py --demo=demo-output --output=build/engines $(ENGINES)
+
+# Training steps, encoding and their share of the peak on this machine's NVIDIA GPU, in ten minutes; for TPUs run the script.
+# GPU="--work work --start minilm --minutes 60" lifts MiniLM on a build as well.
+gpu: setup
+	@command -v nvidia-smi > /dev/null || { echo "no NVIDIA GPU here; FLOPs and memory alone: $(BIN)/python benchmarks/gpu.py --compile_only"; exit 1; }
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[gpu]'
+	$(BIN)/python benchmarks/gpu.py $(GPU)
 
 # Small faults in the modules that matter most: which ones does no test notice? Hours for all 300 on two cores.
 mutants: setup

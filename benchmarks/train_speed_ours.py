@@ -1,15 +1,15 @@
 """Our side of `train_speed.py`: the trainer's step, run as often as the parent says. Imports no TensorFlow."""
-# ruff: noqa: E402 - a restart comes before everything else
 
 import argparse
 import dataclasses
 import json
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 from newsembed.training.allocator import restart_with_large_pages
 
-restart_with_large_pages()  # as `newsembed train` does
+if __name__ == "__main__":
+    restart_with_large_pages()  # as `newsembed train` does
 
 import flax
 import jax
@@ -17,14 +17,57 @@ from newsembed.learning.objectives import OBJECTIVES, Model, Objectives
 from newsembed.learning.optimizers import adam
 from newsembed.learning.partitioning import Partitioner, shard_batch
 from newsembed.models.encoders.news import EncoderConfig
-from newsembed.training.train_state import plan_state
-from newsembed.training.train_step import make_train_step
+from newsembed.training.train_state import StateLayout, plan_state
+from newsembed.training.train_step import TrainStep, make_train_step
 from train_speed import BATCHES, LEARNING_RATE, MASKING_RATE, TEMPERATURE, Case, make_batch, serve_ours
+
+
+class Prepared(NamedTuple):
+    """A step that is ready to be compiled, its state's layout, and the batches that it takes in turn."""
+
+    step: TrainStep
+    layout: StateLayout
+    batches: list[Any]
 
 
 def assigned(texts: Sequence[str]) -> dict[str, Any]:
     """NAME=JSON as keyword arguments."""
     return {name: json.loads(value) for name, _, value in (text.partition("=") for text in texts)}
+
+
+def encoder_config(case: Case) -> EncoderConfig:
+    """The encoder of a case."""
+    return EncoderConfig(
+        vocab_size=case.vocabulary,
+        hidden_size=case.hidden,
+        num_layers=case.layers,
+        num_heads=case.heads,
+        mlp_size=case.mlp,
+        embedding_size=case.hidden,
+        dropout_rate=case.dropout,
+        dtype=case.dtype,
+    )
+
+
+def prepare(case: Case, config: EncoderConfig, losses: Mapping[str, Any], batches: int = BATCHES) -> Prepared:
+    """The step of a case, as a run would make it.
+
+    Args:
+      case: task, batch and lengths.
+      config: the encoder.
+      losses: options of the objective, in addition to those of the case.
+      batches: how many are put on the devices.
+    """
+    objective_class = OBJECTIVES[case.task]
+    names = {field.name for field in dataclasses.fields(objective_class)}
+    options = {"temperature": TEMPERATURE, "masking_rate": MASKING_RATE, "gradient_chunk": case.chunk}
+    chosen = {name: value for name, value in options.items() if name in names} | dict(losses)
+    objectives = Objectives(Model(config), {case.task: objective_class(**chosen)})
+    model, optimizer, partitioner = config.module(), adam(learning_rate=LEARNING_RATE), Partitioner()
+    mesh = partitioner.make_mesh()
+    layout = plan_state(model, optimizer, partitioner, mesh)
+    step = make_train_step(case.task, objectives, optimizer, layout.abstract, partitioner, mesh)
+    return Prepared(step, layout, [shard_batch(make_batch(case, seed), mesh) for seed in range(batches)])
 
 
 def main() -> None:
@@ -33,30 +76,8 @@ def main() -> None:
     parser.add_argument("--encoder", nargs="*", default=[])
     parser.add_argument("--losses", nargs="*", default=[])
     args = parser.parse_args()
-    case: Case = args.case
-    config = EncoderConfig(
-        **{
-            "vocab_size": case.vocabulary,
-            "hidden_size": case.hidden,
-            "num_layers": case.layers,
-            "num_heads": case.heads,
-            "mlp_size": case.mlp,
-            "embedding_size": case.hidden,
-            "dropout_rate": case.dropout,
-            "dtype": case.dtype,
-        }
-        | assigned(args.encoder)
-    )
-    objective_class = OBJECTIVES[case.task]
-    names = {field.name for field in dataclasses.fields(objective_class)}
-    options = {"temperature": TEMPERATURE, "masking_rate": MASKING_RATE, "gradient_chunk": case.chunk}
-    chosen = {name: value for name, value in options.items() if name in names} | assigned(args.losses)
-    objectives = Objectives(Model(config), {case.task: objective_class(**chosen)})
-    model, optimizer, partitioner = config.module(), adam(learning_rate=LEARNING_RATE), Partitioner()
-    mesh = partitioner.make_mesh()
-    layout = plan_state(model, optimizer, partitioner, mesh)
-    step = make_train_step(case.task, objectives, optimizer, layout.abstract, partitioner, mesh)
-    batches = [shard_batch(make_batch(case, seed), mesh) for seed in range(BATCHES)]
+    config = dataclasses.replace(encoder_config(args.case), **assigned(args.encoder))
+    step, layout, batches = prepare(args.case, config, assigned(args.losses))
     about = {
         "versions": f"jax {jax.__version__}, flax {flax.__version__}",
         "device": f"{jax.device_count()} x {jax.devices()[0].device_kind}",

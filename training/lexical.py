@@ -145,6 +145,21 @@ def hybrid_config(start: EncoderConfig, words: LexicalPart, *, max_length: int, 
     return HybridConfig(**values | changed, lexical_size=size, lexical_lead_length=words.lead_length)
 
 
+def dense_part(config: HybridConfig, params: Mapping[str, Any]) -> tuple[EncoderConfig, dict[str, Any]]:
+    """Returns the transformer of a hybrid alone, its shape and its parameters, which reads one window.
+
+    Its embedding of a text within one window is the dense part of the hybrid's, scaled to length 1.
+
+    Args:
+      config: of the hybrid.
+      params: of the hybrid.
+    """
+    values = {field.name: getattr(config, field.name) for field in dataclasses.fields(EncoderConfig)}
+    changed = {"embedding_size": config.dense_size, "max_length": config.position_count, "window_length": 0}
+    kept = {name: value for name, value in params.items() if not name.startswith("lexical_")}
+    return EncoderConfig(**values | changed), kept
+
+
 def hybrid_params(
     params: Mapping[str, Any], config: HybridConfig, words: LexicalPart, *, share: float
 ) -> dict[str, Any]:

@@ -3,7 +3,8 @@ r"""Continues a public checkpoint on the pairs that a build has mined, and evalu
 The outcome is a hybrid encoder (`models.encoders.hybrid`): the checkpoint, which reads for meaning, and a lexical part,
 which knows the names, places and numbers of the corpus. In order:
 
-1. import: the checkpoint becomes a model folder (`newsembed import-hf`), unless it is one;
+1. import: the checkpoint becomes a model folder (`newsembed import-hf`); of a model folder, the result of a lift
+   included, the transformer is copied;
 2. examples: the mined triplets in the checkpoint's word pieces (`newsembed examples`);
 3. words: a static model is trained on them from latent semantics (`runs/train_static.gin`), and TF-IDF of all articles
    is projected at random;
@@ -42,8 +43,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--start",
         metavar="DIR",
-        help="a Hugging Face folder or minilm (see import-hf), or a model folder; without it, the result is the words "
-        "alone, a static model from nothing, and the options of layers are not read",
+        help="a Hugging Face folder or minilm (see import-hf), or a model folder, also of a lift; without it, the "
+        "result is the words alone, a static model from nothing, and the options of layers are not read",
     )
     parser.add_argument("--work", required=True, metavar="DIR", help="folder of a finished `newsembed build`")
     parser.add_argument("--output", required=True, metavar="DIR", help="folder for all steps; the result is in model/")
@@ -56,7 +57,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         ),
         ("train_steps", "N", "steps of the layers; 0 leaves them as they are"),
         ("batch_size", "N", "pairs or triplets in a step of the layers"),
-        ("train_length", "TOKENS", "tokens of a text that the layers read while they train"),
+        (
+            "train_length",
+            "TOKENS",
+            "tokens of a text that the layers read while they train, if the start has so many",
+        ),
         ("context_length", "TOKENS", "tokens of a text that the layers of the result read"),
         ("max_length", "TOKENS", "tokens of a text that the lexical part of the result reads"),
     ):

@@ -2,7 +2,6 @@
 
 import dataclasses
 import os
-import shutil
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
@@ -159,8 +158,30 @@ class Lift:
         if start is None or os.path.isdir(folder):
             return 0
         if ModelFolder(start).is_described:
-            return self._once("import", lambda target: shutil.copytree(start, target, dirs_exist_ok=True))
+            return self._once("import", lambda target: self._copy(start, target))
         return self.command(["import-hf", "--from", start, "--output", folder])
+
+    def _copy(self, start: str, target: str) -> None:
+        """Writes the last parameters of a model folder; of the result of a lift, its transformer alone.
+
+        Raises:
+          InputError: if it is not a transformer.
+        """
+        from ...learning.model_files import architecture_gin, write_model_files
+        from ...models.encoders import HybridConfig
+        from ...serving.checkpoint import load_model
+        from ...training import lexical
+
+        model, params = load_model(start), _all_params(start)
+        config = model.config
+        if isinstance(config, HybridConfig):
+            config, params = lexical.dense_part(config, params)
+        shape = self._checked(config)
+        vocabulary = read_vocabulary(model.vocabulary_path)
+        length = min(model.text_length, shape.max_length)
+        write_model_files(target, shape, vocabulary, length, model.prompts, model.long_documents)
+        origin = {"copied_from": os.path.basename(os.path.abspath(start))}
+        ModelFolder(target).write_import(params, architecture_gin(shape), origin)
 
     def _examples(self, work: str) -> int:
         return write_examples(self.command, work, self.vocabulary, self.folder("examples"), row_length=_ROW)
@@ -179,7 +200,7 @@ class Lift:
         def write(target: str) -> None:
             options = TeacherOptions(words_share=settings.teacher_share)
             articles = chosen_articles(work, options.documents)
-            keys = embedded(self.folder("import"), articles, settings.train_length)
+            keys = embedded(self.folder("import"), articles, self._read_length())
             write_teacher(f"{target}/{_TEACHER}", make_teacher(articles, keys, options))
 
         return self._once("teacher", write)
@@ -188,7 +209,7 @@ class Lift:
         settings = self.settings
         if not settings.train_steps:
             return 0
-        lengths = {f"{text}_tokens": settings.train_length for text in _TEXTS}
+        lengths = dict.fromkeys((f"{text}_tokens" for text in _TEXTS), self._read_length())
         values = {
             "TRAIN_STEPS": settings.train_steps,
             "BATCH_SIZE": settings.batch_size,
@@ -210,16 +231,29 @@ class Lift:
         Raises:
           InputError: if it is not a transformer.
         """
-        from ...models.encoders.news import EncoderConfig
         from ...serving.checkpoint import load_model
 
         start = load_model(self.folder("import"))
-        if type(start.config) is not EncoderConfig:
-            problem = f"got a {start.config.kind} architecture, expected a news encoder"
-            raise InputError(
-                problem, path=self.start, field="--start", remedy="Give the folder of a public checkpoint."
-            )
+        self._checked(start.config)
         return start
+
+    def _checked(self, config: Any) -> Any:
+        """The shape of a start.
+
+        Raises:
+          InputError: if it is not a transformer.
+        """
+        from ...models.encoders.news import EncoderConfig
+
+        if type(config) is EncoderConfig and config.num_layers:
+            return config
+        problem = f"got {config.summary()} (kind {config.kind}), expected a transformer"
+        remedy = "Give a public checkpoint, a model that newsembed trained, or the result of a lift."
+        raise InputError(problem, path=self.start, field="--start", remedy=remedy)
+
+    def _read_length(self) -> int:
+        """How many tokens of a text the layers read while they train."""
+        return min(self.settings.train_length, int(self._start().config.max_length))
 
     def _frozen(self) -> str:
         """A pattern of the embeddings and the layers that keep their values; empty where all layers are trained."""

@@ -23,23 +23,19 @@ from newsembed.formats.vocabulary import SPECIAL_TOKENS, read_vocabulary
 from newsembed.formats.weights import unflatten
 from newsembed.launch import cli
 from newsembed.learning.model_files import architecture_gin, write_model_files
-from newsembed.models.encoders import Capability, ContextConfig, EncoderConfig, HybridConfig, TranslatorConfig
+from newsembed.models.encoders import EncoderConfig, HybridConfig
 from newsembed.serving.checkpoint import load_model
 from newsembed.serving.encoder import load_encoder
 from newsembed.studies import lift
 from newsembed.studies.lift.conduct import Lift, Settings
 from newsembed.tasks.vocabulary import Vocabulary
 from newsembed.training.lexical import (
-    LexicalPart,
-    hybrid_params,
-    joined,
     lexical_part_of,
-    random_projection_of_tfidf,
 )
-from scipy.sparse import csr_array
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "models"))
 sys.path.insert(0, str(Path(__file__).parent))
+from drawn_parameters import drawn
 from manifests import write_manifest
 from reference_encoders import write_folder
 
@@ -302,122 +298,62 @@ def test_a_folder_that_is_no_build_is_refused(tmp_path, start):
     assert not (tmp_path / "out").exists()
 
 
-def test_words_of_a_static_model_give_its_embeddings():
+def test_the_result_of_a_lift_is_lifted_again_without_its_words(lifted, work, tmp_path):
+    first, commands = f"{lifted[0]}/model", []
+    output = str(tmp_path / "second")
+    assert Lift(first, work, output, SETTINGS, recorded(commands)).run() == 0
+    assert [command[0] for command in commands] == ["examples", "train"]
+    begun, result = load_encoder(f"{output}/import"), load_model(f"{output}/model")
+    shape = load_model(f"{output}/import").config
+    assert (shape.kind, shape.max_length) == ("news", 6)  # one window
+    texts = ["a b", "c", ""], ["c", "d", "h a b"]
+    dense = load_encoder(first).encode(*texts)[:, : shape.embedding_size]
+    np.testing.assert_allclose(begun.encode(*texts), dense / np.linalg.norm(dense, axis=1, keepdims=True), atol=1e-5)
+    # Its words are those of this lift, not of both.
+    assert result.config == load_model(first).config
+    trained = params_of(f"{output}/layers")
+    assert trained.keys() == params_of(f"{lifted[0]}/layers").keys() | {"pooling_logits"}
+    assert result.prompts.query == "a "
+
+
+def test_a_model_that_was_trained_here_is_lifted(lifted, work, tmp_path):
+    start, output = f"{lifted[0]}/layers", str(tmp_path / "out")
+    assert not Path(start, "architecture.gin").exists()
+    assert Lift(start, work, output, SETTINGS, recorded([])).run() == 0
+    begun, trained = params_of(f"{output}/import"), params_of(start)
+    np.testing.assert_array_equal(begun["layers_3"]["mlp_in"]["kernel"], trained["layers_3"]["mlp_in"]["kernel"])
+    assert ModelFolder(f"{output}/import").steps() == [0]  # without what only a resumed training needs
+
+
+def test_a_start_without_layers_is_refused_before_anything_else(work, tmp_path):
     static = EncoderConfig(
-        vocab_size=30, hidden_size=8, num_layers=0, num_heads=1, mlp_size=1, max_length=16, embedding_size=6,
-        num_topics=2, norm="pre", pooling="weighted", lead_length=4, sublinear=True, positions="rotary",
-    )  # fmt: skip
-    params = drawn(static)
-    words = lexical_part_of(static, params, path="words")
-    news = EncoderConfig(
-        vocab_size=30,
-        hidden_size=8,
-        num_layers=1,
-        num_heads=2,
-        mlp_size=8,
-        max_length=16,
-        embedding_size=4,
-        num_topics=2,
+        vocab_size=30, hidden_size=8, num_layers=0, num_heads=1, mlp_size=1, embedding_size=6, pooling="weighted"
     )
-    config = HybridConfig(
-        **{**news.to_dict(), "embedding_size": 10},
-        lexical_size=6,
-        lexical_lead_length=words.lead_length,
-        lexical_half_length=0,
-    )
-    hybrid = hybrid_params(drawn(news), config, words, share=0.25)
-    rows = np.array([[2, 9, 17, 9, 30 - 1, 3, 0, 0], [2, 5, 3, 0, 0, 0, 0, 0]], np.int32)
-    expected = np.asarray(static.module().apply({"params": params}, rows, method="embed"))
-    found = np.asarray(config.module().apply({"params": hybrid}, rows, method="embed"))
-    np.testing.assert_allclose(found[:, 4:], expected * 0.5, atol=1e-5)  # sqrt(0.25)
+    start = write_model(tmp_path / "static", static)
+    commands = []
+    with pytest.raises(InputError, match="expected a transformer") as caught:
+        Lift(start, work, str(tmp_path / "out"), SETTINGS, recorded(commands)).run()
+    assert caught.value.path == start
+    assert commands == []
 
 
-def drawn(config):
-    import flax.linen as nn
-    import jax
-
-    variables = config.module().init(jax.random.key(0), np.ones((1, 4), np.int32))
-    keys = iter(jax.random.split(jax.random.key(1), 100))
-    return jax.tree.map(
-        lambda array: np.asarray(array + jax.random.normal(next(keys), array.shape) / 2), nn.unbox(variables)["params"]
-    )
-
-
-STATIC = EncoderConfig(
-    vocab_size=30, hidden_size=8, num_layers=0, num_heads=2, mlp_size=8, pooling="weighted", positions="rotary"
-)
-
-
-@pytest.mark.parametrize(
-    "config",
-    [
-        dataclasses.replace(STATIC, num_layers=1),
-        dataclasses.replace(STATIC, positions="learned"),
-        dataclasses.replace(STATIC, pooling="mean"),
-        ContextConfig(**STATIC.to_dict(), context_heads=2, context_size=8),
-        TranslatorConfig(30),
-    ],
-    ids=["layers", "positions", "pooling", "context", "no news encoder"],
-)
-def test_a_model_that_reads_its_context_is_no_static_model(config):
-    with pytest.raises(InputError, match=r"some/folder: model: got .*, expected a static model"):
-        lexical_part_of(config, {}, path="some/folder")
-
-
-def test_copies_of_a_static_model_must_be_sublinear():
-    assert Capability.STATIC in STATIC.capabilities
-    with pytest.raises(InputError, match="copies of a piece count in full"):
-        lexical_part_of(dataclasses.replace(STATIC, sublinear=False), {}, path="some/folder")
-
-
-def test_a_random_projection_keeps_the_cosines_of_tfidf():
-    rng = np.random.default_rng(0)
-    rows = [rng.choice(np.arange(5, 200), 60) for _ in range(40)]
-    frequencies = np.array([sum(piece in row for row in rows) for piece in range(200)])
-    words = random_projection_of_tfidf(np.append(frequencies, len(rows)), 4096, lead_length=0)
-    weights = np.where(np.arange(200) < 5, 0, np.log((1 + 40) / (1 + frequencies)) + 1)
-    np.testing.assert_allclose(np.exp(words.logits), weights, rtol=1e-5, atol=1e-12)
-    counts = np.stack([np.log1p(np.bincount(row, minlength=200)) for row in rows]) * weights
-    exact, projected = counts, (counts @ words.table)
-    cosines = [matrix @ matrix.T / np.outer(*[np.linalg.norm(matrix, axis=1)] * 2) for matrix in (exact, projected)]
-    assert np.abs(cosines[0] - cosines[1]).max() < 0.08
-
-
-def test_joined_parts_are_side_by_side_with_equal_shares():
-    rng = np.random.default_rng(0)
-    # Special tokens weigh nothing; the parts differ in size, in weights and in the lengths of their vectors.
-    parts = [
-        LexicalPart(rng.normal(size=(40, size)) * size, np.append(np.full(5, -200), rng.normal(size=35)), 4)
-        for size in (3, 7)
-    ]
-    terms = rng.poisson(0.3, (60, 40))
-    found = joined(parts, csr_array(terms))
-    np.testing.assert_allclose(np.linalg.norm(found.table, axis=1)[5:], 1, atol=1e-6)
-    assert np.exp(found.logits[:5]).max() == 0
-    vectors = [terms @ (np.exp(part.logits)[:, None] * part.table) for part in parts]
-    expected = [vector / np.linalg.norm(vector, axis=1).mean() for vector in vectors]
-    np.testing.assert_allclose(
-        terms @ (np.exp(found.logits)[:, None] * found.table), np.hstack(expected), rtol=1e-4, atol=1e-5
-    )
-
-
-def test_parts_that_weigh_places_differently_are_not_joined():
-    part = LexicalPart(np.ones((6, 2), np.float32), np.zeros(6, np.float32), 4)
-    with pytest.raises(ValueError, match=r"the lead lengths \[4, 8\]"):
-        joined([part, dataclasses.replace(part, lead_length=8)], csr_array(np.ones((1, 6))))
-
-
-@pytest.mark.parametrize("terms", [np.zeros((0, 6)), np.eye(6)[:2]], ids=["no texts", "special tokens"])
-def test_parts_are_not_joined_on_texts_without_words(terms):
-    part = LexicalPart(np.ones((6, 2), np.float32), np.append(np.full(5, -200), 0), 4)
-    with pytest.raises(ValueError, match=f"got {len(terms)} texts without words"):
-        joined([part], csr_array(terms))
+def write_model(folder, config):
+    folder.mkdir()
+    pieces = [*SPECIAL_TOKENS, *(chr(ord("a") + number) for number in range(config.vocab_size - len(SPECIAL_TOKENS)))]
+    vocabulary = folder / "pieces.txt"
+    vocabulary.write_text("".join(f"{piece}\n" for piece in pieces))
+    write_model_files(str(folder), config, read_vocabulary(str(vocabulary)), None)
+    ModelFolder(str(folder)).write_import(drawn(config), architecture_gin(config), {})
+    return str(folder)
 
 
 def test_trained_words_and_the_projection_are_joined(lifted, work, start, tmp_path):
     done, output = lifted[0], str(tmp_path / "out")
     size = load_model(f"{done}/import").config.vocab_size
-    static = dataclasses.replace(STATIC, vocab_size=size, embedding_size=6, lead_length=4, sublinear=True)
+    static = EncoderConfig(
+        vocab_size=size, hidden_size=8, num_layers=0, num_heads=2, mlp_size=8, embedding_size=6, pooling="weighted",
+        lead_length=4, sublinear=True, positions="rotary",
+    )  # fmt: skip
 
     def command(arguments):
         if arguments[0] != "train":
