@@ -17,6 +17,7 @@ compiler fuses other things than that of a GPU, so its figures are an upper boun
 import argparse
 import dataclasses
 import json
+import os
 import subprocess
 import sys
 import time
@@ -46,6 +47,7 @@ TEXTS = {
 }
 LEAST_SECONDS = 5.0  # of a measurement
 LIFT_STEPS = 1_000
+_MEMORY = {"XLA_PYTHON_CLIENT_MEM_FRACTION": "0.92"}  # the batches of `train_speed.py` fill it
 COLUMNS = ("what", "device", "ms", "tokens/s", "texts/s", "MFU", "peak GiB", "compiled in s")
 COMPILED = ("what", "TFLOP a step", "state GiB", "step GiB", "compiled in s")
 
@@ -99,7 +101,9 @@ def show(case: Case, seconds: float) -> bool:
     while True:
         command = [sys.executable, __file__, *rest, "--row", json.dumps(dataclasses.asdict(case))]
         try:
-            done = subprocess.run(command, capture_output=True, text=True, timeout=max(seconds, 1), check=False)
+            done = subprocess.run(
+                command, capture_output=True, text=True, timeout=max(seconds, 1), check=False, env=_MEMORY | os.environ
+            )
         except subprocess.TimeoutExpired:
             print(f"| {name_of(case)} | not finished in the {seconds:.0f} s that were left |", flush=True)
             return False
