@@ -83,6 +83,7 @@ def write_safetensors(path: str, arrays: Mapping[str, Array], metadata: Mapping[
     """Writes arrays by name; they need not be contiguous."""
     from safetensors.numpy import save
 
-    content = save({name: np.ascontiguousarray(array) for name, array in arrays.items()}, dict(metadata))
+    # Not `np.ascontiguousarray`, which makes one dimension of none.
+    content = save({name: np.asarray(array, order="C") for name, array in arrays.items()}, dict(metadata))
     with open(path, "wb") as file:  # the library's own files are readable by their owner only
         file.write(content)

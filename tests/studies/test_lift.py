@@ -407,10 +407,14 @@ def test_the_result_is_exported_and_reads_short_and_long_texts_alike(lifted, tmp
     from newsembed.serving.saved_model import SavedModelEncoder
 
     output, _ = lifted
-    assert cli.main(["export", "--model", f"{output}/model", "--output", str(tmp_path / "saved")]) == 0
+    for kind in ("savedmodel", "safetensors"):
+        arguments = ["--model", f"{output}/model", "--format", kind, "--output", str(tmp_path / kind)]
+        assert cli.main(["export", *arguments]) == 0
     titles, bodies = ["a b", "c", ""], ["c", "d e f g h a b c d e f g h", "a b c d e f"]
     expected = load_encoder(f"{output}/model").encode(titles, bodies)
-    np.testing.assert_allclose(SavedModelEncoder(str(tmp_path / "saved")).encode(titles, bodies), expected, atol=1e-5)
+    saved = SavedModelEncoder(str(tmp_path / "savedmodel")).encode(titles, bodies)
+    np.testing.assert_allclose(saved, expected, atol=1e-5)
+    np.testing.assert_array_equal(load_encoder(str(tmp_path / "safetensors")).encode(titles, bodies), expected)
 
 
 def test_the_result_has_the_prompts_of_its_start(lifted):
