@@ -8,6 +8,7 @@ from typing import Any
 
 from ...formats.parquet import ParquetShardWriter
 from ...formats.records import Article, Failure, Hub, HubKind, Post, Rejection, make_doc_id
+from ...formats.urls import canonical_url, registered_domain
 from ..accounting import MARKUP_IN_BODIES, UNREAD_DATES, UNREAD_FIELD
 from ..shards import Shard
 from .cdx import Part, read_listing
@@ -21,7 +22,6 @@ from .people import people
 from .posts import row_to_post
 from .rows import feeds_of, has_markup, has_unread_date, impossible_dates, row_to_article, unread_fields
 from .sources import Response, Slice, read_rows, read_warc
-from .urls import canonical_url, registered_domain
 from .warc import Gap
 
 _HTML = ("text/html", "application/xhtml")

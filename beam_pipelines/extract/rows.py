@@ -8,10 +8,10 @@ from typing import Any
 
 from ...formats.articles import utc_day
 from ...formats.records import Article, make_doc_id
+from ...formats.urls import canonical_url, registered_domain
 from .dates import is_impossible, parse_day
 from .people import people
 from .title import clean_title
-from .urls import canonical_url, registered_domain
 
 _MAX_BODY_CHARACTERS = 50_000
 _MAX_UNREAD = 20  # names of fields that are counted of one slice; rows may have any number

@@ -50,6 +50,23 @@ def test_a_hit_has_no_number_and_no_extract_unless_they_are_given():
     assert marked.to_dict() == {**shown, "title_marks": [[0, 1]], "extract": "text", "extract_marks": [[1, 2]]}
 
 
+def test_a_url_is_found_in_any_spelling_and_as_it_is_written_first():
+    urls = ("http://a.example/1", "https://www.a.example/1", "not a url", "", "https://a.example/2?b=1&a=2")
+    index = DocumentIndex(unit_rows(5), [IndexedDocument(f"d{n}", url, "p", "t", None) for n, url in enumerate(urls)])
+    assert [index.number_of(url) for url in urls if url] == [0, 1, 2, 4]
+    for spelling, place in (
+        ("HTTPS://WWW.A.example:443/1/?utm_source=x#top", 0),  # the first of two
+        ("http://a.example/2?a=2&b=1", 4),
+    ):
+        assert index.has(spelling)
+        assert index.number_of(spelling) == place
+
+    for missing in ("http://a.example/3", "not a url either", "", "ftp://a.example/1"):
+        assert not index.has(missing)
+        with pytest.raises(InputError, match="no document with the URL"):
+            index.number_of(missing)
+
+
 @pytest.mark.parametrize(("shape", "count"), [((2,), 2), ((2, 3), 3), ((2, 1, 3), 2)])
 def test_embeddings_have_a_row_for_each_document(shape, count):
     with pytest.raises(InputError, match=rf"shape \({shape[0]}.* for {count} documents"):
