@@ -108,21 +108,26 @@ def print_rows(rows: Sequence[Mapping[str, Any]]) -> None:
     for alarm in [alarm for row in rows for alarm in row.get("yield_alarms", ())]:
         console.print(_alarm(alarm), style="bold red", markup=False, soft_wrap=True)
     for row in rows:
-        for text in _remarks(row.get("tallies", {})):
-            console.print(f"note: {row['job']} {text}", markup=False, highlight=False, soft_wrap=True)
+        for remark in remarks(row["job"], row.get("tallies", {})):
+            console.print(f"note: {remark}", markup=False, highlight=False, soft_wrap=True)
     if any(row["skipped"] for row in rows):
         console.print("(seconds) in brackets: of an earlier run with the same options and inputs; skipped now")
 
 
-def _remarks(tallies: Mapping[str, int]) -> Iterator[str]:
-    """What a user should know of the article files that a job has read."""
+def remarks(job: str, tallies: Mapping[str, int]) -> Iterator[str]:
+    """What a user should know of the article files that a job has read, a sentence each.
+
+    Args:
+      job: its name.
+      tallies: of its counts.
+    """
     unread = {name.removeprefix(UNREAD_FIELD): tallies[name] for name in tallies if name.startswith(UNREAD_FIELD)}
     if unread:
-        yield f"does not read these fields: {', '.join(_named(unread))}"
+        yield f"{job} does not read these fields: {', '.join(_named(unread))}"
     if count := tallies.get(UNREAD_DATES):
-        yield f"cannot read the dates of {count:,} articles; write them as YYYY-MM-DD"
+        yield f"{job} cannot read the dates of {count:,} articles; write them as YYYY-MM-DD"
     if count := tallies.get(MARKUP_IN_BODIES):
-        yield f"has left HTML tags in the bodies of {count:,} articles; give their plain text, or pages as WARC files"
+        yield f"{job} has left HTML tags in the bodies of {count:,} articles; give plain text, or pages as WARC files"
 
 
 def _alarm(alarm: Mapping[str, Any]) -> str:
