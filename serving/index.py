@@ -77,6 +77,7 @@ class DocumentIndex:
     Attributes:
       words: of the documents, by their places; None for vectors only.
       ranking: how scores of words and vectors are joined, see ``formats.index``.
+      max_length: tokens that the encoder read of each document; None where it is not known.
 
     Raises:
       InputError: on different lengths, no documents, or embeddings that are not finite.
@@ -113,6 +114,7 @@ class DocumentIndex:
         self.long_documents = long_documents
         self.words: Words | None = None
         self.ranking: Mapping[str, Any] | None = None
+        self.max_length: int | None = None
         self._days = as_days([document.byline_date for document in documents])
         self._exact_limit = exact_limit
         self._by_url = {
@@ -262,6 +264,7 @@ class DocumentIndex:
                 self.long_documents,
                 None if self.words is None else self.words.files,
                 self.ranking,
+                self.max_length,
             ),
         )
 
@@ -286,7 +289,7 @@ class DocumentIndex:
         index.words = (
             None if stored.words is None else Words(stored.words, [document.language for document in stored.documents])
         )
-        index.ranking = stored.ranking
+        index.ranking, index.max_length = stored.ranking, stored.max_length
         return index
 
     def number_of(self, url: str) -> int:

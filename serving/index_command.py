@@ -183,6 +183,7 @@ def build_index(
         document_prompt=document_prompt,
         long_documents=long_documents,
     )
+    index.max_length = getattr(encoder, "max_length", None)  # a SavedModel has its own
     index.words = words.built()
     index.ranking = _learned(index, encoder)
     return index
