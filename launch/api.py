@@ -241,16 +241,17 @@ def run(job: str, *, output: str, options: Mapping[str, Any] | None = None, **in
     Raises:
       InputError: for another name of a job, an option or an input, and for what the job refuses.
     """
-    from . import encoders, extras
+    from . import extras
 
     extras.require(["mine"])
     from .cli import load as load_command
     from .parsing import nearest
 
     with _quiet():
-        encoders.use()
         from ..beam_pipelines.jobs import execute
+        from . import encoders
 
+        encoders.use()
         module = load_command(job)
     if not hasattr(module, "JOB"):
         raise InputError(f"{job} is not a mining job", field="job", remedy="run it by its command")
