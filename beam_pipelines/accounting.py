@@ -8,6 +8,7 @@ from typing import Any, Final
 # In tallies, of articles that a user brings:
 UNREAD_FIELD: Final = "unread_field:"  # before the name of a field that no rule reads
 UNREAD_DATES: Final = "unread_dates"  # articles without a byline date whose row states one
+CUT_BODIES: Final = "cut_bodies"  # articles whose body was too long
 MARKUP_IN_BODIES: Final = "markup_in_bodies"  # articles whose body has HTML tags
 
 

@@ -10,7 +10,7 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from .accounting import MARKUP_IN_BODIES, UNREAD_DATES, UNREAD_FIELD
+from .accounting import CUT_BODIES, MARKUP_IN_BODIES, UNREAD_DATES, UNREAD_FIELD
 from .jobs import Outcome
 
 _REFRESHES_PER_SECOND = 2  # rich's default of 10 costs some percent of a core, even when nothing is shown
@@ -126,6 +126,8 @@ def remarks(job: str, tallies: Mapping[str, int]) -> Iterator[str]:
         yield f"{job} does not read these fields: {', '.join(_named(unread))}"
     if count := tallies.get(UNREAD_DATES):
         yield f"{job} cannot read the dates of {count:,} articles; write them as YYYY-MM-DD"
+    if count := tallies.get(CUT_BODIES):
+        yield f"{job} has cut the bodies of {count:,} articles to 50,000 characters"
     if count := tallies.get(MARKUP_IN_BODIES):
         yield f"{job} has left HTML tags in the bodies of {count:,} articles; give plain text, or pages as WARC files"
 

@@ -9,7 +9,7 @@ from typing import Any
 from ...formats.parquet import ParquetShardWriter
 from ...formats.records import Article, Failure, Hub, HubKind, Post, Rejection, make_doc_id
 from ...formats.urls import canonical_url, registered_domain
-from ..accounting import MARKUP_IN_BODIES, UNREAD_DATES, UNREAD_FIELD
+from ..accounting import CUT_BODIES, MARKUP_IN_BODIES, UNREAD_DATES, UNREAD_FIELD
 from ..shards import Shard
 from .cdx import Part, read_listing
 from .decoding import decode
@@ -20,7 +20,7 @@ from .page import ArticlePage, ExtractedPage, PageTooLargeError, as_fields
 from .payload import read_payload
 from .people import people
 from .posts import row_to_post
-from .rows import feeds_of, has_markup, has_unread_date, impossible_dates, row_to_article, unread_fields
+from .rows import feeds_of, has_markup, has_unread_date, impossible_dates, is_cut, row_to_article, unread_fields
 from .sources import Response, Slice, read_rows, read_warc
 from .warc import Gap
 
@@ -261,6 +261,8 @@ def _read_rows(shard: Shard, outputs: Outputs, piece: Slice) -> None:
             shard.tally(UNREAD_DATES)
         if has_markup(article.body):
             shard.tally(MARKUP_IN_BODIES)
+        if is_cut(row):
+            shard.tally(CUT_BODIES)
         for name in unread_fields(row, unread):
             shard.tally(f"{UNREAD_FIELD}{name}")
         for feed in feeds_of(row):

@@ -9,11 +9,11 @@ from typing import Any
 from ...formats.articles import utc_day
 from ...formats.records import Article, make_doc_id
 from ...formats.urls import canonical_url, registered_domain
+from .body import MAX_BODY_CHARACTERS
 from .dates import is_impossible, parse_day
 from .people import people
 from .title import clean_title
 
-_MAX_BODY_CHARACTERS = 50_000
 _MAX_UNREAD = 20  # names of fields that are counted of one slice; rows may have any number
 _MARKUP = re.compile(r"</(?:p|div|a|span|script|style|h[1-6]|li|em|strong)>|<br\s*/?>", re.IGNORECASE)
 _READ_TEXTS = {"doc_id", "url", "publisher", "title", "body", "text", "image_url", "language"}
@@ -47,7 +47,7 @@ def row_to_article(row: dict[str, Any]) -> tuple[Article | None, str]:
             url=url,
             publisher=registered_domain(url),
             title=title,
-            body=body[:_MAX_BODY_CHARACTERS].strip(),
+            body=body[:MAX_BODY_CHARACTERS].strip(),
             authors=people(_texts(row.get("authors"))),
             byline_date=byline_date,
             modified_date=_day(row.get("modified_date")),
@@ -78,6 +78,11 @@ def has_markup(body: str) -> bool:
     (True, False, True)
     """
     return _MARKUP.search(body) is not None
+
+
+def is_cut(row: Mapping[str, Any]) -> bool:
+    """Returns whether the body of a row is longer than that of an article may be."""
+    return len(row.get("body") or row.get("text") or "") > MAX_BODY_CHARACTERS
 
 
 def feeds_of(row: Mapping[str, Any]) -> tuple[str, ...]:

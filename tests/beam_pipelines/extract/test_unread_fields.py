@@ -38,15 +38,19 @@ def extracted(tmp_path, *rows):
 def test_dates_that_nothing_reads_and_tags_in_bodies_are_counted_and_shown(tmp_path, capsys):
     tags = {"body": "<p>Rain.</p>", "byline_date": "2024-01-02"}
     unread = ({"byline_date": "03/05/2018"}, {"published_at": "soon"}, {"byline_date": "", "published_at": None})
-    counts, articles, _ = extracted(tmp_path, *unread, tags)
-    assert {name: counts["tallies"][name] for name in ("unread_dates", "markup_in_bodies")} == {
+    long = {"byline_date": "2024-01-02", "text": "rain " * 10_001, "body": None}
+    whole = {"byline_date": "2024-01-02", "body": "rain " * 10_000}
+    counts, articles, _ = extracted(tmp_path, *unread, tags, long, whole)
+    assert {name: counts["tallies"][name] for name in ("unread_dates", "markup_in_bodies", "cut_bodies")} == {
         "unread_dates": 2,
         "markup_in_bodies": 1,
+        "cut_bodies": 1,
     }
     assert articles["3"].body == "<p>Rain.</p>"
     print_outcomes([("extract", jobs.Outcome({"counts": counts}, skipped=False, seconds=1.0))])
     shown = capsys.readouterr().out
     assert "note: extract cannot read the dates of 2 articles; write them as YYYY-MM-DD\n" in shown
+    assert "note: extract has cut the bodies of 1 articles to 50,000 characters\n" in shown
     assert "note: extract has left HTML tags in the bodies of 1 articles" in shown
 
 
