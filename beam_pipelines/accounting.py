@@ -5,7 +5,11 @@ import dataclasses
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-UNREAD_FIELD: Final = "unread_field:"  # in tallies, before the name of a field of the input that no rule reads
+# In tallies, of articles that a user brings:
+UNREAD_FIELD: Final = "unread_field:"  # before the name of a field that no rule reads
+UNREAD_DATES: Final = "unread_dates"  # articles without a byline date whose row states one
+CUT_BODIES: Final = "cut_bodies"  # articles whose body was too long
+MARKUP_IN_BODIES: Final = "markup_in_bodies"  # articles whose body has HTML tags
 
 
 @dataclasses.dataclass(frozen=True)

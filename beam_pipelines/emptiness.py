@@ -26,5 +26,5 @@ def why_empty(job: Job, manifest: Mapping[str, Any], output: str, prefix: str = 
     outcomes.sort(key=lambda outcome: (-outcome[0], outcome[1]))
     shown = ", ".join(f"{count:,} of {counts['in']:,} {what}" for count, what, _ in outcomes[:3])
     switch = job.switches.get(outcomes[0][2]) if outcomes else None
-    remedy = f"--{prefix}{switch} keeps them" if switch else f"{output}/dead_letters lists them with the reasons"
+    remedy = f"--{prefix}{switch} keeps them" if switch else f"see `newsembed rejected {output}`"
     return InputError(f"nothing is left: {shown}", path=output, remedy=remedy)

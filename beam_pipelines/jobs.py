@@ -429,7 +429,9 @@ def input_digest(path: str) -> str:
         raise InputError("no such file or folder", path=path, remedy="check the path, or run the job that writes it")
     if files.list_files(f"{path.rstrip('/')}/**"):
         raise InputError(
-            f"a folder without {MANIFEST} is not a result", path=path, remedy="run the job that writes it to its end"
+            f"a folder without {MANIFEST} is not a result",
+            path=path,
+            remedy=f"run the job that writes it to its end; name files of your own: '{path.rstrip('/')}/*'",
         )
     keys = f"{path[:-4]}.tsv"  # of an embedding table, see entities.tables
     if path.endswith(".npy") and files.exists(keys):

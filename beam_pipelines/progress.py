@@ -1,7 +1,7 @@
 """Progress bars and tables on the terminal."""
 
 import types
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Self
 
 from rich.box import SIMPLE, Box
@@ -10,7 +10,7 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from .accounting import UNREAD_FIELD
+from .accounting import CUT_BODIES, MARKUP_IN_BODIES, UNREAD_DATES, UNREAD_FIELD
 from .jobs import Outcome
 
 _REFRESHES_PER_SECOND = 2  # rich's default of 10 costs some percent of a core, even when nothing is shown
@@ -108,13 +108,28 @@ def print_rows(rows: Sequence[Mapping[str, Any]]) -> None:
     for alarm in [alarm for row in rows for alarm in row.get("yield_alarms", ())]:
         console.print(_alarm(alarm), style="bold red", markup=False, soft_wrap=True)
     for row in rows:
-        tallies = row.get("tallies", {})
-        unread = {name.removeprefix(UNREAD_FIELD): tallies[name] for name in tallies if name.startswith(UNREAD_FIELD)}
-        if unread:
-            text = f"note: {row['job']} does not read these fields: {', '.join(_named(unread))}"
-            console.print(text, markup=False, highlight=False, soft_wrap=True)
+        for remark in remarks(row["job"], row.get("tallies", {})):
+            console.print(f"note: {remark}", markup=False, highlight=False, soft_wrap=True)
     if any(row["skipped"] for row in rows):
         console.print("(seconds) in brackets: of an earlier run with the same options and inputs; skipped now")
+
+
+def remarks(job: str, tallies: Mapping[str, int]) -> Iterator[str]:
+    """What a user should know of the article files that a job has read, a sentence each.
+
+    Args:
+      job: its name.
+      tallies: of its counts.
+    """
+    unread = {name.removeprefix(UNREAD_FIELD): tallies[name] for name in tallies if name.startswith(UNREAD_FIELD)}
+    if unread:
+        yield f"{job} does not read these fields: {', '.join(_named(unread))}"
+    if count := tallies.get(UNREAD_DATES):
+        yield f"{job} cannot read the dates of {count:,} articles; write them as YYYY-MM-DD"
+    if count := tallies.get(CUT_BODIES):
+        yield f"{job} has cut the bodies of {count:,} articles to 50,000 characters"
+    if count := tallies.get(MARKUP_IN_BODIES):
+        yield f"{job} has left HTML tags in the bodies of {count:,} articles; give plain text, or pages as WARC files"
 
 
 def _alarm(alarm: Mapping[str, Any]) -> str:

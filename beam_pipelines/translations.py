@@ -8,8 +8,8 @@ import contextlib
 import dataclasses
 import functools
 import itertools
-from collections.abc import Generator, Iterable, Iterator, Sequence
-from typing import Final
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from typing import Final, NoReturn
 
 import numpy as np
 
@@ -29,6 +29,8 @@ from .texts import load_vocabulary, vocabulary_input_digest, vocabulary_path
 from .translation import find_language
 
 _EXAMPLES: Final = "examples/"
+_NO_PIVOT: Final = "no_pivot/"  # in tallies, before the languages of pairs without a side in a pivot language
+_SHOWN: Final = 8
 _PAIRS_AT_ONCE: Final = 1_024
 _SHORTEST_TEXT: Final = 3  # [CLS], a piece and [SEP]
 _UNITS: Final = ("sentence", "document")
@@ -124,6 +126,7 @@ class _Records:
 def _has_pivot(shard: Shard, pair: TranslationPair, pivots: Sequence[str]) -> bool:
     if any(find_language(tag, pivots) for tag in (pair.source_language, pair.target_language)):
         return True
+    shard.tally(f"{_NO_PIVOT}{pair.languages}")
     shard.reject(pair.key, Rejection.NO_PIVOT, f"{pair.languages}, pivots {','.join(pivots)}", pair.source)
     return False
 
@@ -216,14 +219,27 @@ def run(run: JobRun) -> None:
         name.removeprefix(_EXAMPLES): rows for name, rows in sorted(tallies.items()) if name.startswith(_EXAMPLES)
     }
     if not examples:
-        raise InputError(
-            "no translation pair has a side in a pivot language",
-            path=", ".join(run.inputs["bitext"]),
-            field="--pivots",
-            remedy="name languages of the pairs, or look at the dead letters",
-        )
+        _refuse_nothing(run, tallies)
     run.extra["examples"] = examples
     run.extra["pivots"] = list(run.options.pivots)
+
+
+def _refuse_nothing(run: JobRun, tallies: Mapping[str, int]) -> NoReturn:
+    """Says why no pair is left.
+
+    Raises:
+      InputError: with the languages of the pairs, or what was rejected.
+    """
+    path = ", ".join(run.inputs["bitext"])
+    found = sorted(name.removeprefix(_NO_PIVOT) for name in tallies if name.startswith(_NO_PIVOT))
+    if found:
+        shown = ", ".join(found[:_SHOWN]) + (f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else "")
+        problem = f"got {','.join(run.options.pivots)}, and no translation pair has such a side: they are {shown}"
+        raise InputError(problem, path=path, field="--pivots", remedy="name languages of the pairs as they are here")
+    counts = run.counts_of("translations")
+    reasons = ", ".join(f"{name} {count:,}" for name, count in sorted({**counts.rejected, **counts.failed}.items()))
+    problem = f"no translation pair is left: {reasons}" if reasons else "holds no translation pairs"
+    raise InputError(problem, path=path, field="--bitext", remedy="look at the pairs in this file")
 
 
 JOB = Job(

@@ -27,12 +27,12 @@ from typing import Any
 
 import numpy as np
 from newsembed.beam_pipelines.clean.options import CleanOptions
-from newsembed.beam_pipelines.extract.urls import canonical_url
 from newsembed.formats.archive import LAST_RUN, MEMBERS, EventMember, read_pointer, version_folder
 from newsembed.formats.archive_parts import VECTORS, part_paths
 from newsembed.formats.articles import article_files, read_rows
 from newsembed.formats.parquet import read_records, read_stream
 from newsembed.formats.records import Article
+from newsembed.formats.urls import canonical_url
 from newsembed.newsroom.articles import Desk
 from newsembed.newsroom.options import NewsroomOptions
 from newsembed.newsroom.world import build_world

@@ -13,7 +13,6 @@ from pathlib import Path
 
 import numpy as np
 from newsembed.beam_pipelines.arrays import doc_id_of
-from newsembed.beam_pipelines.extract.urls import canonical_url
 from newsembed.beam_pipelines.triplets.candidates import rank_within, read_candidates, strength
 from newsembed.beam_pipelines.triplets.evergreen import fit_model, pair_features
 from newsembed.beam_pipelines.triplets.table import read_table
@@ -21,6 +20,7 @@ from newsembed.formats import files
 from newsembed.formats.manifest import has_manifest
 from newsembed.formats.parquet import shard_paths
 from newsembed.formats.records import make_doc_id
+from newsembed.formats.urls import canonical_url
 from newsembed.launch import cli
 from newsembed.newsroom.server import NewsroomServer
 from sklearn.linear_model import LogisticRegression

@@ -14,9 +14,9 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from newsembed.beam_pipelines.extract.urls import canonical_url, registered_domain
 from newsembed.formats.jsonl import read_jsonl
 from newsembed.formats.records import make_doc_id
+from newsembed.formats.urls import canonical_url, registered_domain
 
 LARGEST_EVENT = 3
 

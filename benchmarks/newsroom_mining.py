@@ -12,9 +12,9 @@ import json
 from pathlib import Path
 
 from fit_evergreen_defaults import is_false_negative
-from newsembed.beam_pipelines.extract.urls import canonical_url
 from newsembed.formats.parquet import read_stream
 from newsembed.formats.records import Article, Triplet, make_doc_id
+from newsembed.formats.urls import canonical_url
 from newsembed.launch.demo.checks import score_mining
 
 

@@ -42,7 +42,7 @@ def prepare(args: argparse.Namespace) -> None:
     """Writes the labelled articles as a result of ``clean``."""
     import dataclasses
 
-    from newsembed.beam_pipelines.extract.urls import canonical_url
+    from newsembed.formats.urls import canonical_url
 
     topics = {
         make_doc_id(canonical_url(row["url"])): row["topic"]

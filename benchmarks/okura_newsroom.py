@@ -11,9 +11,9 @@ event, are left out.
 import json
 import sys
 
-from newsembed.beam_pipelines.extract.urls import canonical_url
 from newsembed.formats.parquet import read_stream
 from newsembed.formats.records import Article
+from newsembed.formats.urls import canonical_url
 
 KEPT = ("title", "body", "publisher", "language", "url")
 

@@ -18,7 +18,7 @@ from newsembed.beam_pipelines.crawl.fetch import Fetched
 from newsembed.beam_pipelines.crawl.options import CrawlOptions
 from newsembed.beam_pipelines.crawl.rate_limits import RateLimiter
 from newsembed.beam_pipelines.extract.page import extract_page
-from newsembed.beam_pipelines.extract.urls import canonical_url
+from newsembed.formats.urls import canonical_url
 
 HOME = "http://www.site.example/"
 

@@ -11,10 +11,10 @@ import random
 from collections.abc import Iterable
 
 import numpy as np
-from newsembed.beam_pipelines.extract.urls import canonical_url
 from newsembed.formats.jsonl import read_jsonl
 from newsembed.formats.parquet import read_stream
 from newsembed.formats.records import Triplet, make_doc_id
+from newsembed.formats.urls import canonical_url
 
 
 def main() -> None:

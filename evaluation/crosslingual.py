@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
+import numpy.typing as npt
 
 from ..errors import InputError
 from .benchmark import PathBenchmark, Score
@@ -23,6 +24,7 @@ from .files import folder_entries
 from .labelled import FORMATS, Split
 
 _MARKERS: Final = {"masakhanews": "test.tsv", "mldoc": ".test"}
+_Rows = npt.NDArray[np.int64]  # numbers of documents
 ARROW: Final = "→"
 AVERAGES: Final = ("Same", "Cross", "All")
 
@@ -108,7 +110,7 @@ def languages(path: str, form: str) -> list[str]:
     return [name for name in folder_entries(path, remedy) if os.path.exists(os.path.join(path, name, marker))]
 
 
-def _cell(embeddings: Embeddings, labels: Labels, train: Any, test: Any, part: str) -> Score:
+def _cell(embeddings: Embeddings, labels: Labels, train: _Rows, test: _Rows, part: str) -> Score:
     from sklearn.metrics import accuracy_score
 
     shared = np.intersect1d(labels[train], labels[test])

@@ -116,13 +116,16 @@ class MlDoc(PathBenchmark):
     def _names(self) -> list[str]:
         found = languages(self.path, "mldoc")
         names = sorted(self.languages) or found
-        for asked, known in ((self.languages, found), (self.train_languages, names)):
+        for field, asked, known in (
+            ("languages", self.languages, found),
+            ("train_languages", self.train_languages, names),
+        ):
             missing = sorted(set(asked) - set(known))
             if missing or not known:
                 raise InputError(
                     f"got the languages {', '.join(missing) or 'none'}, expected some of {', '.join(known) or 'none'}",
                     path=self.path,
-                    field="languages",
+                    field=field,
                     remedy=f"expected for each language: {FORMATS['mldoc'].layout}",
                 )
         return names

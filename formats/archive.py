@@ -4,6 +4,7 @@
 
     archive.json             the pointer: number of the current version, digests of its manifest and its index
     last_run.json            report of the last run, whatever came of it
+    dead_letters/part-*.parquet        what the last run rejected
     versions/000031/         a version: never changed once the pointer names it
       manifest.json          sizes and SHA-256 digests of all files below, options, counts of the run
       history.jsonl          the report of each run that made a version, oldest first
@@ -49,6 +50,8 @@ HISTORY: Final = "history.jsonl"
 INDEX: Final = "index"
 CRAWL_STATE: Final = "crawl_state"
 MEMBERS: Final = "events/members.parquet"
+_DEAD_LETTERS: Final = "dead_letters"
+DEAD_LETTERS_FILE: Final = f"{_DEAD_LETTERS}/part-00000-of-00001.parquet"  # of a version, or of the last run
 _VERSIONS: Final = "versions"
 _WORK: Final = ".work"
 _TRAININGS: Final = "trainings"
@@ -174,7 +177,7 @@ def _in_the_way(archive: str) -> tuple[list[str], list[str]]:
         remains.append(LAST_RUN)
     for folder in (_TRAININGS, _TRAINING_WORK):
         remains += [f"{folder}/{name}" for name in _listed(archive, folder) if name != ".lock"]
-    own = {".lock", LAST_RUN, _VERSIONS, _WORK, _TRAININGS, _TRAINING_WORK}
+    own = {".lock", LAST_RUN, _DEAD_LETTERS, _VERSIONS, _WORK, _TRAININGS, _TRAINING_WORK}
     return remains, sorted(name for name in names - own if not _is_temporary(name))
 
 

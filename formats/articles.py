@@ -11,6 +11,7 @@ import glob
 import hashlib
 import json
 import os
+import reprlib
 import shutil
 import sys
 import tempfile
@@ -20,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Final
 from ..errors import InputError
 from .jsonl import read_jsonl
 from .manifest import has_manifest
-from .whole import TEMPORARY, replacing
+from .whole import replacing
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -29,7 +30,7 @@ _BATCH_ROWS: Final = 1024
 _ENDINGS: Final = (".parquet", ".jsonl", ".jsonl.gz", ".jsonl.zst")
 _STREAM: Final = "articles"  # of the jobs that write articles
 _TEXTS: Final = ("title", "body")
-_OPTIONAL: Final = ("doc_id", "url", "publisher", "language", "byline_date", "image_url")
+_OPTIONAL: Final = ("doc_id", "url", "publisher", "language", "byline_date", "published_at", "image_url")
 _STANDARD_INPUT: Final = "-"
 _SPOOLED: Final = "newsembed-input-"
 _REMEDY: Final = (
@@ -49,7 +50,8 @@ class ArticleText:
       title: the title, may be empty.
       body: the text, may be empty.
       language: BCP-47 tag; "" if unknown.
-      byline_date: UTC day; ``None`` if unknown or not a date.
+      byline_date: UTC day, of ``published_at`` where the row has no byline date; ``None`` if unknown or not written
+        as ISO 8601.
       image_url: of the thumbnail; "" if unknown.
     """
 
@@ -161,7 +163,7 @@ def article_files(path: str) -> list[str]:
     The folder of a job, such as ``work/clean``, stands for its articles.
 
     Raises:
-      InputError: if there are none.
+      InputError: if there are none, or a folder holds both kinds.
     """
     if path == _STANDARD_INPUT:
         return [_spooled_input()]
@@ -169,10 +171,13 @@ def article_files(path: str) -> list[str]:
         stream = os.path.join(path, _STREAM)
         if has_manifest(path) and os.path.isdir(stream):
             path = stream  # the folder of a job holds other streams and dead letters, too
-        for pattern in ("*.parquet", "*.jsonl*"):
-            found = glob.glob(os.path.join(glob.escape(path), "**", pattern), recursive=True)
-            if complete := sorted(name for name in found if not name.endswith(TEMPORARY)):
-                return complete
+        found = glob.glob(os.path.join(glob.escape(path), "**", "*"), recursive=True)
+        if complete := sorted(name for name in found if name.endswith(_ENDINGS) and os.path.isfile(name)):
+            if len({name.endswith(".parquet") for name in complete}) > 1:  # copies of each other, or parts?
+                raise InputError(
+                    "the folder holds .parquet and .jsonl files", path=path, remedy="keep the two kinds in two folders"
+                )
+            return complete
         raise InputError("the folder holds no .parquet and no .jsonl files", path=path, remedy=_REMEDY)
     if not os.path.isfile(path):
         raise InputError("no such file or folder", path=path, remedy=_REMEDY)
@@ -235,14 +240,15 @@ def article_of(row: Mapping[str, Any], where: str) -> ArticleText:
     if not texts["doc_id"]:
         named = texts["url"] or f"{texts['title']}\n{texts['body']}"
         texts["doc_id"] = hashlib.sha1(named.encode("utf-8", "surrogatepass"), usedforsecurity=False).hexdigest()[:16]
-    return ArticleText(**texts, byline_date=_date(row.get("byline_date")))
+    byline_date = _date(row.get("byline_date")) or _date(row.get("published_at"))
+    return ArticleText(**texts, byline_date=byline_date)
 
 
 def _text(value: Any, where: str, field: str) -> str:
     if value is None:
         return ""
     if not isinstance(value, str):
-        raise InputError(f"got a {type(value).__name__}, expected a string", path=where, field=field, remedy=_REMEDY)
+        raise InputError(f"got {reprlib.repr(value)}, expected a string", path=where, field=field, remedy=_REMEDY)
     return value
 
 

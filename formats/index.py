@@ -90,6 +90,7 @@ class StoredIndex:
       long_documents: how documents of more tokens were read, where it was not as the encoder does itself.
       words: of the documents, by their numbers; None for an index of vectors only.
       ranking: how scores of words and vectors are joined, JSON values; None where nothing was learned.
+      max_length: tokens that the encoder read of each document; None where the folder does not say.
     """
 
     embeddings: npt.NDArray[np.float32]
@@ -102,6 +103,7 @@ class StoredIndex:
     long_documents: str | None = None
     words: WordsFolder | None = None
     ranking: Mapping[str, Any] | None = None
+    max_length: int | None = None
 
 
 def facts_file(folder: str) -> str:
@@ -132,6 +134,7 @@ def write_index(folder: str, index: StoredIndex) -> None:
             "encoder_digest": index.encoder_digest,
             "document_prompt": index.document_prompt,
             "long_documents": index.long_documents,
+            "max_length": index.max_length,
         }
         if index.words is not None:
             link_words(index.words.folder, os.path.join(folder, _WORDS.format(version)))
@@ -272,6 +275,7 @@ def _read_version(folder: str, facts: dict[str, Any]) -> StoredIndex:
             facts.get("long_documents"),
             None if words is None else _read_words(os.path.join(folder, words), len(documents)),
             facts.get("ranking"),
+            facts.get("max_length"),
         )
     except InputError:
         raise

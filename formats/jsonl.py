@@ -10,6 +10,7 @@ from ..errors import InputError
 
 _CHUNK_BYTES: Final = 1 << 20
 _REMEDY: Final = "write one JSON object a line, in UTF-8"
+_ENCODING_REMEDY: Final = "convert the file, for example by `iconv -f WINDOWS-1252 -t UTF-8`"
 
 
 class CompressionError(OSError):
@@ -32,7 +33,10 @@ def read_jsonl(path: str, name: str = "") -> Iterator[tuple[str, dict[str, Any]]
             where = f"{name or path}:{number}"
             try:
                 row = json.loads(line.decode("utf-8"))  # json itself would guess UTF-16
-            except ValueError as error:  # UnicodeDecodeError and JSONDecodeError are ValueErrors
+            except UnicodeDecodeError as error:
+                problem = f"not UTF-8: byte 0x{line[error.start]:02x} at {error.start} of the line"
+                raise InputError(problem, path=where, remedy=_ENCODING_REMEDY) from error
+            except ValueError as error:
                 raise InputError(f"not JSON: {error}", path=where, remedy=_REMEDY) from error
             if not isinstance(row, dict):
                 raise InputError(f"got a JSON {type(row).__name__}, expected an object", path=where, remedy=_REMEDY)

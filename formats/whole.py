@@ -4,7 +4,7 @@ import contextlib
 import os
 import uuid
 from collections.abc import Iterator
-from typing import Final
+from typing import Final, TextIO
 
 from ..errors import InputError
 
@@ -25,6 +25,21 @@ def replacing(path: str) -> Iterator[str]:
         with contextlib.suppress(FileNotFoundError):  # the error came before the first byte
             os.remove(temporary)
         raise
+
+
+@contextlib.contextmanager
+def writing_text(path: str) -> Iterator[TextIO]:
+    """A text file in UTF-8 that replaces the file of this name on leaving the context; its folder is made.
+
+    A pipe or a device, such as /dev/stdout, is written to.
+    """
+    os.makedirs(os.path.dirname(os.path.abspath(path)), exist_ok=True)
+    is_replaced = os.path.isfile(path) or not os.path.exists(path)
+    with (
+        replacing(path) if is_replaced else contextlib.nullcontext(path) as place,
+        open(place, "w", encoding="utf-8", newline="\n") as file,
+    ):
+        yield file
 
 
 def check_output(path: str, *, is_folder: bool) -> None:

@@ -3,9 +3,11 @@
 `import newsembed` offers what is here, and imports nothing until a name is used. docs/guides/python.md has examples.
 """
 
+import contextlib
 import dataclasses
 import datetime
-from collections.abc import Iterable, Mapping, Sequence
+import logging
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
 from ..errors import InputError
@@ -239,14 +241,18 @@ def run(job: str, *, output: str, options: Mapping[str, Any] | None = None, **in
     Raises:
       InputError: for another name of a job, an option or an input, and for what the job refuses.
     """
-    from . import encoders, extras
+    from . import extras
 
     extras.require(["mine"])
-    encoders.use()
-    from ..beam_pipelines.jobs import execute
     from .cli import load as load_command
+    from .parsing import nearest
 
-    module = load_command(job)
+    with _quiet():
+        from ..beam_pipelines.jobs import execute
+        from . import encoders
+
+        encoders.use()
+        module = load_command(job)
     if not hasattr(module, "JOB"):
         raise InputError(f"{job} is not a mining job", field="job", remedy="run it by its command")
     paths = {name: (given,) if isinstance(given, str) else tuple(given) for name, given in inputs.items()}
@@ -256,8 +262,27 @@ def run(job: str, *, output: str, options: Mapping[str, Any] | None = None, **in
         (options or {}, known, "options"),
     ):
         if unknown := sorted(set(names) - set(expected)):
-            raise InputError(f"got {', '.join(unknown)}, expected some of {', '.join(expected)}", field=field)
+            near = nearest(unknown[0], expected)
+            remedy = f"did you mean {near[0]}? " if near else ""
+            raise InputError(
+                f"got {', '.join(unknown)}, expected some of {', '.join(expected)}",
+                field=field,
+                remedy=f"{remedy}see `newsembed {job} --help`",
+            )
     return execute(module.JOB, paths, output, module.JOB.options(**(options or {}))).manifest
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """Keeps Beam, when it is imported, from logging that Google's clients are absent, and from setting up the log."""
+    root, level = logging.getLogger(), logging.root.manager.disable
+    handlers = list(root.handlers)
+    logging.disable(logging.WARNING)
+    try:
+        yield
+    finally:
+        logging.disable(level)
+        root.handlers[:] = handlers
 
 
 def _spec(folder: str) -> str:

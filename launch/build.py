@@ -14,7 +14,7 @@ import argparse
 from collections.abc import Sequence
 from typing import Any
 
-from ..beam_pipelines.progress import print_rows
+from ..beam_pipelines.progress import job_row, print_rows
 from ..beam_pipelines.workflow import PRESETS, STEPS, USER_INPUTS, build, load_job
 from ..errors import InputError
 from . import config_file, encoders
@@ -43,8 +43,12 @@ def main(argv: Sequence[str]) -> int:
         raise InputError("no input", field="--warc, --articles", remedy="give WARC files, article files or both")
     options = job_options(args)
     encoders.use()
-    rows = build(given, args.output, options, beam_args)
-    print_rows(rows)
+    rows: list[dict[str, Any]] = []
+    try:
+        build(given, args.output, options, beam_args, lambda name, outcome: rows.append(job_row(name, outcome)))
+    finally:  # the counts and notes of earlier jobs often say why a job fails
+        if rows:
+            print_rows(rows)
 
     from ..studies.report import write_report
 

@@ -9,6 +9,7 @@ above it. The TSV has the columns group, size, doc_id, date, publisher, title, u
 """
 
 import argparse
+import sys
 
 from ..errors import InputError
 from ..formats.whole import check_output
@@ -41,6 +42,8 @@ def run(args: argparse.Namespace) -> int:
     labels = cluster(index, args.method, args.threshold, args.max_day_gap)
     groups, members = write_groups(args.output, labels, index.documents, args.min_size)
     print(f"{groups} groups of at least {args.min_size} with {members} of {len(index)} articles: {args.output}")
+    if not groups:
+        print(f"note: a --threshold below {args.threshold:g} joins more articles", file=sys.stderr)
     return 0
 
 

@@ -23,7 +23,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from ..errors import InputError
-from ..formats.whole import check_output
+from ..formats.whole import check_output, writing_text
 from ..models.greedy import Walk, walk
 from .groups import IntArray, check_threshold, components, pairs_above, pairs_in_time, write_groups
 from .index import DocumentIndex
@@ -98,7 +98,7 @@ def _pairs(index: DocumentIndex, threshold: float, max_day_gap: int | None) -> I
 
 
 def _written(pairs: Iterable[_Block], index: DocumentIndex, path: str) -> Iterator[_Block]:
-    with open(path, "w", encoding="utf-8", newline="\n") as file:
+    with writing_text(path) as file:
         file.write("first\tsecond\tcosine\n")
         for block in pairs:
             for first, second, cosine in zip(*block, strict=True):
@@ -162,7 +162,7 @@ def _ranked(path: str, index: DocumentIndex) -> list[int]:
 
 
 def _write_walk(path: str, index: DocumentIndex, rows: list[int], found: Walk) -> None:
-    with open(path, "w", encoding="utf-8", newline="\n") as file:
+    with writing_text(path) as file:
         file.write("rank\tdoc_id\tshown\tnearest\tcosine\tdate\tpublisher\ttitle\turl\n")
         walked = zip(rows, found.shown.tolist(), found.nearest.tolist(), found.cosine.tolist(), strict=False)
         for rank, (row, is_shown, nearest, cosine) in enumerate(walked, 1):

@@ -95,8 +95,5 @@ def embedded(
             )
         yield kept, embeddings
     if not counts.get("embedded"):
-        raise InputError(
-            f"no article with text ({counts.get('empty', 0)} without)",
-            path=source or None,
-            remedy="give articles with a title or a body",
-        )
+        problem = f"none of {counts['empty']} articles has text" if counts.get("empty") else "holds no articles"
+        raise InputError(problem, path=source or None, remedy="give articles with a title or a body")

@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from ..errors import InputError
 from ..formats.index import IndexedDocument
+from ..formats.whole import writing_text
 from .dates import as_days
 from .interface import FloatArray
 
@@ -168,7 +169,7 @@ def write_groups(
     )
     number = {group: position for position, group in enumerate(order)}
     members = sorted((number[label], row) for row, label in enumerate(labels.tolist()) if label in number)
-    with open(path, "w", encoding="utf-8", newline="\n") as file:
+    with writing_text(path) as file:
         file.write("group\tsize\tdoc_id\tdate\tpublisher\ttitle\turl\n")
         for group, row in members:
             document = documents[row]

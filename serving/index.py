@@ -15,6 +15,7 @@ import numpy.typing as npt
 from ..errors import InputError
 from ..formats.articles import ArticleText
 from ..formats.index import IndexedDocument, StoredIndex, append_index, read_index, write_index
+from ..formats.urls import canonical_url
 from .analysis import base_language
 from .dates import ALL_DATES, DateRange, as_days
 from .extracts import Extract
@@ -76,6 +77,7 @@ class DocumentIndex:
     Attributes:
       words: of the documents, by their places; None for vectors only.
       ranking: how scores of words and vectors are joined, see ``formats.index``.
+      max_length: tokens that the encoder read of each document; None where it is not known.
 
     Raises:
       InputError: on different lengths, no documents, or embeddings that are not finite.
@@ -112,6 +114,7 @@ class DocumentIndex:
         self.long_documents = long_documents
         self.words: Words | None = None
         self.ranking: Mapping[str, Any] | None = None
+        self.max_length: int | None = None
         self._days = as_days([document.byline_date for document in documents])
         self._exact_limit = exact_limit
         self._by_url = {
@@ -209,8 +212,19 @@ class DocumentIndex:
         return f"dates from {days[0]} to {days[-1]}" if days else "articles without dates only"
 
     def has(self, url: str) -> bool:
-        """Whether a document has that URL."""
-        return url in self._by_url
+        """Whether a document has that URL, or another spelling of it."""
+        return self._place_of(url) is not None
+
+    def _place_of(self, url: str) -> int | None:
+        """The document of a URL as it is written, or else as `canonical_url` makes it: https, "www.", tracking."""
+        if url in self._by_url:
+            return self._by_url[url]
+        return self._by_canonical.get(canonical_url(url))
+
+    @functools.cached_property
+    def _by_canonical(self) -> Mapping[str, int]:
+        canonical = ((canonical_url(url), place) for url, place in self._by_url.items())
+        return {url: place for url, place in canonical if url}  # of the first document, which comes last
 
     def dates_around(self, url: str, days: int) -> DateRange:
         """The days around the byline date of an indexed document, where other reports of its event are.
@@ -250,6 +264,7 @@ class DocumentIndex:
                 self.long_documents,
                 None if self.words is None else self.words.files,
                 self.ranking,
+                self.max_length,
             ),
         )
 
@@ -274,7 +289,7 @@ class DocumentIndex:
         index.words = (
             None if stored.words is None else Words(stored.words, [document.language for document in stored.documents])
         )
-        index.ranking = stored.ranking
+        index.ranking, index.max_length = stored.ranking, stored.max_length
         return index
 
     def number_of(self, url: str) -> int:
@@ -283,13 +298,14 @@ class DocumentIndex:
         Raises:
           InputError: if no document has that URL.
         """
-        if url not in self._by_url:
+        place = self._place_of(url)
+        if place is None:
             raise InputError(
                 f"no document with the URL {url}",
                 field="url",
                 remedy="give the URL of an indexed document, or search by words",
             )
-        return self._by_url[url]
+        return place
 
     @functools.cached_property
     def _values(self) -> tuple[npt.NDArray[np.str_], npt.NDArray[np.str_]]:

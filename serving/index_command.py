@@ -9,9 +9,10 @@ Example::
 """
 
 import argparse
+import collections
 import os
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any, Final
 
 import numpy as np
 
@@ -75,11 +76,13 @@ def run(args: argparse.Namespace) -> int:
     spec = encoder_spec(args) or ""
     reading = {"document_prompt": args.prompt, "long_documents": args.long_documents}
     encoder = encoder_from_spec(spec, max_length=args.max_length, **reading)
-    counts: dict[str, int] = {}
-    index = build_index(encoder, args.input, spec=spec, counts=counts, **reading)
+    counts = collections.Counter[str]()
+    articles = _unseen(read_articles(args.input), set(), counts)
+    index = build_index(encoder, articles, args.input, spec=spec, counts=counts, **reading)
     index.save(args.output)
     how = "exact" if index.is_exact else "approximate"
-    print(f"{len(index)} articles indexed for {how} search{_left_out(counts['empty'])}: {args.output}")
+    counts["undated"] = sum(document.byline_date is None for document in index.documents)
+    print(f"{len(index)} articles indexed for {how} search{_remarks(counts)}: {args.output}")
     return 0
 
 
@@ -95,17 +98,45 @@ def _append(args: argparse.Namespace) -> int:
     index = DocumentIndex.load(args.output)
     encoder = index_encoder(index, encoder_spec(args), max_length=args.max_length)
     known = {document.doc_id for document in index.documents}
-    new = {article.doc_id: article for article in read_articles(args.input) if article.doc_id not in known}
-    kept = [article for article in new.values() if not article.is_empty]
+    counts = collections.Counter[str]()
+    new = list(_unseen(read_articles(args.input), known, counts))
+    kept = [article for article in new if not article.is_empty]
+    counts["empty"] = len(new) - len(kept)
+    counts["undated"] = sum(article.byline_date is None for article in kept)
     if kept:
         parts = [embeddings for _, embeddings in embedded(encoder, iter(kept))]
         append(args.output, np.concatenate(parts), kept, encoder_digest=encoder.digest)
-    print(f"{len(kept)} articles added to {len(index)}{_left_out(len(new) - len(kept))}: {args.output}")
+    print(f"{len(kept)} articles added to {len(index)}{_remarks(counts)}: {args.output}")
     return 0
 
 
-def _left_out(empty: int) -> str:
-    return f", {empty} without text left out" if empty else ""
+def _unseen(
+    articles: Iterator[ArticleText], known: Collection[str], counts: collections.Counter[str]
+) -> Iterator[ArticleText]:
+    """Yields the articles whose `doc_id` is new, and those without text; counts the others."""
+    seen = set[str]()
+    for article in articles:
+        if article.is_empty:
+            yield article
+        elif article.doc_id in known:
+            counts["known"] += 1
+        elif article.doc_id in seen:
+            counts["repeated"] += 1
+        else:
+            seen.add(article.doc_id)
+            yield article
+
+
+_REMARKS: Final = {
+    "empty": "without text left out",
+    "known": "known already",
+    "repeated": "left out that repeat a URL or doc_id",
+    "undated": "without a date (byline_date or published_at, YYYY-MM-DD)",
+}
+
+
+def _remarks(counts: Mapping[str, int]) -> str:
+    return "".join(f", {counts[name]} {text}" for name, text in _REMARKS.items() if counts.get(name))
 
 
 def _learned(index: DocumentIndex, encoder: TextEncoder) -> Mapping[str, Any] | None:
@@ -115,18 +146,20 @@ def _learned(index: DocumentIndex, encoder: TextEncoder) -> Mapping[str, Any] | 
 
 def build_index(
     encoder: TextEncoder,
-    articles: str | Iterator[ArticleText],
+    articles: Iterator[ArticleText],
+    source: str = "",
     *,
     spec: str = "",
     counts: dict[str, int] | None = None,
     document_prompt: str | None = None,
     long_documents: str | None = None,
 ) -> DocumentIndex:
-    """Embeds the articles of a file or folder and indexes them.
+    """Embeds articles and indexes them.
 
     Args:
       encoder: what embeds.
-      articles: path, see ``articles.read_articles``; or the articles.
+      articles: those without text are left out.
+      source: where they are from, for an error.
       spec: ``KIND:REST`` of the encoder, kept in the index so that ``search`` can load it.
       counts: ``embedded`` and ``empty`` are added up here.
       document_prompt: what the encoder was given in place of its own prompt, kept in the index, too.
@@ -137,9 +170,8 @@ def build_index(
     """
     documents: list[IndexedDocument] = []
     parts = []
-    found, source = (read_articles(articles), articles) if isinstance(articles, str) else (articles, "")
     with WordsBuilder() as words:
-        for chunk, embeddings in embedded(encoder, found, counts, source):
+        for chunk, embeddings in embedded(encoder, articles, counts, source):
             words.add(chunk)
             documents += map(indexed_document, chunk)
             parts.append(embeddings)
@@ -151,6 +183,7 @@ def build_index(
         document_prompt=document_prompt,
         long_documents=long_documents,
     )
+    index.max_length = getattr(encoder, "max_length", None)  # a SavedModel has its own
     index.words = words.built()
     index.ranking = _learned(index, encoder)
     return index

@@ -185,7 +185,7 @@ def index_encoder(
     Args:
       index: whose documents have the prompt that it was built with.
       spec: ``KIND:REST``, None for the index's own.
-      max_length: tokens read of each text.
+      max_length: tokens read of each text; None takes as many as the index was built with.
       query_prompt: the text before each query; None takes the model's.
       few_texts: whether the process embeds a few queries only, see `JaxEncoder`.
 
@@ -194,6 +194,8 @@ def index_encoder(
     """
     if not spec and not index.encoder:
         raise InputError("the index does not say which encoder built it", remedy="give --model or --saved_model")
+    if max_length is None and not (spec or index.encoder).startswith("savedmodel:"):  # which has its own
+        max_length = index.max_length
     options = {
         "max_length": max_length,
         "document_prompt": index.document_prompt,
@@ -211,6 +213,11 @@ def index_encoder(
             remedy="give the folder of this encoder by --saved_model or --model",
         ) from error
     if index.encoder_digest and encoder.digest != index.encoder_digest:
+        model, _, reading = encoder.digest.partition("-")
+        model_then, _, reading_then = index.encoder_digest.partition("-")
+        if model == model_then and reading_then.isdigit():
+            problem = f"the index was built with {reading_then} tokens of each document, the encoder reads {reading}"
+            raise InputError(problem, field="--max_length", remedy=f"give --max_length {reading_then}")
         raise InputError(
             f"{spec or index.encoder} is not the encoder that built the index ({index.encoder or 'unnamed'})",
             remedy="give that encoder, or build the index again",

@@ -251,7 +251,7 @@ def _parse(text: str, path: str | None, sources: _Sources) -> Iterator[_Binding]
         raise _unreadable(error, text, path) from error
     except ImportError as error:
         raise InputError(
-            f"cannot import a module ({error})", path=path, remedy="Install it or correct the import."
+            f"cannot import a module ({error})", path=path, remedy="Install it, or add its folder to PYTHONPATH."
         ) from error
 
 

@@ -101,7 +101,7 @@ class HeldOut:
             raise InputError("got True in a run that evaluates nothing", field="EVAL_START", remedy=remedy)
 
     def is_due(self, step: int) -> bool:
-        """Whether this step is evaluated; the last one always is."""
+        """Whether this step is evaluated even if it is not the last one."""
         return self.period > 0 and step % self.period == 0
 
 
@@ -311,7 +311,7 @@ class Evaluation:
         return self.held_out.start
 
     def is_due(self, step: int) -> bool:
-        """Whether this step is evaluated; the last one always is."""
+        """Whether this step is evaluated even if it is not the last one."""
         return self.held_out.is_due(step)
 
     def run(self, step: int, params: Any) -> dict[str, float]:

@@ -34,6 +34,12 @@ class RunOptions:
 
     def __post_init__(self) -> None:
         _check_period("LOG_PERIOD", self.log_period)
+        if self.train_steps < 0:
+            remedy = "Give the number of steps, those of earlier runs in the folder included."
+            raise InputError(f"got {self.train_steps}, expected 0 or more", field="TRAIN_STEPS", remedy=remedy)
+        if self.peak_flops_per_device is not None and not self.peak_flops_per_device > 0:
+            problem = f"got {self.peak_flops_per_device}, expected a positive number"
+            raise InputError(problem, field="PEAK_FLOPS_PER_DEVICE", remedy="Give FLOP/s of a device, or None.")
 
 
 @gin.register

@@ -91,5 +91,6 @@ def write_index(writer: VersionWriter, encoder: TextEncoder, choice: EncoderChoi
         document_prompt=choice.document_prompt,
         long_documents=choice.long_documents,
     )
+    index.max_length = getattr(encoder, "max_length", None)  # a SavedModel has its own
     index.words = words.built()
     index.save(writer.path(INDEX))

@@ -13,6 +13,7 @@ from ..beam_pipelines.accounting import Counts
 from ..beam_pipelines.crawl import JOB as CRAWL
 from ..beam_pipelines.extract import JOB as EXTRACT
 from ..beam_pipelines.jobs import execute, input_digest, resolve_inputs
+from ..beam_pipelines.progress import remarks
 from ..errors import InputError
 from ..formats import files
 from ..formats.archive import CRAWL_STATE, copy_folder, read_json, work_folder, write_json
@@ -41,6 +42,7 @@ class Intake:
       rejected: number of rejected records by reason.
       failed: number of records that could not be read, by reason.
       dead_letters: one for each of both.
+      notes: what the user should know of the article files.
       crawl: counts of the crawls, one after another.
       crawl_state: folder of the crawl's state; "" if nothing was crawled.
     """
@@ -53,6 +55,7 @@ class Intake:
     rejected: Mapping[str, int] = dataclasses.field(default_factory=dict)
     failed: Mapping[str, int] = dataclasses.field(default_factory=dict)
     dead_letters: Sequence[DeadLetter] = ()
+    notes: Sequence[str] = ()
     crawl: Sequence[Mapping[str, Any]] = ()
     crawl_state: str = ""
 
@@ -179,6 +182,7 @@ def _read(
         {**_sum(extracted.rejected, kept.rejected)},
         {**_sum(extracted.failed, kept.failed)},
         letters,
+        list(remarks(EXTRACT.name, extracted.tallies)),
         [read_manifest(folder)["counts"] for folder in crawls],
         f"{work}/state-{len(crawls) - 1:03d}" if crawls else "",
     )

@@ -27,6 +27,7 @@ class Report:
       events: with at least one article now.
       opened: events that this run opened and that are still there.
       merged: events that ended because they became part of others.
+      notes: what the user should know of the article files.
       crawl: counts of the crawl: URLs in, out, rejected and failed.
       seconds: by step.
     """
@@ -45,6 +46,7 @@ class Report:
     events: int
     opened: int
     merged: int
+    notes: Sequence[str] = ()
     crawl: Sequence[Mapping[str, Any]] = ()
     seconds: Mapping[str, float] = dataclasses.field(default_factory=dict)
 
@@ -75,6 +77,10 @@ def print_report(archive: str, report: Report) -> None:
         rows.append(("URLs crawled", counts["in"]))
         rows += [(f"URLs: {name}", count) for name, count in _largest_first(counts["rejected"] | counts["failed"])]
     print_table(("articles", "count"), [(name, f"{count:,}") for name, count in rows], numbers=("count",))
+    for note in report.notes:
+        print(f"note: {note}")
+    if report.rejected or report.failed:
+        print(f"`newsembed rejected {archive}` prints the rejected and failed records")
     has = f"{report.articles:,} articles in {report.events:,} events"
     if report.published:
         seconds = sum(report.seconds.values())

@@ -18,6 +18,7 @@ from ..formats import files
 from ..formats.archive import (
     BASE,
     CRAWL_STATE,
+    DEAD_LETTERS_FILE,
     INDEX,
     LAST_RUN,
     VersionWriter,
@@ -34,6 +35,7 @@ from ..formats.archive import (
 )
 from ..formats.archive_parts import PARENTS, read_array_part
 from ..formats.arrays import DAMAGE, read_arrays, write_arrays
+from ..formats.parquet import write_shard
 from ..formats.records import Article, DeadLetter
 from ..serving.events import NO_EVENT, Vectors
 from ..serving.interface import TextEncoder
@@ -117,12 +119,13 @@ class _Run:
         known = Archive(self._base, self._options.clean)
         is_known = known.knows(intake.signatures)
         if is_known.all() and not self._has_new_crawl(intake):
-            report = self._report(intake, is_known, {}, read_members(self._base))
+            report, letters = self._report(intake, is_known, {}, read_members(self._base)), intake.dead_letters
         else:
-            report = self._write(intake, known, is_known)
+            report, letters = self._write(intake, known, is_known)
         remove_other_versions(self._archive, {report.version, report.version - 1})
         shutil.rmtree(work_folder(self._archive), ignore_errors=True)
         write_json(os.path.join(self._archive, LAST_RUN), report.to_json())
+        self._write_letters(letters)
         self._reached("tidy")
         return report
 
@@ -135,8 +138,15 @@ class _Run:
         remove_other_versions(self._archive, {self._number, self._number - 1})
         remove_temporary_files(self._archive)
 
-    def _write(self, intake: Intake, known: Archive, is_known: Any) -> Report:
-        """Writes and publishes a new version."""
+    def _write_letters(self, letters: Sequence[DeadLetter]) -> None:
+        """Replaces the dead letters of the run before, also where no version is made that could hold them."""
+        path = os.path.join(self._archive, DEAD_LETTERS_FILE)
+        shutil.rmtree(os.path.dirname(path), ignore_errors=True)
+        if letters:
+            write_shard(path, letters, DeadLetter)
+
+    def _write(self, intake: Intake, known: Archive, is_known: Any) -> tuple[Report, list[DeadLetter]]:
+        """Writes and publishes a new version; returns the dead letters, too."""
         places = np.flatnonzero(~is_known).tolist()
         signatures, sketches = intake.signatures[~is_known], _sketches_of(intake, places)
         parents = np.array(read_array_part(os.path.join(self._base, PARENTS)) if self._base else [], np.int64)
@@ -150,7 +160,8 @@ class _Run:
         change = find_change(parents, found, articles, vectors, [len(parents) + place for place in kept])
         writer = VersionWriter(self._archive, self._number + 1, self._number if self._base else None)
         write_streams(writer, change, found, signatures, sketches)
-        write_rest(writer, intake.crawl_state, [*intake.dead_letters, *_letters(intake, places, found, len(parents))])
+        letters = [*intake.dead_letters, *_letters(intake, places, found, len(parents))]
+        write_rest(writer, intake.crawl_state, letters)
         self._reached("streams")
         members, merges = self._events(writer, change)
         self._index(writer, change)
@@ -160,7 +171,7 @@ class _Run:
         self._reached("manifest")
         publish(self._archive, writer.number)
         self._reached("publish")
-        return dataclasses.replace(report, seconds=self._seconds)
+        return dataclasses.replace(report, seconds=self._seconds), letters
 
     def _events(self, writer: VersionWriter, change: Change) -> tuple[Members, list[Any]]:
         found = write_events(writer, read_members(self._base), change, self._options.events, self._started.date())
@@ -232,6 +243,7 @@ class _Run:
             events=len(events),
             opened=len(events & {int(article.doc_id, 16) for article in change.new}) if change else 0,
             merged=merged,
+            notes=intake.notes,
             crawl=intake.crawl,
             seconds=dict(self._seconds),
         )

@@ -10,7 +10,15 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from ..beam_pipelines.arrays import doc_id_of, doc_ids_of, doc_numbers_of
-from ..formats.archive import CRAWL_STATE, MEMBERS, EventMember, EventMerge, VersionWriter, copy_folder
+from ..formats.archive import (
+    CRAWL_STATE,
+    DEAD_LETTERS_FILE,
+    MEMBERS,
+    EventMember,
+    EventMerge,
+    VersionWriter,
+    copy_folder,
+)
 from ..formats.archive_parts import (
     MERGES,
     PARENTS,
@@ -145,7 +153,7 @@ def write_rest(writer: VersionWriter, crawl_state: str, dead_letters: Sequence[D
     else:
         writer.carry(CRAWL_STATE)
     if dead_letters:
-        write_shard(writer.path("dead_letters/part-00000-of-00001.parquet"), dead_letters, DeadLetter)
+        write_shard(writer.path(DEAD_LETTERS_FILE), dead_letters, DeadLetter)
 
 
 def _numbers(doc_ids: Sequence[str]) -> Ids:

@@ -61,7 +61,6 @@ def _plan(given: str) -> list[BitextPart]:
     raise InputError(
         "unknown format of translation pairs",
         path=given,
-        field="--bitext",
         remedy="give x.tsv, x.tmx (plain or .gz), or two aligned files joined by a comma: x.de,x.en",
     )
 

@@ -12,7 +12,7 @@ import apache_beam as beam
 from ... import __version__
 from ...formats import files, parquet
 from ...formats.records import Rejection, make_doc_id
-from ..extract.urls import canonical_url
+from ...formats.urls import canonical_url
 from ..graph import Parts
 from ..jobs import InputSpec, Job, JobRun
 from ..shards import GroupByShard, ProcessShards, Shard, shard_of

@@ -26,29 +26,36 @@ class RateLimiter:
 
         Args:
           host: host of the request.
-          pause_seconds: pause between requests to the host.
+          pause_seconds: from the beginning of this request to the next one to the host.
         """
-        self._wait_turn(host, pause_seconds)
-        with self._slots:
-            if pause_seconds:
-                self.pause(host, pause_seconds)  # measured from the request, not from the wait for a slot
-            yield
+        while True:
+            self._wait_turn(host)
+            with self._slots:
+                # Another request to the host may have begun since, and a pause may have been set.
+                if self._takes_turn(host, pause_seconds):
+                    yield
+                    return
 
     def pause(self, host: str, seconds: float) -> None:
         """Delays requests to a host; a longer pause that is already set stays."""
         with self._lock:
             self._next[host] = max(self._next.get(host, 0.0), time.monotonic() + seconds)
 
-    def _wait_turn(self, host: str, pause_seconds: float) -> None:
+    def _wait_turn(self, host: str) -> None:
         while True:
             with self._lock:
-                now = time.monotonic()
-                start = self._next.get(host, now)
-                if start <= now:
-                    if pause_seconds:
-                        self._next[host] = now + pause_seconds
-                    return
-            time.sleep(start - now)
+                seconds = self._next.get(host, 0.0) - time.monotonic()
+            if seconds <= 0:
+                return
+            time.sleep(seconds)
+
+    def _takes_turn(self, host: str, pause_seconds: float) -> bool:
+        with self._lock:
+            now = time.monotonic()
+            is_due = self._next.get(host, 0.0) <= now
+            if is_due and pause_seconds:
+                self._next[host] = now + pause_seconds
+            return is_due
 
 
 _limiters: dict[int, RateLimiter] = {}

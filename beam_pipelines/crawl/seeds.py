@@ -5,7 +5,7 @@ from typing import Final
 
 from ...errors import InputError
 from ...formats import files
-from ..extract.urls import canonical_url, registered_domain
+from ...formats.urls import canonical_url, registered_domain
 
 _SHOWN: Final = 100  # characters of a line that is not a URL
 

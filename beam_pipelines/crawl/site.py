@@ -12,7 +12,7 @@ from collections.abc import Set as AbstractSet
 from urllib.parse import urldefrag, urlsplit
 
 from ...formats.records import Failure, Rejection
-from ..extract.urls import canonical_url
+from ...formats.urls import canonical_url
 from . import sitemaps
 from .fetch import IMAGE_TYPES, PAGE_TYPES, SITEMAP_TYPES, Fetched, Fetcher, FetchError
 from .frontier import Frontier, Visit

@@ -52,6 +52,12 @@ from .writing import (
 __all__ = ["JOB", "ExamplesOptions", "group_negatives"]
 
 
+_NOTHING_MINED = (
+    "give articles of more than a year: a triplet needs two reports of one event and an article that is a year away; "
+    "see `newsembed rejected` on the folder of the build"
+)
+
+
 def store_tokens(shard: Shard, path: str, vocabulary: str, options: ExamplesOptions) -> None:
     """Tokenizes one shard of articles into the token store."""
     documents: list[DocumentTokens] = []
@@ -137,7 +143,7 @@ def run(run: JobRun) -> None:
         raise InputError(
             "there are no triplets and no topics" + (f" before {first_day}" if first_day else ""),
             path=run.input("triplets"),
-            remedy="hold out less" if first_day else "look at the rejections in its manifest.json",
+            remedy="hold out less" if first_day else _NOTHING_MINED,
         )
     if first_day is not None or run.options.held_out_share:
         held_out = _counts_of_sets(tallies, HELD_OUT_EXAMPLES)

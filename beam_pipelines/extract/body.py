@@ -9,7 +9,7 @@ from .layout import Layout, all_prose
 from .trimming import without_repeats
 
 MARKUP, JSON_LD, TEXT = "markup", "json-ld", "text"
-_MAX_BODY_CHARACTERS = 50_000
+MAX_BODY_CHARACTERS = 50_000
 MIN_BODY_CHARACTERS = 250
 _MIN_STATED_CHARACTERS = 250
 _MIN_STATED_SHARE = 0.25
@@ -59,7 +59,7 @@ def read_body(html: str, layout: Layout, url: str, title: str, stated: str, *, l
 
 def _chosen(html: str, layout: Layout, url: str, title: str, stated: str, *, live_blog: bool) -> Body:
     fast = main_content(layout, title, live_blog=live_blog)
-    own = fast.text[:_MAX_BODY_CHARACTERS]
+    own = fast.text[:MAX_BODY_CHARACTERS]
     # A much shorter text is a summary or the beginning.
     if len(stated) >= max(_MIN_STATED_CHARACTERS, _MIN_STATED_SHARE * len(own)):
         precision, recall = overlap(own, stated)
@@ -67,18 +67,18 @@ def _chosen(html: str, layout: Layout, url: str, title: str, stated: str, *, liv
         if recall >= _AGREE:
             return Body(own, MARKUP)
         if precision >= _AGREE and len(stated) > len(own):
-            return Body(stated[:_MAX_BODY_CHARACTERS], JSON_LD)
+            return Body(stated[:MAX_BODY_CHARACTERS], JSON_LD)
     else:
         sure = fast.confidence >= MIN_CONFIDENCE and len(own) >= least_characters(layout)
         if sure and fast.share >= CLEAR_SHARE:
             return Body(own, MARKUP)
-        second = main_content(layout, title, live_blog=live_blog, by_names=False).text[:_MAX_BODY_CHARACTERS]
+        second = main_content(layout, title, live_blog=live_blog, by_names=False).text[:MAX_BODY_CHARACTERS]
         if sure and overlap(own, second)[0] >= MIN_SUPPORT:
             return Body(own, MARKUP)
-        slow = slow_text(html, url)[:_MAX_BODY_CHARACTERS]
+        slow = slow_text(html, url)[:MAX_BODY_CHARACTERS]
         return _most_agreed([Body(own, MARKUP), Body(slow, TEXT), Body(second, MARKUP)])
-    slow = slow_text(html, url)[:_MAX_BODY_CHARACTERS]
-    options = [Body(own, MARKUP), Body(slow, TEXT), Body(stated[:_MAX_BODY_CHARACTERS], JSON_LD)]
+    slow = slow_text(html, url)[:MAX_BODY_CHARACTERS]
+    options = [Body(own, MARKUP), Body(slow, TEXT), Body(stated[:MAX_BODY_CHARACTERS], JSON_LD)]
     scores = [f1_of(*overlap(option.text, stated)) for option in options[:2]]
     best = max(range(2), key=lambda index: scores[index])
     return options[best] if scores[best] >= 0.5 else options[2]

@@ -7,8 +7,8 @@ from functools import lru_cache
 from typing import Any
 from urllib.parse import urlsplit
 
+from ...formats.urls import canonical_url
 from .nodes import text_of
-from .urls import canonical_url
 
 MAX_LINKS = 5_000  # per page, unless the options say otherwise; more links are a crawler trap
 _MAX_TEXT = 300

@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 from lxml import etree
 
 from ...formats.records import Rejection
+from ...formats.urls import canonical_url
 from .body import Body, is_within_slow_limits, read_body
 from .content import main_content, running_text
 from .dates import (
@@ -28,7 +29,6 @@ from .markup import bylines, days
 from .people import names_person, people
 from .structured import Structured, read_structured
 from .title import clean_title, element_title, headings_of
-from .urls import canonical_url
 
 MAX_PAGE_CHARACTERS = 20_000_000
 MAX_PAGE_TAGS = 300_000

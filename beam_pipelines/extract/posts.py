@@ -4,7 +4,7 @@ import re
 from typing import Any, Final
 
 from ...formats.records import Post, make_doc_id
-from .urls import canonical_url
+from ...formats.urls import canonical_url
 
 _URL: Final = re.compile(r"(?:\bhttps?://|\bwww\.|\bpic\.twitter\.com/)\S+", re.IGNORECASE)
 _MENTION: Final = re.compile(r"(?<![\w@])@\w+", re.UNICODE)

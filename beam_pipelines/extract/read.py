@@ -8,7 +8,8 @@ from typing import Any
 
 from ...formats.parquet import ParquetShardWriter
 from ...formats.records import Article, Failure, Hub, HubKind, Post, Rejection, make_doc_id
-from ..accounting import UNREAD_FIELD
+from ...formats.urls import canonical_url, registered_domain
+from ..accounting import CUT_BODIES, MARKUP_IN_BODIES, UNREAD_DATES, UNREAD_FIELD
 from ..shards import Shard
 from .cdx import Part, read_listing
 from .decoding import decode
@@ -19,9 +20,8 @@ from .page import ArticlePage, ExtractedPage, PageTooLargeError, as_fields
 from .payload import read_payload
 from .people import people
 from .posts import row_to_post
-from .rows import impossible_dates, row_to_article, unread_fields
+from .rows import feeds_of, has_markup, has_unread_date, impossible_dates, is_cut, row_to_article, unread_fields
 from .sources import Response, Slice, read_rows, read_warc
-from .urls import canonical_url, registered_domain
 from .warc import Gap
 
 _HTML = ("text/html", "application/xhtml")
@@ -257,10 +257,16 @@ def _read_rows(shard: Shard, outputs: Outputs, piece: Slice) -> None:
         outputs.articles.write(article)
         if count := impossible_dates(row):
             shard.tally("impossible_dates", count)
+        if has_unread_date(row, article):
+            shard.tally(UNREAD_DATES)
+        if has_markup(article.body):
+            shard.tally(MARKUP_IN_BODIES)
+        if is_cut(row):
+            shard.tally(CUT_BODIES)
         for name in unread_fields(row, unread):
             shard.tally(f"{UNREAD_FIELD}{name}")
-        for feed in row.get("feeds") or ():
-            feeds.setdefault((article.publisher, str(feed)), set()).add(article.doc_id)
+        for feed in feeds_of(row):
+            feeds.setdefault((article.publisher, feed), set()).add(article.doc_id)
         shard.written()
         shard.tally("articles")
     for (publisher, feed), members in sorted(feeds.items()):
@@ -288,7 +294,7 @@ def _whole_rows(shard: Shard, piece: Slice) -> Iterator[tuple[str, dict[str, Any
         if isinstance(row, EOFError):
             shard.fail(where, Failure.TRUNCATED, f"the file is cut or broken from here on: {row}")
         elif isinstance(row, str):
-            shard.fail(where, Failure.BROKEN_RECORD, "no JSON object", row)
+            shard.fail(where, Failure.BROKEN_RECORD, "no JSON object in UTF-8", row)
         else:
             yield where, row
 

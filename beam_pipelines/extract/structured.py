@@ -7,9 +7,9 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from ...formats.urls import canonical_url
 from .dates import is_impossible, parse_day
 from .json_ld import article_item, read_items, resolved, types
-from .urls import canonical_url
 
 JSON_LD, META = "json-ld", "meta"
 _MAX_KEYWORDS = 20

@@ -6,13 +6,13 @@ from typing import Any, TypedDict
 
 from rich.box import HEAVY_HEAD
 
-from ...beam_pipelines.extract.urls import canonical_url
 from ...beam_pipelines.progress import print_table
 from ...evaluation.results import Results
 from ...evaluation.suites import read_results
 from ...formats.jsonl import read_jsonl
 from ...formats.parquet import read_stream
 from ...formats.records import Article, Triplet, make_doc_id
+from ...formats.urls import canonical_url
 from ...newsroom.options import ABROAD
 from .names import PRECISION, RECALL, found_names
 from .steps import QUERIES, Places, job_rows

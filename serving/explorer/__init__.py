@@ -152,7 +152,10 @@ def add_explorer(app: FastAPI, books: Books, current: Callable[[], DocumentIndex
         index = served()
         if request.url and not index.has(request.url):
             raise HTTPException(404, f"no document with the URL {request.url}")
-        return await run_in_threadpool(_event, await books.get(index), request)
+        book = await books.get(index)
+        if request.id and not book.has(request.id):
+            raise HTTPException(404, f"no event {request.id!r}; it may have become part of another event")
+        return await run_in_threadpool(_event, book, request)
 
     @app.get("/map", dependencies=described)
     async def topics(request: Annotated[EventsRequest, Query()]) -> MapResponse:

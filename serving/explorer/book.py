@@ -132,16 +132,20 @@ class EventBook:
         found = np.flatnonzero(articles)
         return found[np.lexsort((self.ids[found], -latest[found], -articles[found], -publishers[found]))]
 
+    def has(self, event_id: str) -> bool:
+        """Whether there is such an event."""
+        place = int(np.searchsorted(self.ids, event_id))
+        return place < len(self.ids) and bool(self.ids[place] == event_id)
+
     def number(self, event_id: str) -> int:
         """The number of an event.
 
         Raises:
           InputError: if there is no such event.
         """
-        place = int(np.searchsorted(self.ids, event_id))
-        if not event_id or place == len(self.ids) or self.ids[place] != event_id:
+        if not event_id or not self.has(event_id):
             raise InputError(f"no event {event_id!r}", field="id", remedy="it may have become part of another event")
-        return place
+        return int(np.searchsorted(self.ids, event_id))
 
     def event_of(self, url: str) -> int | None:
         """The number of the event of an article; None for an article without a date.

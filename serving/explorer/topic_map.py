@@ -6,6 +6,7 @@ from typing import Final
 
 import numpy as np
 
+from ..analysis import base_language
 from ..groups import IntArray
 from ..index import DocumentIndex
 from ..interface import FloatArray
@@ -40,7 +41,8 @@ def draw(rows: Sequence[FloatArray], titles: list[list[str]], index: DocumentInd
 
     The label of a topic has the words that tell its titles from all titles: those with the largest p log(p / q), where
     p is the share of the topic's titles that have the word and q that of all titles (the word's part of the
-    Kullback-Leibler divergence). Words of more than a twentieth of all titles are left out.
+    Kullback-Leibler divergence). Words of more than a twentieth of the titles of a language are left out: a topic of
+    one language would else be called by its "the" and "of".
 
     Args:
       rows: unit vectors ``[D]`` of n events.
@@ -85,17 +87,23 @@ def _labels(titles: list[list[str]], topics: IntArray, index: DocumentIndex) -> 
     all_titles = [document.title for document in index.documents]
     vectorizer = CountVectorizer(token_pattern=_WORD)
     try:
-        everywhere = np.asarray((vectorizer.fit_transform(all_titles) > 0).sum(0)).ravel()
+        has_word = vectorizer.fit_transform(all_titles) > 0
     except ValueError:  # no word of three letters in any title
         return tuple("" for _ in range(int(topics.max(initial=-1)) + 1))
     names, labels = vectorizer.get_feature_names_out(), list[str]()
-    common = max(_LEAST_COMMON, len(all_titles) // 20)
+    everywhere = np.asarray(has_word.sum(0)).ravel()
+    is_common = np.zeros(len(names), bool)
+    languages = np.array([base_language(document.language) for document in index.documents])
+    for language in np.unique(languages):
+        of_language = np.flatnonzero(languages == language)
+        found = np.asarray(has_word[of_language].sum(0)).ravel()
+        is_common |= found > max(_LEAST_COMMON, len(of_language) // 20)
     for topic in range(int(topics.max()) + 1):
         own = [title for event in np.flatnonzero(topics == topic) for title in titles[event]]
         inside = np.asarray((vectorizer.transform(own) > 0).sum(0)).ravel()
         share, overall = inside / len(own), everywhere / len(all_titles)
         weight = share * np.log(np.maximum(share, 1e-9) / overall)
-        weight[everywhere > common] = 0
+        weight[is_common] = 0
         best = np.argsort(-weight, kind="stable")[:_WORDS]
         labels.append(" · ".join(names[word] for word in best if weight[word] > 0))
     return tuple(labels)

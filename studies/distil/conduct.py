@@ -92,9 +92,9 @@ class Distillation:
         """
         self._check()
         work = build_folder(self.work) if self.settings.train_steps and self.work else None
-        mine = {name: path and absolute(path) for name, path in self._inputs().items()}
-        mine |= dataclasses.asdict(self.settings) | {"gin": list(self.settings.gin)}
-        claim(self.output, _SETTINGS, mine, study="distillation")
+        asked = {name: path and absolute(path) for name, path in self._inputs().items()}
+        asked |= dataclasses.asdict(self.settings) | {"gin": list(self.settings.gin)}
+        claim(self.output, _SETTINGS, asked, study="distillation")
         once(self.folder("vocabulary"), self._write_vocabulary)
         self._write_vectors()
         if work is None:
@@ -105,7 +105,7 @@ class Distillation:
         return write_examples(self.command, work, vocabulary, examples, row_length=_ROW) or self._train(vocabulary)
 
     @property
-    def weights(self) -> str:
+    def kind_of_weights(self) -> str:
         """The kind of weights: with articles by their counts, without by the ranks of the pieces."""
         return self.settings.weights or ("sif" if self.articles else "zipf")
 
@@ -130,7 +130,7 @@ class Distillation:
         if settings.size > width:
             problem = f"got {settings.size}, expected at most the width of the model's embeddings, {width}"
             raise InputError(problem, path=self.model, field="--size", remedy="Give a smaller size.")
-        needed = {"words": settings.words > 0, "weights": self.weights in table.CORPUS_WEIGHTS}
+        needed = {"words": settings.words > 0, "weights": self.kind_of_weights in table.CORPUS_WEIGHTS}
         for name, needs_counts in needed.items():
             if needs_counts and self.articles is None:
                 problem = f"{getattr(settings, name)} needs counts of a corpus"
@@ -191,7 +191,9 @@ class Distillation:
         if self.articles is not None:
             lengths = {"max_length": settings.max_length, "lead_length": settings.lead_length}
             found = corpus.count_pieces(read_articles(self.articles), vocabulary, **lengths)
-        weights, terms = self._weights(found), found and found.terms
+        counts = {} if found is None else {"counts": found.counts, "texts": found.texts}
+        weights = table.piece_weights(self.kind_of_weights, vocabulary.size, **counts)
+        terms = None if found is None else found.terms
         vectors = distilled_vectors(vectors, weights, terms, settings)
         write_static_model(
             target,
@@ -203,11 +205,6 @@ class Distillation:
             max_length=settings.max_length,
             origin={"distilled_from": os.path.basename(os.path.abspath(self.model)), **dataclasses.asdict(settings)},
         )
-
-    def _weights(self, found: corpus.Corpus | None) -> npt.NDArray[Any]:
-        """The weight of every piece, [V]."""
-        counts = {} if found is None else {"counts": found.counts, "texts": found.texts}
-        return table.piece_weights(self.weights, self._vocabulary.size, **counts)
 
     def _train(self, vocabulary: str) -> int:
         """Trains the untrained model on the examples."""

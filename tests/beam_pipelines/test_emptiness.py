@@ -34,8 +34,8 @@ def test_the_three_most_frequent_reasons_are_named_the_most_frequent_first():
     ("rejected", "failed", "remedy"),
     [
         ({"no_author": 2, "b": 1}, {}, "--clean.require_author=false keeps them"),
-        ({"no_author": 1, "b": 2}, {}, "/out/dead_letters lists them with the reasons"),
-        ({"no_author": 1}, {"no_author": 2}, "/out/dead_letters lists them with the reasons"),
+        ({"no_author": 1, "b": 2}, {}, "see `newsembed rejected /out`"),
+        ({"no_author": 1}, {"no_author": 2}, "see `newsembed rejected /out`"),
     ],
 )
 def test_the_option_that_keeps_the_most_frequent_is_named(rejected, failed, remedy):

@@ -412,7 +412,7 @@ def test_output_depends_on_records_only(inputs, tmp_path):
 
 def test_nothing_to_write_is_a_clear_error(inputs, tmp_path):
     inputs |= {"triplets": write_stream(tmp_path / "none", "triplets", [[]], Triplet), "topics": []}
-    with pytest.raises(InputError, match="no triplets and no topics"):
+    with pytest.raises(InputError, match=r"no triplets and no topics\n  remedy: give articles of more than a year"):
         run_job(inputs, tmp_path / "out")
 
 

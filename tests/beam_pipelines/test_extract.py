@@ -17,10 +17,10 @@ from newsembed.beam_pipelines.extract.feeds import parse_feed
 from newsembed.beam_pipelines.extract.job import ExtractOptions
 from newsembed.beam_pipelines.extract.page import extract_page
 from newsembed.beam_pipelines.extract.people import people
-from newsembed.beam_pipelines.extract.urls import canonical_url, registered_domain
 from newsembed.errors import InputError
 from newsembed.formats import parquet
 from newsembed.formats.records import Article, DeadLetter, Hub, Rejection, make_doc_id
+from newsembed.formats.urls import canonical_url, registered_domain
 
 ONE = ["--direct_num_workers=1"]
 SENTENCE = (

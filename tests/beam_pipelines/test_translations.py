@@ -127,7 +127,8 @@ def test_a_truncated_archive_is_counted(folder):
 @pytest.mark.parametrize(
     ("options", "ids", "message"),
     [
-        ({"pivots": ("fr",)}, (), "no translation pair has a side in a pivot language"),
+        ({"pivots": ("fr",)}, (), "--pivots: got fr, and no translation pair has such a side: they are de-en\n"),
+        ({"min_tokens": 9}, (), "--bitext: no translation pair is left: too_short_to_pack 2\n"),
         ({}, ("ids.txt",), "--document_ids: is read for documents only"),
         ({"unit": "document"}, (), "got 0 files of document ids for 1"),
         ({"unit": "document"}, ("ids.txt",), "got 1 lines for 2 lines"),
@@ -138,6 +139,22 @@ def test_what_does_not_fit_is_a_clear_error(folder, options, ids, message):
     (folder / "ids.txt").write_text("one\n")
     with pytest.raises(InputError, match=message):
         run_job(folder, ids=ids, **options)
+
+
+@pytest.mark.parametrize(
+    ("lines", "message"),
+    [
+        ("", "holds no translation pairs"),
+        (
+            "".join(f"d{letter}\ten\ta\tb\n" for letter in "abcdefghij"),
+            "they are da-en, .*dh-en and 2 more",
+        ),
+    ],
+)
+def test_pairs_that_are_none_of_the_pivots_are_named(folder, lines, message):
+    (folder / "pairs.tsv").write_text(lines)
+    with pytest.raises(InputError, match=message):
+        run_job(folder, pivots=("fr",))
 
 
 def test_documents_of_tmx_are_refused(folder):

@@ -91,9 +91,9 @@ def test_protocols_choose_languages_and_sources(folder, seen):
     pair = MlDoc(str(folder), "m", languages=("spanish", "english"))
     assert pair.protocol["suite"] == "mldoc_laser X→Y of english, spanish"
     assert len(pair.documents()) == 8 + 6
-    with pytest.raises(InputError, match="got the languages italian"):
+    with pytest.raises(InputError, match=": languages: got the languages italian"):
         MlDoc(str(folder), "m", languages=("italian", "english")).documents()
-    with pytest.raises(InputError, match="got the languages german, expected some of english, spanish"):
+    with pytest.raises(InputError, match="train_languages: got the languages german, expected some of english"):
         MlDoc(str(folder), "m", languages=("spanish", "english"), train_languages=("german",)).documents()
 
 

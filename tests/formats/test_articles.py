@@ -55,15 +55,19 @@ def test_jsonl_and_parquet_come_back(tmp_path_factory, articles):
     assert list(read_articles(str(folder / "a.parquet"))) == articles
 
 
-def test_a_folder_is_read_in_the_order_of_its_names_and_parquet_first(tmp_path):
+def test_a_folder_is_read_in_the_order_of_its_names_and_has_files_of_one_kind(tmp_path):
     (tmp_path / "inner").mkdir()
     for name in ("b.jsonl", "inner/a.jsonl.gz", "c.jsonl.zst", "notes.txt", "b.jsonl.0123456789ab.tmp"):
         (tmp_path / name).touch()
     assert article_files(str(tmp_path)) == [
         str(tmp_path / name) for name in ("b.jsonl", "c.jsonl.zst", "inner/a.jsonl.gz")
     ]
+    (tmp_path / "b.jsonl.0").mkdir()
+    (tmp_path / "d.jsonl").mkdir()
+    assert len(article_files(str(tmp_path))) == 3
     (tmp_path / "z.parquet").touch()
-    assert article_files(str(tmp_path)) == [str(tmp_path / "z.parquet")]
+    with pytest.raises(InputError, match=r"the folder holds \.parquet and \.jsonl files"):
+        article_files(str(tmp_path))
 
 
 def test_the_folder_of_a_job_stands_for_its_articles(tmp_path):
@@ -143,6 +147,20 @@ def test_timestamps_of_parquet_are_days(tmp_path):
         assert [one.byline_date for one in read_articles(str(tmp_path / f"{name}.parquet"))] == [DAY, None]
 
 
+def test_the_time_of_publication_is_the_date_where_there_is_no_byline_date(tmp_path):
+    rows = [
+        {"published_at": "2024-01-02T23:30:00Z"},
+        {"published_at": "2024-01-02", "byline_date": None},
+        {"published_at": "2024-01-02", "byline_date": "soon"},
+        {"published_at": "2024-05-05", "byline_date": "2024-01-02"},
+    ]
+    full = [{"title": "t", "body": "b", "byline_date": None, **row} for row in rows]
+    (tmp_path / "a.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in full))
+    pq.write_table(pa.Table.from_pylist(full), tmp_path / "b.parquet")
+    for name in ("a.jsonl", "b.parquet"):
+        assert [one.byline_date for one in read_articles(str(tmp_path / name))] == [DAY] * 4
+
+
 def test_junk_dates_are_no_dates(tmp_path):
     (tmp_path / "a.jsonl").write_text('{"title": "t", "body": "b", "byline_date": "1/21"}')
     assert next(read_articles(str(tmp_path / "a.jsonl"))).byline_date is None
@@ -152,7 +170,7 @@ def test_junk_dates_are_no_dates(tmp_path):
     ("name", "content", "message"),
     [
         ("a.jsonl", b'{"title": "t"}', r"a\.jsonl:1: body: the field is missing"),
-        ("a.jsonl", b'{"title": 3, "body": ""}', "title: got a int"),
+        ("a.jsonl", b'{"title": 3, "body": ""}', "title: got 3, expected a string"),
         ("a.parquet", b"junk", "not readable Parquet"),
         ("a.csv", b"", "the name ends neither"),
         ("readme.txt", b"", "neither"),

@@ -48,7 +48,12 @@ def test_a_cut_file_is_never_whole(tmp_path_factory, suffix, data):
 
 
 @pytest.mark.parametrize(
-    ("raw", "message"), [(b"{}\n{", "r:2: not JSON"), (b"\xff", "r:1: not JSON"), (b"[]", "expected an object")]
+    ("raw", "message"),
+    [
+        (b"{}\n{", "r:2: not JSON"),
+        (b"{}\na\xff", "r:2: not UTF-8: byte 0xff at 1 of the line"),
+        (b"[]", "expected an object"),
+    ],
 )
 def test_bad_lines(tmp_path, raw, message):
     (tmp_path / "r").write_bytes(raw)

@@ -4,7 +4,7 @@ import os
 
 import pytest
 from newsembed.errors import InputError
-from newsembed.formats.whole import check_output, replacing
+from newsembed.formats.whole import check_output, replacing, writing_text
 
 
 def test_a_file_is_replaced_when_it_is_complete(tmp_path):
@@ -19,6 +19,35 @@ def test_a_file_is_replaced_when_it_is_complete(tmp_path):
         assert path.read_text() == "before"
     assert path.read_text() == "after"
     assert os.listdir(tmp_path) == ["file"]
+
+
+def test_a_text_is_whole_and_its_folder_is_made(tmp_path):
+    path = tmp_path / "new" / "groups.tsv"
+    with writing_text(str(path)) as file:
+        file.write("ä\n")
+        assert not path.exists()
+    assert path.read_bytes() == "ä\n".encode()
+
+    def write_half():
+        with writing_text(str(path)) as file:
+            file.write("half")
+            raise KeyError
+
+    with pytest.raises(KeyError):
+        write_half()
+    assert path.read_text(encoding="utf-8") == "ä\n"
+    assert os.listdir(path.parent) == ["groups.tsv"]
+
+
+def test_a_pipe_is_written_to_and_stays(tmp_path):
+    path = str(tmp_path / "pipe")
+    os.mkfifo(path)
+    reader = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    with writing_text(path) as file:
+        file.write("one\n")
+    assert os.read(reader, 9) == b"one\n"
+    os.close(reader)
+    assert os.listdir(tmp_path) == ["pipe"]
 
 
 @pytest.mark.parametrize("begun", [True, False])

@@ -2,6 +2,7 @@
 
 import datetime
 import doctest
+import logging
 import re
 import subprocess
 import sys
@@ -12,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from newsembed.errors import InputError
+from newsembed.launch import api
 
 GUIDE = Path(__file__).parents[2] / "docs" / "guides" / "python.md"
 
@@ -126,7 +128,7 @@ def test_articles_that_cannot_be_written_leave_no_file(tmp_path, article_rows):
 
 
 def test_a_job_with_unknown_names_is_refused(tmp_path):
-    with pytest.raises(InputError, match="got min_word, expected some of"):
+    with pytest.raises(InputError, match=r"got min_word, expected some of .*\n  remedy: did you mean min_words\?"):
         newsembed.run("clean", output=str(tmp_path / "o"), articles="a", options={"min_word": 3})
     with pytest.raises(InputError, match="got article, expected some of articles"):
         newsembed.run("clean", output=str(tmp_path / "o"), article="a")
@@ -139,6 +141,15 @@ def test_a_job_runs(tmp_path, article_rows):
     manifest = newsembed.run("extract", output=str(tmp_path / "extract"), articles=str(tmp_path / "articles.jsonl"))
     assert newsembed.read_articles(str(tmp_path / "extract" / "articles")).num_rows == len(article_rows)
     assert manifest["job"] == "extract"
+
+
+def test_the_log_is_as_before_while_beam_is_imported(caplog):
+    root = logging.getLogger()
+    handlers, level = list(root.handlers), root.manager.disable
+    with api._quiet():
+        logging.warning("apitools not found")  # noqa: LOG015 - as Beam does
+        root.addHandler(logging.NullHandler())
+    assert (root.handlers, root.manager.disable, caplog.messages) == (handlers, level, [])
 
 
 def test_the_examples_of_the_guide_run(static_model, article_file, tmp_path, monkeypatch):

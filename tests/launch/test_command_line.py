@@ -272,7 +272,7 @@ def test_the_build_hands_each_job_its_own_options_and_the_inputs(monkeypatch, ca
     inputs = ["--warc", "a.gz", "b.gz", "--bitext", "x.tsv", "--output", "work"]
     options = ["--pack.max_length=64", "--examples.max_length=48", "--clean.min_words=7", "--direct_num_workers=1"]
     assert cli.main(["build", *inputs, *options]) == 0
-    (given, output, made, beam_args), report = calls
+    (given, output, made, beam_args, _), report = calls
     assert given == {**dict.fromkeys(build.USER_INPUTS, ()), "warc": ("a.gz", "b.gz"), "bitext": ("x.tsv",)}
     assert (output, beam_args, report) == ("work", ["--direct_num_workers=1"], ("work", []))
     assert "work/report.json" in capsys.readouterr().out

@@ -17,7 +17,7 @@ def options_of(monkeypatch, *arguments):
     """The options that the build would run with."""
     given = {}
 
-    def recorded(_inputs, _output, options, _beam_args):
+    def recorded(_inputs, _output, options, *_):
         given.update(options)
         raise KeyboardInterrupt
 

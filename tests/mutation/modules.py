@@ -211,7 +211,7 @@ TESTS: dict[str, tuple[str, ...]] = {
     "beam_pipelines/topics/names.py": (f"{_PIPELINES}/test_topic_names.py",),
     "beam_pipelines/topics/sampling.py": (f"{_PIPELINES}/test_topic_sampling.py",),
     "beam_pipelines/extract/feeds.py": (f"{_PIPELINES}/extract/test_addresses_and_feeds.py",),
-    "beam_pipelines/extract/urls.py": (f"{_PIPELINES}/extract/test_addresses_and_feeds.py",),
+    "formats/urls.py": ("tests/formats/test_urls.py",),
     "formats/archive_parts.py": ("tests/formats/test_archive.py",),
     "formats/manifest.py": ("tests/formats/test_manifest.py", "tests/tasks/test_sizes.py"),
     "tasks/margin.py": ("tests/tasks/test_margin.py", "tests/evaluation/test_mining.py"),

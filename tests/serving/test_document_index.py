@@ -50,6 +50,23 @@ def test_a_hit_has_no_number_and_no_extract_unless_they_are_given():
     assert marked.to_dict() == {**shown, "title_marks": [[0, 1]], "extract": "text", "extract_marks": [[1, 2]]}
 
 
+def test_a_url_is_found_in_any_spelling_and_as_it_is_written_first():
+    urls = ("http://a.example/1", "https://www.a.example/1", "not a url", "", "https://a.example/2?b=1&a=2")
+    index = DocumentIndex(unit_rows(5), [IndexedDocument(f"d{n}", url, "p", "t", None) for n, url in enumerate(urls)])
+    assert [index.number_of(url) for url in urls if url] == [0, 1, 2, 4]
+    for spelling, place in (
+        ("HTTPS://WWW.A.example:443/1/?utm_source=x#top", 0),  # the first of two
+        ("http://a.example/2?a=2&b=1", 4),
+    ):
+        assert index.has(spelling)
+        assert index.number_of(spelling) == place
+
+    for missing in ("http://a.example/3", "not a url either", "", "ftp://a.example/1"):
+        assert not index.has(missing)
+        with pytest.raises(InputError, match="no document with the URL"):
+            index.number_of(missing)
+
+
 @pytest.mark.parametrize(("shape", "count"), [((2,), 2), ((2, 3), 3), ((2, 1, 3), 2)])
 def test_embeddings_have_a_row_for_each_document(shape, count):
     with pytest.raises(InputError, match=rf"shape \({shape[0]}.* for {count} documents"):
@@ -225,17 +242,21 @@ def test_a_folder_keeps_everything(tmp_path, monkeypatch):
     )
     with WordsBuilder() as builder:
         builder.add(articles)
-    index.words, index.ranking = builder.built(), {"weights": [1.0]}
+    index.words, index.ranking, index.max_length = builder.built(), {"weights": [1.0]}, 64
     index.save(str(tmp_path / "i"))
     monkeypatch.setattr(module, "_build_faiss", lambda _: pytest.fail("the folder has it"))
     found = DocumentIndex.load(str(tmp_path / "i"))
     assert (found.document_prompt, found.long_documents, found.encoder_digest) == ("passage: ", "mean:128", "one")
+    assert found.max_length == 64
+    append(str(tmp_path / "i"), unit_rows(1, seed=1), [dataclasses.replace(articles[0], doc_id="d9")])
+    assert DocumentIndex.load(str(tmp_path / "i")).max_length == 64
     assert (found.is_exact, found._exact_limit, found.ranking) == (False, 2, {"weights": [1.0]})
     assert found.words.search(found.words.read("storm"), 3).numbers.tolist() == [0]
     plain = DocumentIndex(unit_rows(3), documents(3))
     plain.save(str(tmp_path / "plain"))
     again = DocumentIndex.load(str(tmp_path / "plain"))
     assert (again.words, again.ranking, again.document_prompt, again.long_documents) == (None, None, None, None)
+    assert again.max_length is None
 
 
 def test_an_inverted_file_is_made_when_the_limit_is_passed():

@@ -177,6 +177,12 @@ def test_cluster_command(tmp_path, capsys):
         "group": "0", "size": "3", "doc_id": "d0", "date": "2024-01-01", "publisher": "a.example", "title": "title 0",
         "url": "https://a.example/0",
     }  # fmt: skip
+    none = str(tmp_path / "new" / "none.tsv")
+    assert cluster.run(parse(cluster, "--index", str(tmp_path / "i"), "--output", none, "--threshold", "0.99999")) == 0
+    printed = capsys.readouterr()
+    assert "0 groups of at least 2" in printed.out
+    assert printed.err == "note: a --threshold below 0.99999 joins more articles\n"
+    assert rows_of(none) == []
 
 
 def test_dedup_command(tmp_path, capsys):

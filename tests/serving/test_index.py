@@ -231,7 +231,7 @@ def test_bad_queries():
 def test_index_and_search_commands(model_dir, articles, tmp_path, capsys):
     output = str(tmp_path / "index")
     assert index_command.run(parse(index_command, "--model", model_dir, "--input", articles, "--output", output)) == 0
-    assert "5 articles indexed for exact search: " in capsys.readouterr().out
+    assert "5 articles indexed for exact search, 1 without a date (byline_date or" in capsys.readouterr().out
     assert (
         search.run(parse(search, "--index", output, "Storm hits the coast Wind and rain.", "--count", "3", "--json"))
         == 0
@@ -379,9 +379,20 @@ def test_embed_replaces_vectors_only_when_asked(model_dir, articles, tmp_path, o
     assert embed.run(parse(embed, *options, "--overwrite")) == 0
 
 
+def test_an_index_remembers_how_many_tokens_were_read(model_dir, articles, tmp_path, capsys):
+    options = ("--model", model_dir, "--input", articles, "--output", str(tmp_path / "i"))
+    assert index_command.run(parse(index_command, *options, "--max_length", "8")) == 0
+    assert index_command.run(parse(index_command, *options, "--append")) == 0
+    assert search.run(parse(search, "--index", str(tmp_path / "i"), "--mode", "vectors", "storm")) == 0
+    for command in (index_command, search):
+        given = (*options, "--append") if command is index_command else ("--index", str(tmp_path / "i"), "storm")
+        with pytest.raises(InputError, match="--max_length: the index was built with 8 tokens of each document"):
+            command.run(parse(command, *given, "--max_length", "16"))
+
+
 def test_embed_refuses_a_corpus_without_text(model_dir, tmp_path):
     (tmp_path / "a.jsonl").write_text('{"title": "", "body": " "}\n')
-    with pytest.raises(InputError, match=r"a\.jsonl: no article with text"):
+    with pytest.raises(InputError, match=r"a\.jsonl: none of 1 articles has text"):
         embed.run(
             parse(
                 embed,

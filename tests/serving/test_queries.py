@@ -149,9 +149,24 @@ def test_the_index_names_its_encoder_unless_another_is_given(index, monkeypatch)
             {"max_length": None, "document_prompt": "d ", "query_prompt": "q ", "few_texts": True, **unset},
         ),
     ]
+    index.max_length = 64
+    for spec, given in (("model:there", None), ("model:there", 7), ("savedmodel:moved", None)):
+        search.index_encoder(index, spec, max_length=given)
+    assert [options["max_length"] for _, options in made[2:]] == [64, 7, None]
     with pytest.raises(InputError, match=r"model:other is not the encoder that built the index \(model:there\)"):
         search.index_encoder(index, "model:other")
     search.index_encoder(DocumentIndex(ROWS, DOCUMENTS), "model:other")  # an index of unknown origin
+
+
+def test_an_index_of_other_lengths_names_the_option(index, monkeypatch):
+    index.encoder_digest = "0a1b-64"
+    for digest, message in (
+        ("0a1b-256", "--max_length: the index was built with 64 tokens of each document, the encoder reads 256"),
+        ("0a1c-64", "model:there is not the encoder that built the index"),
+    ):
+        monkeypatch.setattr(search, "encoder_from_spec", lambda *_, d=digest, **__: types.SimpleNamespace(digest=d))
+        with pytest.raises(InputError, match=message):
+            search.index_encoder(index)
 
 
 def test_a_short_text_names_an_encoder(monkeypatch):
@@ -219,7 +234,7 @@ def test_articles_are_embedded_in_chunks_without_the_empty_ones(monkeypatch):
     broken = types.SimpleNamespace(encode=lambda titles, _bodies: np.full((len(titles), 2), np.inf))
     with pytest.raises(InputError, match="NaN or infinity"):
         list(embed.embedded(broken, iter(articles)))
-    with pytest.raises(InputError, match=r"no article with text \(2 without\)"):
+    with pytest.raises(InputError, match="none of 2 articles has text"):
         list(embed.embedded(encoder, iter([articles[1], articles[3]])))
 
 

@@ -40,3 +40,17 @@ def test_the_learning_rate_of_a_step_counts_from_0():
     assert OptimizerOptions(sgd).learning_rate_after(3) is None
     assert OptimizerOptions(sgd, learning_rate=0.5).learning_rate_after(3) == 0.5
     assert OptimizerOptions(sgd, learning_rate=lambda step: 10 + step).learning_rate_after(3) == 12.0
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"train_steps": -1}, "TRAIN_STEPS: got -1, expected 0 or more"),
+        ({"peak_flops_per_device": 0.0}, "PEAK_FLOPS_PER_DEVICE: got 0.0, expected a positive number"),
+        ({"peak_flops_per_device": float("nan")}, "PEAK_FLOPS_PER_DEVICE: got nan"),
+    ],
+)
+def test_numbers_of_a_run_are_checked(values, message):
+    assert RunOptions("m", 0, peak_flops_per_device=1e12).train_steps == 0
+    with pytest.raises(InputError, match=message):
+        RunOptions(**{"model_dir": "m", "train_steps": 1} | values)

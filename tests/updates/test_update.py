@@ -13,13 +13,16 @@ import numpy as np
 import pytest
 from newsembed.beam_pipelines.output_lock import locked
 from newsembed.errors import InputError
-from newsembed.formats.archive import LAST_RUN, current_index, read_pointer, read_version, work_folder
+from newsembed.formats.archive import LAST_RUN, current_index, read_pointer, read_version, version_folder, work_folder
 from newsembed.formats.digests import damage
 from newsembed.formats.manifest import recorded_digests
+from newsembed.formats.parquet import read_records
+from newsembed.formats.records import DeadLetter
 from newsembed.launch.verify import verify
 from newsembed.serving.events import EventOptions
 from newsembed.serving.index import DocumentIndex
 from newsembed.updates.options import Sources, current_choice
+from newsembed.updates.report import print_report
 from newsembed.updates.run import STEPS, update
 from stream import (
     CHOICE,
@@ -143,8 +146,6 @@ def test_the_same_input_again_changes_nothing_and_says_so(daily, paths, tmp_path
     assert report.known + sum(report.rejected.values()) == report.read == sum(map(len, DAYS))
     assert read_pointer(str(archive)) == before
     assert json.loads((archive / LAST_RUN).read_text())["published"] is False
-    from newsembed.updates.report import print_report
-
     print_report("archive", report)
     assert f"nothing new; version {before.version} stays" in capsys.readouterr().out
 
@@ -255,7 +256,12 @@ def test_a_killed_process_leaves_the_version_before_and_its_lock_is_taken_over(f
     check_whole(archive, before)
     (archive / "archive.json.0123456789ab.tmp").write_text("{")  # as if it had been killed while it published
     assert run(archive, paths[1]).version == 2
-    assert {path.name for path in archive.iterdir()} == {"archive.json", "last_run.json", "versions"}
+    assert {path.name for path in archive.iterdir()} == {
+        "archive.json",
+        "dead_letters",
+        "last_run.json",
+        "versions",
+    }
 
 
 def test_a_second_run_at_the_same_time_is_refused(first_day, paths):
@@ -398,6 +404,34 @@ def test_a_first_run_that_was_cut_off_at_any_step_is_resumed(first_day, paths, t
     report = run(archive, paths[0], encoder=encoder)
     assert (report.version, encoder.embedded) == (1, report.new)
     same(archive, first_day)
+
+
+def test_what_a_run_rejects_is_kept_also_where_it_makes_no_version(paths, tmp_path, capsys):
+    archive = tmp_path / "archive"
+    undated = article(1, told("rain", 1), 0) | {"byline_date": "03/05/2018"}
+    odd = write(tmp_path / "odd.jsonl", [undated, {"url": "nowhere"}])
+    report = run(archive, odd)
+    assert (report.version, report.published) == (0, False)
+    assert sorted(one.reason for one in rejected_of(archive)) == ["missing_field", "no_byline_date"]
+    print_report(str(archive), report)
+    shown = capsys.readouterr().out
+    assert "note: extract cannot read the dates of 1 articles" in shown
+    assert f"`newsembed rejected {archive}` prints the rejected and failed records" in shown
+    assert run(archive, paths[0]).version == 1
+    letters = sorted(rejected_of(archive), key=lambda one: one.reason)
+    version = Path(version_folder(str(archive), 1))
+    kept = [one for path in version.glob("dead_letters/*") for one in read_records(str(path), DeadLetter)]
+    assert letters == sorted(kept, key=lambda one: one.reason)
+    run(archive, odd)
+    assert sorted(one.reason for one in rejected_of(archive)) == ["missing_field", "no_byline_date"]
+    run(archive, write(tmp_path / "empty.jsonl", []))
+    assert rejected_of(archive) == []
+    assert run(tmp_path / "clean", paths[0]).notes == []
+
+
+def rejected_of(archive):
+    """The dead letters of the last run."""
+    return [one for path in (archive / "dead_letters").glob("*") for one in read_records(str(path), DeadLetter)]
 
 
 def test_a_first_run_that_finds_nothing_does_not_hinder_the_next(paths, tmp_path):

@@ -19,30 +19,57 @@ def test_requests_to_a_host_are_a_pause_apart(clock):
 
 def test_a_pause_is_measured_from_the_request_and_not_from_the_wait_for_a_slot(clock):
     limiter = RateLimiter(1)
-    held = threading.Event()
+    held, waited = threading.Event(), threading.Event()
+    wait_turn = limiter._wait_turn
+    limiter._wait_turn = lambda host: (wait_turn(host), held.is_set() and waited.set())
 
     def hold():
         with limiter.request("slow.example", 0.0):
             held.set()
-            while "a.example" not in limiter._next:  # until the other request has its turn and waits for the slot
-                time.sleep(0.001)
+            waited.wait()  # until the other request is due and waits for the slot
             clock.sleep(5.0)
 
     thread = threading.Thread(target=hold)
     thread.start()
     held.wait()
     with limiter.request("a.example", 2.0):
-        pass
+        assert clock.now == 1005.0
     thread.join()
     with limiter.request("a.example", 2.0):
         assert clock.now == 1007.0
 
 
-def test_a_turn_is_taken_before_there_is_a_slot(clock):
+def test_requests_that_waited_for_a_slot_together_are_a_pause_apart():
+    limiter, starts = RateLimiter(1), []
+
+    def ask():
+        with limiter.request("a.example", 0.3):
+            starts.append(time.monotonic())
+
+    threads = [threading.Thread(target=ask) for _ in range(3)]
+    with limiter.request("slow.example", 0.0):
+        for thread in threads:
+            thread.start()
+        time.sleep(0.5)
+    for thread in threads:
+        thread.join()
+    assert min(later - earlier for earlier, later in zip(starts, starts[1:], strict=False)) >= 0.3
+
+
+def test_a_pause_that_is_set_while_a_request_waits_for_a_slot_counts(clock):
     limiter = RateLimiter(1)
-    for _ in range(3):  # threads that then wait for a slot
-        limiter._wait_turn("a.example", 2.0)
-    assert clock.now == 1004.0
+    wait_turn, calls = limiter._wait_turn, []
+
+    def waiting(host):
+        wait_turn(host)
+        if not calls:
+            limiter.pause(host, 60.0)
+        calls.append(host)
+
+    limiter._wait_turn = waiting
+    with limiter.request("a.example", 1.0):
+        assert clock.now == 1060.0
+    assert len(calls) == 2
 
 
 def test_requests_from_several_threads_take_turns(clock):

@@ -8,8 +8,8 @@ import pytest
 from crawling import all_letters, letters, page, stored
 from crawling import crawl as crawl_pages
 from newsembed.beam_pipelines.crawl.state import read_state, write_state
-from newsembed.beam_pipelines.extract.urls import canonical_url
 from newsembed.errors import InputError
+from newsembed.formats.urls import canonical_url
 
 HOME = "http://www.a.example"
 FEED = f"<rss><channel><title>F</title><item><title>One</title><link>{HOME}/1</link></item></channel></rss>"

@@ -1,126 +1,17 @@
-"""extract: URLs, links and feeds, by values worked by hand."""
+"""extract: links and feeds, by values worked by hand."""
 
 import datetime
 import json
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from newsembed.beam_pipelines.extract import feeds as feeds_module
 from newsembed.beam_pipelines.extract.feeds import Feed, parse_feed
 from newsembed.beam_pipelines.extract.links import links_of
 from newsembed.beam_pipelines.extract.nodes import letters_of, text_of
 from newsembed.beam_pipelines.extract.page import parse
-from newsembed.beam_pipelines.extract.urls import canonical_url, parsed_url, registered_domain
 
 PAGE = "http://s.example/town/1"
 DAY = datetime.date(2021, 3, 1)
-
-
-@pytest.mark.parametrize(
-    ("url", "canonical"),
-    [
-        ("http://s.example", "http://s.example/"),
-        ("https://s.example/a/b///", "http://s.example/a/b"),
-        ("http://s.example//a//b", "http://s.example/a/b"),
-        ("HTTP://WWW.S.Example./A", "http://s.example/A"),
-        ("http://www./a", "http://www/a"),  # nothing would be left of the host
-        ("http://s.example:80/a", "http://s.example/a"),
-        ("https://s.example:443/a", "http://s.example/a"),
-        ("http://s.example:8080/a", "http://s.example:8080/a"),
-        ("http://me:secret@s.example/a", "http://s.example/a"),
-        ("http://[2001:DB8::1]:81/a", "http://[2001:db8::1]:81/a"),
-        ("http://s.example/a?b=2&a=&b=1", "http://s.example/a?a=&b=1&b=2"),
-        ("http://s.example/a?utm_medium=x&REF=y&refresh=1", "http://s.example/a?refresh=1"),
-        ("http://s.example/a;p?x=1#top", "http://s.example/a;p?x=1"),
-        ("http://s.example/ä b%20c", "http://s.example/%C3%A4%20b%20c"),
-        ("  http://s.example/a\n", "http://s.example/a"),
-        ("HTTPS:/s.example/a", "http://s.example/a"),
-        ("http:///a", ""),
-        ("ftp://s.example/a", ""),
-        ("http://s.example:port/a", ""),
-        ("http://[s.example/a", ""),
-        ("/a", ""),
-    ],
-)
-def test_canonical_urls(url, canonical):
-    assert canonical_url(url) == canonical
-
-
-def test_relative_urls_are_resolved_on_their_page():
-    assert canonical_url("../2", PAGE) == "http://s.example/2"
-    assert canonical_url("", PAGE) == PAGE
-    assert canonical_url("//t.example/3", PAGE) == "http://t.example/3"
-    assert canonical_url("http://t.example/3", PAGE) == "http://t.example/3"
-
-
-# Pieces of URLs, ordinary and odd.
-PIECES = [
-    *("http://", "https://", "HTTP://", "http:/", "//", "/", "?", "&", "=", "#", ";", ":", "@", ".", "..", "www."),
-    *(
-        "www.s.example",
-        "s.example",
-        "S.Example",
-        "news",
-        "a-1",
-        "A",
-        "%20",
-        "%C3",
-        "%",
-        "+",
-        "utm_source=",
-        "ref",
-        "b=",
-    ),
-    *("80", ":81", "[", "]", "\\", "'", "(", ",", "~", "_", "-", "|", "{", '"', "<", "ü", "日", "\x00", "\u2029"),
-    *(" ", "\t", "\n"),
-]
-URLS = st.lists(st.sampled_from(PIECES), max_size=9).map("".join)
-PLAIN = st.lists(
-    st.sampled_from(
-        ["https://www.s.example", "/town", "/", "/.", "/..", ".htm", "?", "q=1", "&", "utm_id=2", "a", "="]
-    ),
-    max_size=8,
-).map("".join)
-BASES = st.sampled_from(["", PAGE, "https://www.S.example:81", "http://[x", "ftp://x/a", "mailto:a", "town/2", "//t/a"])
-
-
-@settings(max_examples=500, deadline=None)
-@given(st.one_of(URLS, PLAIN), st.one_of(BASES, URLS))
-def test_the_short_way_gives_what_parsing_gives(url, base):
-    assert canonical_url(url, base) == parsed_url(url, base)
-
-
-@settings(max_examples=200, deadline=None)
-@given(st.one_of(URLS, PLAIN))
-def test_a_canonical_url_is_its_own_canonical_url_and_keeps_its_domain(url):
-    canonical = canonical_url(url, PAGE)
-    assert canonical_url(canonical) == canonical
-    if canonical:
-        parsed = registered_domain(canonical.replace("http://", "http://user@"))
-        assert registered_domain(canonical) == parsed
-
-
-def test_a_query_has_one_spelling():
-    for query in ("q=a%20b&p=%C3%BC", "p=\u00fc&q=a+b", "q=a+b&&p=%c3%bc", "utm_source=x%20y&q=a b&p=\u00fc"):
-        assert canonical_url(f"http://s.example/?{query}") == "http://s.example/?p=%C3%BC&q=a+b"
-    assert canonical_url("http://s.example/?b&a=&c=1") == "http://s.example/?a=&b=&c=1"
-
-
-@pytest.mark.parametrize(
-    ("url", "domain"),
-    [
-        ("http://a.b.bbc.co.uk:80/x", "bbc.co.uk"),
-        ("http://s.example/", "s.example"),
-        ("http://a.b.c.zz-unknown/", "c.zz-unknown"),
-        ("http://NEWS.S.example./", "s.example"),
-        ("http://[::1]/", "::1"),
-        ("/a", ""),
-        ("http://[x", ""),
-    ],
-)
-def test_registered_domains(url, domain):
-    assert registered_domain(url) == domain
 
 
 def links(html, url=PAGE):

@@ -2,10 +2,13 @@
 
 import json
 
+import pytest
 from newsembed.beam_pipelines import jobs
 from newsembed.beam_pipelines.extract import JOB
-from newsembed.beam_pipelines.extract.rows import unread_fields
+from newsembed.beam_pipelines.extract.rows import row_to_article, unread_fields
 from newsembed.beam_pipelines.progress import print_outcomes
+from newsembed.formats import parquet
+from newsembed.formats.records import Article, Hub
 
 
 def test_fields_that_nothing_reads_are_named(tmp_path, capsys):
@@ -19,6 +22,59 @@ def test_fields_that_nothing_reads_are_named(tmp_path, capsys):
     ).manifest["counts"]
     print_outcomes([("extract", jobs.Outcome({"counts": counts}, skipped=False, seconds=1.0))])
     assert "note: extract does not read these fields: date 2, author 1\n" in capsys.readouterr().out
+
+
+def extracted(tmp_path, *rows):
+    """The counts of extract, its articles by URL, and its hubs by title."""
+    base = {"title": "A title", "body": "Some text."}
+    lines = [json.dumps(base | {"url": f"https://n.example/{place}"} | row) for place, row in enumerate(rows)]
+    path, out = tmp_path / "a.jsonl", str(tmp_path / "out")
+    path.write_text("\n".join(lines))
+    manifest = jobs.execute(JOB, {"articles": [str(path)]}, out, beam_args=["--direct_num_workers=1"]).manifest
+    articles = {one.url[-1]: one for one in parquet.read_stream(f"{out}/articles", Article)}
+    return manifest["counts"], articles, {hub.title: hub for hub in parquet.read_stream(f"{out}/hubs", Hub)}
+
+
+def test_dates_that_nothing_reads_and_tags_in_bodies_are_counted_and_shown(tmp_path, capsys):
+    tags = {"body": "<p>Rain.</p>", "byline_date": "2024-01-02"}
+    unread = ({"byline_date": "03/05/2018"}, {"published_at": "soon"}, {"byline_date": "", "published_at": None})
+    long = {"byline_date": "2024-01-02", "text": "rain " * 10_001, "body": None}
+    whole = {"byline_date": "2024-01-02", "body": "rain " * 10_000}
+    counts, articles, _ = extracted(tmp_path, *unread, tags, long, whole)
+    assert {name: counts["tallies"][name] for name in ("unread_dates", "markup_in_bodies", "cut_bodies")} == {
+        "unread_dates": 2,
+        "markup_in_bodies": 1,
+        "cut_bodies": 1,
+    }
+    assert articles["3"].body == "<p>Rain.</p>"
+    print_outcomes([("extract", jobs.Outcome({"counts": counts}, skipped=False, seconds=1.0))])
+    shown = capsys.readouterr().out
+    assert "note: extract cannot read the dates of 2 articles; write them as YYYY-MM-DD\n" in shown
+    assert "note: extract has cut the bodies of 1 articles to 50,000 characters\n" in shown
+    assert "note: extract has left HTML tags in the bodies of 1 articles" in shown
+
+
+def test_texts_of_another_type_fail_and_one_text_is_one_feed(tmp_path):
+    wrong = ({"title": ["a"]}, {"body": {"text": "x"}}, {"text": 3})
+    right = {"feeds": "top", "keywords": "flood, rain"}
+    counts, articles, hubs = extracted(tmp_path, *wrong, right, {"feeds": 5})
+    assert (counts["in"], counts["out"], counts["failed"]) == (5, 2, {"missing_field": 3})
+    assert articles["3"].keywords == ("flood", "rain")
+    assert list(hubs) == ["top"]
+
+
+@pytest.mark.parametrize(
+    ("row", "problem"),
+    [
+        ({"title": ["a", "b"]}, "title: got ['a', 'b'], expected a string"),
+        ({"title": 3}, "title: got 3, expected a string"),
+        ({"title": ""}, "title: empty or absent"),
+        ({"body": None}, "body: empty or absent"),
+    ],
+)
+def test_the_field_that_is_missing_or_of_another_type_is_named(row, problem):
+    full = {"url": "https://n.example/1", "title": "A title", "body": "Some text."}
+    assert row_to_article(full | row) == (None, problem)
 
 
 def test_of_fields_that_nothing_reads_the_first_twenty_are_counted():

@@ -96,3 +96,14 @@ def test_the_number_of_topics_grows_with_the_events_up_to_a_limit(monkeypatch):
     three = draw(list(rows[:3]), [["a title"]] * 3, index)
     np.testing.assert_allclose(three.places, [[0.2, 0.5], [0.5, 0.5], [0.8, 0.5]], atol=1e-6)
     assert three.topics.tolist() == [0, 1, 2]
+
+
+def test_common_words_of_a_language_are_in_no_label_even_if_the_language_is_rare():
+    german = ["die Flut"] * 12 + ["die Wahl"] * 8
+    rows = [(title, "de-AT") for title in german] + [("calm days", "en")] * 980
+    documents = [IndexedDocument(str(n), "", "", title, None, tag) for n, (title, tag) in enumerate(rows)]
+    index = DocumentIndex(np.ones((1000, 2), np.float32), documents)
+    assert _labels([german[12:], ["calm days"]], np.array([0, 1]), index) == ("wahl", "")
+    mixed = [IndexedDocument(one.doc_id, "", "", one.title) for one in documents]  # languages are not known
+    index = DocumentIndex(index.embeddings, mixed)
+    assert _labels([german[12:], ["calm days"]], np.array([0, 1]), index) == ("wahl · die", "")
