@@ -156,6 +156,7 @@ TESTS: dict[str, tuple[str, ...]] = {
     "beam_pipelines/categories/drawing.py": _CATEGORIES,
     "beam_pipelines/graph.py": (f"{_PIPELINES}/test_graph.py",),
     "beam_pipelines/accounting.py": (f"{_PIPELINES}/test_accounting.py", *_JOBS),
+    "beam_pipelines/metrics.py": (f"{_PIPELINES}/test_metrics.py", *_JOBS),
     "beam_pipelines/shards.py": _JOBS,
     "beam_pipelines/jobs.py": _JOBS,
     "beam_pipelines/output_folder.py": _JOBS,
