@@ -50,6 +50,7 @@ from .output_folder import (
 from .output_lock import locked
 from .shards import Phase, ShardFunction
 from .shuffle import Rows
+from .worker_forks import FORKS
 
 _log = logging.getLogger(__name__)
 
@@ -345,7 +346,7 @@ def execute(
     refuse_overlaps(output, options, resolved)
     if finished := _finished(output, digest):
         return finished
-    with failures.named(output), locked(output):
+    with failures.named(output), locked(output), FORKS.kept():
         if finished := _finished(output, digest):  # by a run that ended in between
             return finished
         workspace = f"{output}/.work-{digest}"

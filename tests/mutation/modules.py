@@ -158,6 +158,7 @@ TESTS: dict[str, tuple[str, ...]] = {
     "beam_pipelines/accounting.py": (f"{_PIPELINES}/test_accounting.py", *_JOBS),
     "beam_pipelines/metrics.py": (f"{_PIPELINES}/test_metrics.py", *_JOBS),
     "beam_pipelines/shards.py": _JOBS,
+    "beam_pipelines/worker_forks.py": (f"{_PIPELINES}/test_worker_forks.py",),
     "beam_pipelines/jobs.py": _JOBS,
     "beam_pipelines/output_folder.py": _JOBS,
     "beam_pipelines/output_lock.py": _JOBS,
