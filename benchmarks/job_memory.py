@@ -168,14 +168,17 @@ def memory_of(process: int) -> tuple[int, int]:
     return found.get("Pss", 0), found.get("Pss_Anon", 0)
 
 
+def parent_of(process: int) -> int:
+    """The parent of a process; 0 once it has ended."""
+    try:
+        return int(Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[1])
+    except (OSError, IndexError):
+        return 0
+
+
 def tree(root: int) -> list[int]:
     """A process and its descendants."""
-    parents = {}
-    for path in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            parents[int(path.parent.name)] = int(path.read_text().rpartition(")")[2].split()[1])
-        except (OSError, IndexError):
-            continue  # the process has ended
+    parents = {int(path.name): parent_of(int(path.name)) for path in Path("/proc").glob("[0-9]*")}
     found = {root}
     while more := {child for child, parent in parents.items() if parent in found} - found:
         found |= more
@@ -183,12 +186,16 @@ def tree(root: int) -> list[int]:
 
 
 def is_worker(process: int) -> bool:
-    """Whether a process is a worker of the local runner, not the shell around one."""
+    """Whether a process is a worker of the local runner: not the shell around one, nor the process that forks them."""
+    return _runs(process, "worker") or (_runs(process, "worker_server") and _runs(parent_of(process), "worker_server"))
+
+
+def _runs(process: int, module: str) -> bool:
     try:
         words = Path(f"/proc/{process}/cmdline").read_bytes().split(b"\0")
     except OSError:
         return False
-    return b"newsembed.beam_pipelines.worker" in words and b"-c" not in words
+    return f"newsembed.beam_pipelines.{module}".encode() in words and b"-c" not in words
 
 
 def run(command: Sequence[str]) -> dict[str, float]:
