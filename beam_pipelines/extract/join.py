@@ -7,6 +7,7 @@ again and written with its evidence.
 import bisect
 import dataclasses
 import datetime
+import hashlib
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any
@@ -89,9 +90,14 @@ def _keyed_by_image(
     shard = _shard_of_slice(index_of, groups)
     for article in _stream(workspace, "_articles", index_of, Article):
         if article.image_url:
-            yield article.image_url, ("article", (shard, article.doc_id))
+            yield _short(article.image_url), ("article", (shard, article.doc_id))
     for image in _stream(workspace, "_images", index_of, ImageHash):
-        yield image.url, ("hash", image.image_hash.hex())
+        yield _short(image.url), ("hash", image.image_hash.hex())
+
+
+def _short(url: str) -> str:
+    """The digest of a URL: the local runner holds every key several times, and URLs of images are long."""
+    return hashlib.blake2b(url.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 
 
 def _join_id(grouped: tuple[str, Iterable[Evidence]]) -> Iterator[tuple[int, tuple[str, str, int, str]]]:
