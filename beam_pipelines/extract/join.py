@@ -34,10 +34,12 @@ class JoinEvidence(beam.PTransform):
     Attributes:
       workspace: the job's temporary folder.
       groups: the shards of the first phase that each shard of articles is made of.
+      with_images: whether the input may hold images; a table of articles holds only their URLs.
     """
 
     workspace: str
     groups: Sequence[range]
+    with_images: bool
 
     def __post_init__(self) -> None:
         super().__init__(label="JoinEvidence")
@@ -46,10 +48,13 @@ class JoinEvidence(beam.PTransform):
         """Applies the transform to (shard index, shard count) pairs of the first phase."""
         keyed = (self.workspace, self.groups)
         by_id = indexes | "ReadById" >> beam.FlatMap(_keyed_by_id, *keyed) | "GroupById" >> beam.GroupByKey()
+        found = by_id | beam.FlatMap(_join_id)
+        if not self.with_images:
+            return found
         by_image = (
             indexes | "ReadByImage" >> beam.FlatMap(_keyed_by_image, *keyed) | "GroupByImage" >> beam.GroupByKey()
         )
-        return (by_id | beam.FlatMap(_join_id), by_image | beam.FlatMap(_join_image)) | beam.Flatten()
+        return (found, by_image | beam.FlatMap(_join_image)) | beam.Flatten()
 
 
 def _stream(workspace: str, stream: str, index_of: tuple[int, int], record_type: type) -> Iterator[Any]:
