@@ -304,23 +304,6 @@ def test_a_file_that_does_not_match_its_extension_is_rejected(tmp_path, name, me
     assert raised.value.path == str(tmp_path / name)
 
 
-def test_articles_alone_send_no_urls_of_images_to_a_join_that_has_none(tmp_path, monkeypatch):
-    def fail(*_):
-        raise RuntimeError("images are joined")
-
-    monkeypatch.setattr("newsembed.beam_pipelines.extract.join._keyed_by_image", fail)
-    row = {
-        "url": "http://s.example/a",
-        "title": "A title",
-        "body": "Text. " * 30,
-        "image_url": "http://s.example/i.png",
-    }
-    (tmp_path / "rows.jsonl").write_text(json.dumps(row) + "\n")
-    run(tmp_path, articles=[str(tmp_path / "rows.jsonl")])
-    (found,) = parquet.read_stream(str(tmp_path / "out/articles"), Article)
-    assert (found.image_url, found.image_hash) == ("http://s.example/i.png", None)
-
-
 def test_unpaired_surrogates_are_replaced(tmp_path):
     file = tmp_path / "rows.jsonl"
     file.write_text(
