@@ -33,7 +33,7 @@ from ..formats.manifest import (
     read_seconds,
     write_manifest,
 )
-from . import dataflow, failures
+from . import dataflow, failures, metrics
 from .accounting import Counts, add_counts, chain_counts
 from .graph import Graph, Parts, Progress
 from .options import make_pipeline, noticing_dead_workers
@@ -50,6 +50,7 @@ from .output_folder import (
 from .output_lock import locked
 from .shards import Phase, ShardFunction
 from .shuffle import Rows
+from .worker_forks import FORKS
 
 _log = logging.getLogger(__name__)
 
@@ -145,6 +146,7 @@ class JobRun:
         self._beam_args = beam_args
         self._progress = progress
         self._phases: dict[str, tuple[Phase, str]] = {}
+        self._reports: dict[str, list[dict[str, Any]]] = {}  # by phase
         self._graph: Graph | None = None  # the open one
 
     def input(self, name: str) -> str:
@@ -247,7 +249,9 @@ class JobRun:
         """Runs a graph, unless all of its phases are complete."""
         if graph.phases:
             with graph.watched(self._progress), failures.named(self.workspace), noticing_dead_workers():
-                graph.pipeline.run().wait_until_finish()
+                result = graph.pipeline.run()
+                result.wait_until_finish()
+            metrics.check(result, ((phase.name, self.counts_of(phase.name)) for phase, _ in graph.phases))
         else:
             # Made with the pipeline; running it deletes it.
             shutil.rmtree(graph.pipeline.local_tempdir, ignore_errors=True)
@@ -259,17 +263,21 @@ class JobRun:
 
     def counts_of(self, name: str) -> Counts:
         """Counts of a phase that has run."""
-        phase, _ = self._phases[name]
-        return add_counts(
-            Counts.from_json(files.read_json(phase.report_path(index))) for index in range(phase.shard_count)
-        )
+        return add_counts(map(Counts.from_json, self._reports_of(name)))
+
+    def _reports_of(self, name: str) -> list[dict[str, Any]]:
+        """The reports of the shards of a phase that has run; each is read once."""
+        if name not in self._reports:
+            phase, _ = self._phases[name]
+            self._reports[name] = [files.read_json(phase.report_path(index)) for index in range(phase.shard_count)]
+        return self._reports[name]
 
     def digests(self) -> dict[str, str]:
         """SHA-256 of every published file: as the shard that wrote it computed it, or from the file."""
         written: dict[str, str] = {}
-        for phase, _ in self._phases.values():
-            for index in range(phase.shard_count):
-                written |= files.read_json(phase.report_path(index)).get("sha256", {})  # absent from older programs'
+        for phase in self._phases:
+            for report in self._reports_of(phase):
+                written |= report.get("sha256", {})  # absent from older programs'
         return {
             name: written.get(name) or file_sha256(f"{self.workspace}/{name}")
             for name in published_files(self.workspace)
@@ -338,7 +346,7 @@ def execute(
     refuse_overlaps(output, options, resolved)
     if finished := _finished(output, digest):
         return finished
-    with failures.named(output), locked(output):
+    with failures.named(output), locked(output), FORKS.kept():
         if finished := _finished(output, digest):  # by a run that ended in between
             return finished
         workspace = f"{output}/.work-{digest}"

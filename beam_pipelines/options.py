@@ -22,6 +22,7 @@ from . import dataflow
 from .interpreter import PYTHON, import_path
 from .parent import PARENT
 from .shards import available_cores
+from .worker_forks import FORKS
 
 _LOCAL = "FnApiRunner"
 _SECONDS_TO_END = 5.0  # of a worker that Ctrl-C has reached
@@ -53,7 +54,9 @@ def make_pipeline(beam_args: Sequence[str], shard_count: int) -> beam.Pipeline:
         return beam.Pipeline(options=options)
     # Like direct_running_mode=multi_processing, but with workers that log only errors and use one thread per library.
     os.environ[PARENT] = str(os.getpid())  # workers end with this process
-    environment = SubprocessSDKEnvironment.from_command_string(command_string=worker_command())
+    client = FORKS.client(_worker_settings())
+    command = _shell_line(client) if client else worker_command()
+    environment = SubprocessSDKEnvironment.from_command_string(command_string=command)
     # The runner itself gives its workers no options: s3:// paths would have no endpoint and no keys there.
     stated = JobServiceHandle.encode_pipeline_options(options.get_all_options(drop_default=True))
     provision = beam_provision_api_pb2.ProvisionInfo(retrieval_token=_LOCAL, pipeline_options=stated)
@@ -62,15 +65,23 @@ def make_pipeline(beam_args: Sequence[str], shard_count: int) -> beam.Pipeline:
 
 
 def worker_command(*arguments: str) -> str:
-    """The line for the shell that starts a worker; allocators that the user has chosen are kept.
+    """The line for the shell that starts a worker in a new interpreter.
 
     Args:
       arguments: of Python, by default those that run a worker.
     """
-    variables = {"PYTHONPATH": import_path()}
-    variables |= {name: os.environ.get(name, value) for name, value in _ALLOCATORS.items()}
-    settings = [f"{name}={shlex.quote(value)}" for name, value in variables.items()]
-    return " ".join([*settings, shlex.join([*PYTHON, *(arguments or ("-m", f"{__package__}.worker"))])])
+    return _shell_line([*PYTHON, *(arguments or ("-m", f"{__package__}.worker"))])
+
+
+def _shell_line(command: Sequence[str]) -> str:
+    settings = [f"{name}={shlex.quote(value)}" for name, value in _worker_settings().items()]
+    return " ".join([*settings, shlex.join(command)])
+
+
+def _worker_settings() -> dict[str, str]:
+    """Variables of the environment of a local worker; allocators that the user has chosen are kept."""
+    chosen = {name: os.environ.get(name, value) for name, value in _ALLOCATORS.items()}
+    return {"PYTHONPATH": import_path(), **chosen}
 
 
 @contextlib.contextmanager

@@ -22,6 +22,7 @@ from ..formats.parquet import ParquetShardWriter
 from ..formats.records import DeadLetter, Failure, Rejection
 from ..formats.tfrecords.writer import TFRecordShardWriter
 from ..tasks.one_thread import ONE_BLAS_THREAD
+from . import metrics
 from .accounting import Counts
 from .arrays import Ids
 from .output_folder import REPORTS
@@ -150,9 +151,14 @@ class _ShardDoFn(beam.DoFn):
 
     def process(self, element: tuple[int, Any]) -> Iterable[int]:
         index, payload = element
-        if not files.exists(self._phase.report_path(index)):
+        report = self._phase.report_path(index)
+        if files.exists(report):
+            counts = Counts.from_json(files.read_json(report))
+        else:
             with ONE_BLAS_THREAD, Shard(self._phase, index) as shard:  # the same bits whatever the number of cores
                 self._function(shard, payload)
+            counts = shard.counts()
+        metrics.count(self._phase.name, counts)
         yield index
 
 

@@ -4,9 +4,29 @@ import logging
 import os
 import signal
 import sys
+from typing import TextIO
 
 from .failures import VERBOSE, WithoutTracebacks
 from .parent import PARENT, end_with
+
+
+def prepare() -> None:
+    """Sets what the libraries read when they are imported."""
+    # There is already one process per core.
+    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+        os.environ.setdefault(name, "1")
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    # The handler is set before Beam is imported: Beam logs on import, which would install a handler for all levels.
+    root = logging.getLogger()
+    if not any(isinstance(handler, _Errors) for handler in root.handlers):
+        root.addHandler(_Errors())
+
+
+class _Errors(logging.StreamHandler[TextIO]):
+    def __init__(self) -> None:
+        super().__init__(sys.stderr)
+        self.setLevel(logging.ERROR)
+        self.addFilter(WithoutTracebacks())
 
 
 def main() -> None:
@@ -15,15 +35,7 @@ def main() -> None:
         end_with(int(parent))
     # Control-C ends the worker at once and without a traceback; the runner's process reports it.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
-    # There is already one process per core.
-    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
-        os.environ.setdefault(name, "1")
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-    # The handler is set before Beam is imported: Beam logs on import, which would install a handler for all levels.
-    handler = logging.StreamHandler(sys.stderr)
-    handler.setLevel(logging.ERROR)
-    handler.addFilter(WithoutTracebacks())
-    logging.getLogger().addHandler(handler)
+    prepare()
 
     from apache_beam.runners.worker import sdk_worker, sdk_worker_main
 

@@ -8,6 +8,7 @@ from typing import Any
 from .emptiness import why_empty
 from .jobs import Job, Outcome, execute
 from .progress import JobProgress, job_row
+from .worker_forks import FORKS
 
 
 @dataclasses.dataclass(frozen=True)
@@ -108,6 +109,7 @@ USER_INPUTS = {
 }
 
 
+@FORKS.kept()
 def build(
     given: Mapping[str, Sequence[str]],
     output: str,
@@ -147,7 +149,7 @@ def build(
         }
         with JobProgress(step.job) as progress:
             outcome = execute(
-                load_job(step.job), inputs, f"{output}/{step.job}", options.get(step.job), beam_args, progress
+                load_job(step.job), inputs, f"{output}/{step.job}", _options_of(step.job, options), beam_args, progress
             )
         note(step.job, outcome)
         rows.append(job_row(step.job, outcome))
@@ -155,6 +157,14 @@ def build(
         if empty is not None and step.job in _NEEDED:
             raise empty
     return rows
+
+
+def _options_of(job: str, options: Mapping[str, Any]) -> Any:
+    """The options of a job of a build, with what a later job needs of it."""
+    given = options.get(job)
+    if job == "neighbors" and getattr(options.get("triplets"), "rule", None) == "rarity":
+        return dataclasses.replace(load_job(job).options() if given is None else given, rarity=True)
+    return given
 
 
 def load_job(name: str) -> Job:

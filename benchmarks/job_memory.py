@@ -7,11 +7,17 @@ the one before it wrote. Shards have the same size at each scale, so there are m
 publishers, names and words is the same; so is the number of articles of an event. `--skew` gives half of the articles
 to one publisher, a fifth to one day, and one name to all.
 
+    python benchmarks/job_memory.py --file headlines.jsonl.zst --clean "--min_words=8" --articles 20000 --scales 1 3
+
+reads articles of your own with `extract` in place of generated ones, evenly spread over the file, so a day has more of
+them at each scale.
+
 Memory is the proportional set size (PSS) of a process, sampled ten times a second. `worker` is the largest worker
 process, `own` its part without mapped files, which the kernel may drop, and `runner` the process that holds the
 graph: the local runner keeps the elements of every GroupByKey in it. `base` is a worker that has imported the module of
-the job. Growth compares what is above the base. `--most_growth 0.2` ends with an error if the own memory of a worker
-grows by more than 20 %, with the base, in any job.
+the job. Growth compares what is above the base. `KB` is the growth of `all` for each further article of the input,
+`disk` the size of the job's folder for each article of the input. `--most_growth 0.2` ends with an error if the own
+memory of a worker grows by more than 20 %, with the base, in any job.
 """
 
 import argparse
@@ -29,20 +35,29 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+from newsembed.formats import files
+from newsembed.formats.jsonl import read_lines
 from newsembed.formats.manifest import write_manifest
 from newsembed.formats.parquet import write_shard
 from newsembed.formats.records import Article, Hub, make_doc_id
 
 JOBS = {
-    "clean": "--articles extract --require_author=false --min_words=0 --min_sentences=0",
-    "vocabulary": "--articles clean --size=3000",
-    "pack": "--articles clean --vocabulary vocabulary --max_length=128",
+    "extract": "--articles input.jsonl",
+    "clean": "--articles extract",
+    "vocabulary": "--articles clean",
+    "pack": "--articles clean --vocabulary vocabulary",
     "entities": "--articles clean",
     "vectors": "--articles clean --entities entities",
     "neighbors": "--vectors vectors",
     "triplets": "--articles clean --neighbors neighbors",
     "topics": "--articles clean --hubs extract --entities entities",
-    "examples": "--articles clean --triplets triplets --topics topics --vocabulary vocabulary --max_length=96",
+    "examples": "--articles clean --triplets triplets --topics topics --vocabulary vocabulary",
+}
+GENERATED = {
+    "clean": "--require_author=false --min_words=0 --min_sentences=0",
+    "vocabulary": "--size=3000",
+    "pack": "--max_length=128",
+    "examples": "--max_length=96",
 }
 SHARD_ARTICLES = 500
 DAYS = 1_095
@@ -117,6 +132,21 @@ class World:
         ]
 
 
+def write_sample(path: str, source: str, count: int) -> None:
+    """Writes this many lines of an article file (JSONL, also compressed), evenly spread.
+
+    Raises:
+      SystemExit: if the file has fewer.
+    """
+    with files.open_read(source) as raw:
+        every = list(read_lines(raw, source))
+    if len(every) < count:
+        raise SystemExit(f"{source} has {len(every)} lines, {count} are asked for")
+    Path(path).parent.mkdir(parents=True, exist_ok=True)
+    chosen = (every[number * len(every) // count].rstrip(b"\n") for number in range(count))
+    Path(path).write_bytes(b"".join(line + b"\n" for line in chosen))
+
+
 def write_corpus(folder: str, count: int, *, skew: bool) -> None:
     """Writes articles and hubs as the `extract` job does."""
     world = World(skew=skew)
@@ -138,14 +168,17 @@ def memory_of(process: int) -> tuple[int, int]:
     return found.get("Pss", 0), found.get("Pss_Anon", 0)
 
 
+def parent_of(process: int) -> int:
+    """The parent of a process; 0 once it has ended."""
+    try:
+        return int(Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[1])
+    except (OSError, IndexError):
+        return 0
+
+
 def tree(root: int) -> list[int]:
     """A process and its descendants."""
-    parents = {}
-    for path in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            parents[int(path.parent.name)] = int(path.read_text().rpartition(")")[2].split()[1])
-        except (OSError, IndexError):
-            continue  # the process has ended
+    parents = {int(path.name): parent_of(int(path.name)) for path in Path("/proc").glob("[0-9]*")}
     found = {root}
     while more := {child for child, parent in parents.items() if parent in found} - found:
         found |= more
@@ -153,12 +186,16 @@ def tree(root: int) -> list[int]:
 
 
 def is_worker(process: int) -> bool:
-    """Whether a process is a worker of the local runner, not the shell around one."""
+    """Whether a process is a worker of the local runner: not the shell around one, nor the process that forks them."""
+    return _runs(process, "worker") or (_runs(process, "worker_server") and _runs(parent_of(process), "worker_server"))
+
+
+def _runs(process: int, module: str) -> bool:
     try:
         words = Path(f"/proc/{process}/cmdline").read_bytes().split(b"\0")
     except OSError:
         return False
-    return b"newsembed.beam_pipelines.worker" in words and b"-c" not in words
+    return f"newsembed.beam_pipelines.{module}".encode() in words and b"-c" not in words
 
 
 def run(command: Sequence[str]) -> dict[str, float]:
@@ -188,8 +225,14 @@ def run(command: Sequence[str]) -> dict[str, float]:
 
 def command_of(job: str, options: str, work: str) -> list[str]:
     """The command of a job; names of jobs among its options become folders in ``work``."""
-    words = [f"{work}/{word}" if word in {*JOBS, "extract"} else word for word in options.split()]
+    words = [f"{work}/{word}" if word in {*JOBS, "input.jsonl"} else word for word in options.split()]
     return [sys.executable, "-m", "newsembed", job, *words, "--output", f"{work}/{job}", "--direct_num_workers=2"]
+
+
+def measured(job: str, options: str, work: str) -> dict[str, float]:
+    """Runs a job; returns what :func:`run` does, and the bytes of the job's folder as "disk"."""
+    found = run(command_of(job, options, work))
+    return found | {"disk": sum(files.sizes_below(f"{work}/{job}").values())}
 
 
 def base_of(job: str) -> dict[str, float]:
@@ -207,15 +250,17 @@ def base_of(job: str) -> dict[str, float]:
     return peaks
 
 
-def print_row(job: str, base: Mapping[str, float], found: Mapping[int, Mapping[str, float]]) -> None:
-    """Prints the row of a job, the scales from left to right."""
-    first, last = (found[scale] for scale in (min(found), max(found)))
+def print_row(job: str, base: Mapping[str, float], found: Mapping[int, Mapping[str, float]], articles: int) -> None:
+    """Prints the row of a job, the scales from left to right; ``articles`` is their number at scale 1."""
+    (small, first), (large, last) = sorted(found.items())[0], sorted(found.items())[-1]
     growth = (last["worker"] - base["worker"]) / (first["worker"] - base["worker"]) - 1
     own = (last["worker own"] - base["worker own"]) / (first["worker own"] - base["worker own"]) - 1
     cells = [job, f"{base['worker'] / 1e6:.0f}"]
     columns = ("worker", "worker own", "runner", "all")
     cells += [", ".join(f"{one[name] / 1e6:.0f}" for one in found.values()) for name in columns]
     cells += [f"{growth:+.0%}", f"{own:+.0%}", ", ".join(f"{one['seconds']:.1f}" for one in found.values())]
+    cells += [f"{(last['all'] - first['all']) / 1e3 / max(1, articles * (large - small)):.2f}"]
+    cells += [", ".join(f"{one['disk'] / 1e3 / (articles * scale):.2f}" for scale, one in found.items())]
     print("| " + " | ".join(cells) + " |", flush=True)
 
 
@@ -241,6 +286,8 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--articles", type=int, default=3_000, help="at scale 1")
     parser.add_argument("--scales", type=int, nargs="+", default=[1, 4])
     parser.add_argument("--jobs", nargs="+", choices=list(JOBS), default=list(JOBS), help="whose rows are printed")
+    parser.add_argument("--file", help="articles of your own (JSONL) in place of generated ones")
+    parser.add_argument("--clean", default="", help="options of `clean` for them, as one word")
     parser.add_argument("--skew", action="store_true", help="one hot publisher, day and name")
     parser.add_argument("--most_growth", type=float, help="largest growth of a worker's own memory, as a share")
     parser.add_argument("--output", help="folder for the corpora and results; temporary without it")
@@ -250,21 +297,28 @@ def parse() -> argparse.Namespace:
 def main() -> None:
     """Runs the jobs at each scale and prints a table."""
     args = parse()
-    names = "base | worker | own | runner | all | growth of worker | growth of own | CPU seconds"
+    names = "base | worker | own | runner | all | growth of worker | growth of own | CPU seconds | KB | disk, KB"
     print(f"| job | {names} |\n|---|" + "---|" * len(names.split("|")), flush=True)
     folder = args.output or tempfile.mkdtemp(prefix="newsembed-memory-")
     try:
         works = {scale: f"{folder}/{scale}" for scale in args.scales}
         for scale, work in works.items():
-            write_corpus(f"{work}/extract", scale * args.articles, skew=args.skew)
+            if args.file:
+                write_sample(f"{work}/input.jsonl", args.file, scale * args.articles)
+            else:
+                write_corpus(f"{work}/extract", scale * args.articles, skew=args.skew)
         figures: dict[str, dict[int | str, Mapping[str, float]]] = {}
         last = max(map(list(JOBS).index, args.jobs))
-        for job, options in list(JOBS.items())[: last + 1]:  # each needs those before it
-            found = {scale: run(command_of(job, options, work)) for scale, work in works.items()}
+        further = {"clean": args.clean} if args.file else GENERATED
+        for job in list(JOBS)[: last + 1]:  # each needs those before it
+            if job == "extract" and not args.file:
+                continue
+            options = f"{JOBS[job]} {further.get(job, '')}"
+            found = {scale: measured(job, options, work) for scale, work in works.items()}
             if job in args.jobs:
                 base = base_of(job)
                 figures[job] = {"base": base, **found}
-                print_row(job, base, found)
+                print_row(job, base, found, args.articles)
         if args.most_growth is not None:
             check_growth(figures, args.most_growth)
         if args.output:

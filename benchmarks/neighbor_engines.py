@@ -17,7 +17,6 @@ import time
 from pathlib import Path
 
 import numpy as np
-from newsembed.beam_pipelines.neighbors.found import SPACES
 from newsembed.beam_pipelines.neighbors.index import Engine, build_index
 from newsembed.beam_pipelines.neighbors.rows import read_vectors
 from newsembed.formats import parquet
@@ -33,8 +32,8 @@ def load(folder: str, space: Space, most: int) -> np.ndarray:
     if folder.endswith(".npy"):
         return np.load(folder)[:most]
     found = []
-    for paths in zip(*(parquet.shard_paths(f"{folder}/{space.value}") for space in SPACES), strict=True):
-        rows = read_vectors(dict(zip(SPACES, paths, strict=True)))
+    for path in parquet.shard_paths(f"{folder}/{space.value}"):
+        rows = read_vectors({space: path})
         if len(present := rows.having(space)):
             found.append(rows.vectors[space][present])
         if sum(map(len, found)) >= most:

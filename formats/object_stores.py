@@ -131,6 +131,19 @@ _CONNECTIONS_LOCK: Final = threading.Lock()
 boto3_client.Client = _Client
 
 
+def _http_status(error: Exception) -> int | None:
+    """The status of the answer that an error is about; ``None`` if the connection broke, so that Beam repeats it.
+
+    Beam's own function fails in that case.
+    """
+    answer = getattr(error, "response", None) or {}
+    status = answer.get("ResponseMetadata", {}).get("HTTPStatusCode")
+    return None if status is None else int(status)
+
+
+boto3_client.get_http_error_code = _http_status
+
+
 class _Uploader(s3io.S3Uploader):
     """Uploads an object that may be empty: Beam's own would end an upload without parts, which S3 refuses."""
 

@@ -78,12 +78,16 @@ def run(job: JobRun) -> None:
         job.map_shards("read", partial(read_slice, limits=limits, max_links=options.max_links_per_page), pieces)
         groups = groups_of(pieces)
         joined, hubs = job.phase("join", len(groups)), job.phase("hubs", _HUB_SHARDS, accounted=False)
-        graph.add(joined, partial(_join, graph, joined, groups, with_posts=bool(job.inputs["posts"])))
+        given = {"with_posts": bool(job.inputs["posts"]), "with_images": bool(job.inputs["warc"])}
+        graph.add(joined, partial(_join, graph, joined, groups, **given))
         graph.add(hubs, partial(_merge, graph, hubs, len(pieces)))
 
 
-def _join(graph: Graph, phase: Phase, groups: Sequence[range], with_posts: bool) -> beam.PCollection:
-    evidence = graph.start("join", _places(groups[-1].stop)) | JoinEvidence(phase.workspace, groups)
+def _join(
+    graph: Graph, phase: Phase, groups: Sequence[range], *, with_posts: bool, with_images: bool
+) -> beam.PCollection:
+    places = graph.start("join", _places(groups[-1].stop))
+    evidence = places | JoinEvidence(phase.workspace, groups, with_images)
     write = partial(write_joined, groups=groups, with_posts=with_posts)
     grouped = evidence | "GroupEvidence" >> GroupByShard(len(groups))
     return grouped | ProcessShards(write, phase)

@@ -7,6 +7,7 @@ again and written with its evidence.
 import bisect
 import dataclasses
 import datetime
+import hashlib
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any
@@ -33,10 +34,12 @@ class JoinEvidence(beam.PTransform):
     Attributes:
       workspace: the job's temporary folder.
       groups: the shards of the first phase that each shard of articles is made of.
+      with_images: whether the input may hold images; a table of articles holds only their URLs.
     """
 
     workspace: str
     groups: Sequence[range]
+    with_images: bool
 
     def __post_init__(self) -> None:
         super().__init__(label="JoinEvidence")
@@ -45,10 +48,13 @@ class JoinEvidence(beam.PTransform):
         """Applies the transform to (shard index, shard count) pairs of the first phase."""
         keyed = (self.workspace, self.groups)
         by_id = indexes | "ReadById" >> beam.FlatMap(_keyed_by_id, *keyed) | "GroupById" >> beam.GroupByKey()
+        found = by_id | beam.FlatMap(_join_id)
+        if not self.with_images:
+            return found
         by_image = (
             indexes | "ReadByImage" >> beam.FlatMap(_keyed_by_image, *keyed) | "GroupByImage" >> beam.GroupByKey()
         )
-        return (by_id | beam.FlatMap(_join_id), by_image | beam.FlatMap(_join_image)) | beam.Flatten()
+        return (found, by_image | beam.FlatMap(_join_image)) | beam.Flatten()
 
 
 def _stream(workspace: str, stream: str, index_of: tuple[int, int], record_type: type) -> Iterator[Any]:
@@ -89,9 +95,14 @@ def _keyed_by_image(
     shard = _shard_of_slice(index_of, groups)
     for article in _stream(workspace, "_articles", index_of, Article):
         if article.image_url:
-            yield article.image_url, ("article", (shard, article.doc_id))
+            yield _short(article.image_url), ("article", (shard, article.doc_id))
     for image in _stream(workspace, "_images", index_of, ImageHash):
-        yield image.url, ("hash", image.image_hash.hex())
+        yield _short(image.url), ("hash", image.image_hash.hex())
+
+
+def _short(url: str) -> str:
+    """The digest of a URL: the local runner holds every key several times, and URLs of images are long."""
+    return hashlib.blake2b(url.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 
 
 def _join_id(grouped: tuple[str, Iterable[Evidence]]) -> Iterator[tuple[int, tuple[str, str, int, str]]]:

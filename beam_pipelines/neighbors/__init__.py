@@ -63,6 +63,9 @@ class NeighborsOptions:
     exact_below: int = option(4_000, "rows of an index below which search is exact")
     block_days: int = option(91, "days of one partition")
     max_index_rows: int = option(100_000, "rows of one index, and queries of one search; larger ones are split by hash")
+    rarity: bool = option(
+        False, "also write what `newsembed triplets --rule=rarity` needs; a build with that rule does so by itself"
+    )
 
     def __post_init__(self) -> None:
         for name in ("positives", "negatives", "neighbors", "block_days", "max_index_rows"):
@@ -101,8 +104,9 @@ _PAIRS_WRITTEN_TOGETHER = 20_000
 def run(job: JobRun) -> None:
     """Cuts the vectors into blocks of days, searches the blocks, then merges the pairs by query.
 
-    Writes the stream ``neighbors``, and what `triplets` calibrates its bars by: ``far_pairs`` has the similarities of a
-    sample of pairs some weeks apart, and ``contrasts`` how near each document is to others some weeks apart.
+    Writes the stream ``neighbors``. `triplets` calibrates bars by two more streams: ``far_pairs`` has the similarities
+    of a sample of pairs some weeks apart (with ``rarity`` or a learned space), and ``contrasts`` how near each document
+    is to others some weeks apart (with ``rarity``).
     """
     options: NeighborsOptions = job.options
     folders = {space: f"{job.input('vectors')}/{space.value}" for space in SPACES}
@@ -116,13 +120,15 @@ def run(job: JobRun) -> None:
     tasks = options.tasks(documents)
     streams = [("partition", Rows(_DOCUMENTS, _DOC_ID)), ("search", Rows(_FOUND, FOUND))]
     with job.graph("search", max(len(tasks), count)):
-        sample = functools.partial(write_sample, documents=sum(documents.values()))
-        job.map_shards("sample", sample, shards, accounted=False)
-        near = plan_tasks(documents, (Side.POSITIVE,), 1, options.max_index_rows, options.block_days, 0)
-        job.map_shards("contrast", functools.partial(_contrast, options, count), near, accounted=False)
-        received = [("contrast", Rows(_CONTRASTS, CONTRAST))]
-        job.map_rows("contrasts", _write_contrasts, [None] * count, received, accounted=False)
-        job.map_shards("far pairs", write_far_pairs, [list(folders)], accounted=False)
+        if options.rarity:
+            near = plan_tasks(documents, (Side.POSITIVE,), 1, options.max_index_rows, options.block_days, 0)
+            job.map_shards("contrast", functools.partial(_contrast, options, count), near, accounted=False)
+            received = [("contrast", Rows(_CONTRASTS, CONTRAST))]
+            job.map_rows("contrasts", _write_contrasts, [None] * count, received, accounted=False)
+        if options.rarity or Space.LEARNED in folders:
+            sample = functools.partial(write_sample, documents=sum(documents.values()))
+            job.map_shards("sample", sample, shards, accounted=False)
+            job.map_shards("far pairs", write_far_pairs, [list(folders)], accounted=False)
         job.map_shards("search", functools.partial(_search, options, count), tasks, accounted=False)
         job.map_rows("merge", functools.partial(_merge, options), [None] * count, streams)
 

@@ -46,11 +46,11 @@ def map_stages(job: JobRun, articles: Sequence[str], neighbors: Sequence[str]) -
     options: TripletsOptions = job.options
     folder, by_rarity = job.input("neighbors"), options.rule == PositiveRule.RARITY
     far = "".join(files.list_files(f"{folder}/{FAR_PAIRS}/*.npy"))  # one file
-    if not far and (by_rarity or files.list_files(f"{folder}/background/*.npy")):
+    if by_rarity and not (far and files.list_files(f"{folder}/{CONTRASTS}/*.npy")):
+        problem = "lacks what --rule=rarity needs: pairs and contrasts of articles some weeks apart"
+        raise InputError(problem, path=folder, field="--neighbors", remedy="run `newsembed neighbors --rarity` again")
+    if not far and files.list_files(f"{folder}/background/*.npy"):
         problem = "has no pairs some weeks apart: an earlier version wrote it"
-        raise InputError(problem, path=folder, field="--neighbors", remedy="run `newsembed neighbors` again")
-    if by_rarity and not files.list_files(f"{folder}/{CONTRASTS}/*.npy"):
-        problem = "has no contrasts of documents: an earlier version wrote it"
         raise InputError(problem, path=folder, field="--neighbors", remedy="run `newsembed neighbors` again")
     # An earlier version wrote no contrasts beside the similarities.
     learned = bool(far) and read_array(far).shape[1] in (len(SPACES), 2 * len(SPACES))

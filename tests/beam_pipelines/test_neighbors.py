@@ -2,6 +2,8 @@
 
 import datetime
 import math
+import subprocess
+import sys
 import tracemalloc
 
 import numpy as np
@@ -299,6 +301,26 @@ def test_scann_finds_most_of_the_nearest_rows_once():
     assert np.mean([len(set(left) & set(right)) / 10 for left, right in zip(found, exact, strict=True)]) > 0.95
     assert all(len(set(rows)) == 10 for rows in found.tolist()), "a row that is in two leaves is found once"
     assert (np.diff(values, axis=1) <= 1e-6).all()
+
+
+def test_every_index_of_scann_finds_the_same_rows():
+    vectors = np.random.default_rng(1).normal(size=(4_000, 32)).astype(np.float32)
+    found = [ScannIndex.build(vectors).search(vectors[:300], 10) for _ in range(2)]
+    np.testing.assert_array_equal(found[0][0], found[1][0])
+    np.testing.assert_array_equal(found[0][1], found[1][1])
+
+
+def test_scann_does_not_load_tensorflow():
+    code = """
+import sys
+import numpy as np
+from newsembed.beam_pipelines.neighbors.index import ScannIndex
+vectors = np.eye(64, dtype=np.float32)
+assert ScannIndex.build(vectors).search(vectors[:1], 1)[0].tolist() == [[0]]
+print([name for name in sys.modules if name.partition(".")[0] == "tensorflow"])
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, "[]\n"), done.stderr
 
 
 def test_vectors_that_have_length_1_are_not_copied():

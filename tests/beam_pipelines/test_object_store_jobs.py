@@ -7,7 +7,7 @@ from newsembed.beam_pipelines import jobs
 from newsembed.beam_pipelines.extract import JOB
 from newsembed.errors import InputError
 from newsembed.formats import files
-from newsembed.tests import object_store
+from newsembed.tests import dropping_proxy, object_store
 
 ARTICLES = 60
 TWO_WORKERS = ["--direct_num_workers=2"]
@@ -69,6 +69,22 @@ def test_a_job_on_a_store_with_worker_processes_has_the_bytes_of_one_on_disk(pub
     files.use_options(options)  # the job on disk has set others
     assert content(out) == on_disk
     assert not [name for name in files.sizes_below(out) if ".work-" in name or name.endswith(".tmp")]
+
+
+def test_a_network_that_drops_connections_changes_no_byte(store, lines, tmp_path, monkeypatch):
+    monkeypatch.setattr("apache_beam.utils.retry.Clock.sleep", lambda *_: None)  # Beam waits seconds before it repeats
+    few, one = b"".join(lines.splitlines(keepends=True)[:10]), "--direct_num_workers=1"
+    files.use_options(store.options)
+    files.write_whole(f"{store.folder}/in/few.jsonl", few)
+    (tmp_path / "few.jsonl").write_bytes(few)
+    jobs.execute(JOB, {"articles": [str(tmp_path / "few.jsonl")]}, str(tmp_path / "out"), beam_args=[one])
+    out, inputs = f"{store.folder}/dropped", {"articles": [f"{store.folder}/in/few.jsonl"]}
+    with dropping_proxy.dropping(int(store.endpoint.rpartition(":")[2]), share=0.2, most=2_000) as proxy:
+        options = [f"--s3_endpoint_url=http://127.0.0.1:{proxy.port}", *store.options[1:], one]
+        jobs.execute(JOB, inputs, out, beam_args=options)
+    assert proxy.cut > 10
+    files.use_options(store.options)
+    assert content(out) == content(str(tmp_path / "out"))
 
 
 def test_a_finished_job_on_a_store_is_skipped_and_another_input_replaces_all_of_it(published, store, lines):

@@ -181,7 +181,7 @@ def write_vectors(folder, vectors, shards):
 
 
 def find_neighbors(vectors, output):
-    options = NeighborsOptions(positives=5, negatives=5)
+    options = NeighborsOptions(positives=5, negatives=5, rarity=True)
     jobs.execute(neighbors_job.JOB, {"vectors": [str(vectors)]}, str(output), options, ONE)
     (path,) = (output / "far_pairs").glob("*.npy")
     parts = [np.load(path) for path in sorted((output / "contrasts").glob("*.npy"))]
@@ -292,15 +292,27 @@ def test_far_pairs_are_those_of_a_sample_that_does_not_depend_on_the_shards(arch
     np.testing.assert_array_equal(*seen)
 
 
-def test_neighbors_of_an_earlier_version_are_named(archive, tmp_path):
+@pytest.mark.parametrize("there", [(), ("far_pairs",), ("contrasts",)])
+def test_neighbors_without_what_the_rule_needs_are_named(archive, tmp_path, there):
     folder, _, _ = archive
     (tmp_path / "near").mkdir()
-    (tmp_path / "near/neighbors").symlink_to(folder / "near/neighbors")
+    for stream in ("neighbors", *there):
+        (tmp_path / "near" / stream).symlink_to(folder / "near" / stream)
     (tmp_path / "near/manifest.json").write_text('{"digest": "x"}')
     inputs = {"articles": [str(folder / "clean")], "neighbors": [str(tmp_path / "near")]}
     options = TripletsOptions(rule=PositiveRule.RARITY)
-    with pytest.raises(InputError, match="has no pairs some weeks apart"):
+    with pytest.raises(InputError, match="lacks what --rule=rarity needs") as raised:
         jobs.execute(triplets_job.JOB, inputs, str(tmp_path / "out"), options, ONE)
-    (tmp_path / "near/far_pairs").symlink_to(folder / "near/far_pairs")
-    with pytest.raises(InputError, match="has no contrasts of documents"):
-        jobs.execute(triplets_job.JOB, inputs, str(tmp_path / "out"), options, ONE)
+    assert "newsembed neighbors --rarity" in raised.value.remedy
+
+
+def test_only_with_rarity_are_articles_some_weeks_apart_compared(archive, tmp_path):
+    folder, _, _ = archive
+    options = NeighborsOptions(positives=5, negatives=5)
+    outcome = jobs.execute(
+        neighbors_job.JOB, {"vectors": [str(folder / "vectors")]}, str(tmp_path / "out"), options, ONE
+    )
+    assert sorted(path.name for path in (tmp_path / "out").iterdir() if path.is_dir()) == ["neighbors"]
+    assert set(outcome.manifest["phases"]) == {"partition", "search", "merge"}
+    for path in sorted((folder / "near/neighbors").glob("*.parquet")):
+        assert (tmp_path / "out/neighbors" / path.name).read_bytes() == path.read_bytes()

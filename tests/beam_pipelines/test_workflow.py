@@ -1,11 +1,14 @@
 """workflow: which job of the build reads the results of which."""
 
+import dataclasses
 import types
 from pathlib import Path
 
 import pytest
 from newsembed.beam_pipelines import workflow
 from newsembed.beam_pipelines.jobs import Outcome
+from newsembed.beam_pipelines.neighbors import NeighborsOptions
+from newsembed.beam_pipelines.triplets.mine import PositiveRule, TripletsOptions
 from newsembed.beam_pipelines.workflow import STEPS, USER_INPUTS, build, load_job
 from newsembed.launch import cli
 
@@ -129,6 +132,15 @@ def test_inputs_that_are_not_given_are_empty_and_options_are_those_of_the_job(ex
     build({"warc": ("w",)}, "out", {"pack": "options of pack"})
     assert executed[0][1] == {"warc": ("w",), "articles": ()}
     assert {name: options for name, _, _, options, _ in executed if options is not None} == {"pack": "options of pack"}
+
+
+@pytest.mark.parametrize("given", [{}, {"neighbors": NeighborsOptions(positives=7)}])
+def test_the_rule_of_rarity_asks_neighbors_for_what_it_needs(executed, given):
+    expected = given.get("neighbors", NeighborsOptions())
+    build({}, "out", {"triplets": TripletsOptions(rule=PositiveRule.RARITY), **given})
+    build({}, "out", {"triplets": TripletsOptions(), "neighbors": expected})
+    found = [options for name, _, _, options, _ in executed if name == "neighbors"]
+    assert found == [dataclasses.replace(expected, rarity=True), expected]
 
 
 def test_translations_are_mined_only_with_an_encoder(executed):

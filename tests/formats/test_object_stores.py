@@ -1,12 +1,15 @@
 """Files on an S3 store: whole or absent, folders deleted with all that is in them, errors in seconds."""
 
+import random
 import socket
 
 import pytest
+from apache_beam.io.aws.clients.s3 import boto3_client
+from botocore.exceptions import ClientError, ResponseStreamingError
 from newsembed.errors import InputError
 from newsembed.formats import files, object_stores
 from newsembed.formats.vocabulary import SPECIAL_TOKENS, read_vocabulary, vocabulary_bytes
-from newsembed.tests import object_store
+from newsembed.tests import dropping_proxy, object_store
 
 
 @pytest.fixture(scope="module")
@@ -124,3 +127,27 @@ def test_a_vocabulary_is_read_from_a_store(store):
     assert read_vocabulary(path).content == content
     with pytest.raises(InputError, match="no such file"):
         read_vocabulary(f"{store.folder}/vocabulary/other.txt")
+
+
+def test_an_object_is_read_whole_over_connections_that_all_break(store, monkeypatch):
+    monkeypatch.setattr("apache_beam.utils.retry.Clock.sleep", lambda *_: None)  # Beam waits seconds before it repeats
+    path, raw = f"{store.folder}/broken", random.Random(3).randbytes(1 << 20)
+    files.write_whole(path, raw)
+    with dropping_proxy.dropping(int(store.endpoint.rpartition(":")[2]), share=1.0, most=200_000) as proxy:
+        files.use_options([f"--s3_endpoint_url=http://127.0.0.1:{proxy.port}", *store.options[1:]])
+        assert files.open_read(path).read() == raw
+    files.use_options(store.options)
+    assert proxy.cut > 5
+
+
+@pytest.mark.parametrize(
+    ("error", "status"),
+    [
+        (ClientError({"ResponseMetadata": {"HTTPStatusCode": 404}}, "GetObject"), 404),
+        (ResponseStreamingError(error="Connection broken"), None),
+        (ConnectionResetError("reset"), None),
+    ],
+)
+def test_beam_repeats_a_download_whose_connection_broke(error, status):
+    """It repeats errors without a status; its own function fails for those of botocore that have no answer."""
+    assert boto3_client.get_http_error_code(error) == status
