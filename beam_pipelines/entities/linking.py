@@ -3,11 +3,11 @@
 import collections
 import itertools
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
-from .forms import BETWEEN, OTHER_SCRIPTS, Forms, normal_letters
-from .sounds import TRANSCRIBING
+from .forms import BETWEEN, OTHER_SCRIPTS, Forms, normal_letters, written_out
+from .sounds import ALSO_WORDS, TRANSCRIBING
 from .tables import Alias
 from .tokens import words_of
 
@@ -16,6 +16,7 @@ LEAST_PRIOR: Final = 0.5
 _LONGEST_TRANSCRIPTION: Final = 7  # characters of a Chinese text
 _SHORTEST_TRANSCRIPTION: Final = 3
 _SHORT_CHINESE: Final = 2  # characters of a name that longer names may have in them
+_BY_SOUND: Final = re.compile(f"[{''.join(sorted(TRANSCRIBING))}]")
 _SHORT: Final = 2  # letters of a name that is a word of some language
 _END: Final = "\n"  # between texts; in no word
 _Meaning = tuple[float, int, frozenset[str] | None]  # prior, row, languages
@@ -73,40 +74,66 @@ class Linker:
         """Returns the words of a text, given as they are written, with known words instead of their forms."""
         if text.isascii() or not OTHER_SCRIPTS.search(text):
             return _undivided(self._forms.in_latin(words, language))
-        normal = normal_letters(text)
-        if normal is not text:
+        is_chinese = language.startswith("zh")
+        normal = written_out(normal_letters(text)) if is_chinese else normal_letters(text)
+        if normal != text:
             words = words_of(normal)
         words = _undivided(self._forms.apply(words, language, "" if is_name else normal))
-        return self._transcribed(words, language) if language.startswith("zh") else words
+        return self._transcribed(words, normal, language) if is_chinese else words
 
-    def _transcribed(self, words: Sequence[str], language: str) -> Sequence[str]:
+    def _transcribed(self, words: Sequence[str], text: str, language: str) -> Sequence[str]:
         """Returns the words of a Chinese text, with Latin names instead of characters that write them by sound.
 
-        Characters of a known name are not read by sound. A name takes the place of its first character, and
-        nothing that of the others.
+        Characters of a known name are not read by sound. A name takes the place of its first character, and nothing
+        that of the others. It is not a part of a longer foreign name, and neither is a short known one, which nothing
+        takes the place of if it is.
         """
-        free = [word in TRANSCRIBING for word in words]
-        for start, number in self._spans(words, language):
-            free[start : start + self._widths[number]] = [False] * self._widths[number]
-        found = list(words)
-        place = 0
-        while place < len(found):
-            run = itertools.takewhile(bool, free[place : place + _LONGEST_TRANSCRIPTION])
-            for length in range(sum(run), _SHORTEST_TRANSCRIPTION - 1, -1):
-                name = self._forms.transcribed("".join(words[place : place + length]))
-                if name:
-                    found[place : place + length] = [name, *[""] * (length - 1)]
-                    place += length - 1
-                    break
-            place += 1
+        found, runs = list(words), _runs(words, text)
+        spans = [(start, start + self._widths[number]) for start, number in self._spans(words, language)]
+        short = [span for span in spans if span[1] - span[0] == _SHORT_CHINESE and all(runs[slice(*span)])]
+        sure = {place for span in spans if span not in short for place in range(*span)}
+        parts = [span for span in short if _is_part(found, runs, sure, *span)]
+        for start, end in parts:
+            found[start:end] = [""] * (end - start)
+        known = sure.union(*(range(*span) for span in short if span not in parts))
+        free = ((0 if place in known else run, place) for place, run in enumerate(runs))
+        for run, places in itertools.groupby(free, key=lambda item: item[0]):
+            if run:
+                start, end = (first := next(places)[1]), first + 1 + sum(1 for _ in places)
+                for left, right, name in self._foreign_names("".join(words[start:end])):
+                    found[start + left : start + right] = [name, *[""] * (right - left - 1)]
         return found
+
+    def _foreign_names(self, characters: str) -> Iterator[tuple[int, int, str]]:
+        """Yields start, end and Latin spelling of the names that a run of characters writes by sound.
+
+        A name begins and ends with the run, beside another name, or beside a character that is a word of its own.
+        """
+        place = 0
+        while place < len(characters):
+            names = []
+            if not place or characters[place - 1] in ALSO_WORDS:
+                names = self._names_from(characters, place)
+                yield from names
+            place = names[-1][1] if names else place + 1
+
+    def _names_from(self, characters: str, start: int) -> list[tuple[int, int, str]]:
+        """Returns the names that follow one another from a place on, none if the last one is a part of a longer one."""
+        longest = min(_LONGEST_TRANSCRIPTION, len(characters) - start)
+        for end in range(start + longest, start + _SHORTEST_TRANSCRIPTION - 1, -1):
+            name = self._forms.transcribed(characters[start:end])
+            if name and (end == len(characters) or characters[end] in ALSO_WORDS):
+                return [(start, end, name)]
+            if name and (others := self._names_from(characters, end)):
+                return [(start, end, name), *others]
+        return []
 
     def _find(self, words: Sequence[str], language: str) -> list[int]:
         return [number for _, number in self._spans(words, language)]
 
     def _spans(self, words: Sequence[str], language: str) -> list[tuple[int, int]]:
         """Returns the place of the first word of each alias in a text, and the number of the alias."""
-        lengths, is_chinese = self._lengths, language.startswith("zh")
+        lengths = self._lengths
         chosen: list[tuple[int, int]] = []
         free_from = 0
         for place in [place for place, word in enumerate(words) if word in lengths]:
@@ -115,8 +142,6 @@ class Linker:
             for length in lengths[words[place]]:
                 number = self._numbers.get(" ".join(words[place : place + length]))
                 if number is None or (number in self._limited and not self._meanings_in(number, language)):
-                    continue
-                if is_chinese and _is_part(words, place, self._widths[number]):
                     continue
                 chosen.append((place, number))
                 free_from = place + length
@@ -222,10 +247,28 @@ def _lengths_by_first_word(keys: Iterable[str]) -> dict[str, tuple[int, ...]]:
     return {word: tuple(sorted(lengths, reverse=True)) for word, lengths in found.items()}
 
 
-def _is_part(words: Sequence[str], place: int, width: int) -> bool:
-    """Whether a match is a part of a longer foreign name in Chinese: "Delhi" has two characters of "Frederick"."""
-    around = words[max(0, place - 1) : place + width + 1]
-    return width == _SHORT_CHINESE and len(around) > width and all(one in TRANSCRIBING for one in around)
+def _runs(words: Sequence[str], text: str) -> list[int]:
+    """Returns a number for each run of characters that write by sound, by word; 0 for other words."""
+    places = (found.start() for found in _BY_SOUND.finditer(text))
+    numbers, last, number = [], -1, 0
+    for word in words:
+        if word not in TRANSCRIBING:
+            numbers.append(0)
+            continue
+        place = next(places)
+        number += place != last + 1 or not numbers or not numbers[-1]
+        numbers.append(number)
+        last = place
+    return numbers
+
+
+def _is_part(words: Sequence[str], runs: Sequence[int], sure: Collection[int], start: int, end: int) -> bool:
+    """Whether a short name is a part of a longer one that Chinese writes by sound: "Delhi" is one of "Frederick"."""
+    around = ((start - 1, start), (end, end - 1))
+    return any(
+        0 <= place < len(words) and runs[place] == runs[own] and place not in sure and words[place] not in ALSO_WORDS
+        for place, own in around
+    )
 
 
 def _undivided(words: Sequence[str]) -> Sequence[str]:

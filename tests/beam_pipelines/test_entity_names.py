@@ -148,6 +148,8 @@ def test_built_in_names_have_no_words_that_look_like_cities_or_parts_of_countrie
     assert {("IA", "concept:AI"), ("КНДР", "region:KP"), ("مجلس الشيوخ", "organisation:Senate")} <= found
     assert {("واشنطن", "city:4140963"), ("西雅图", "city:5809844"), ("路透社", "organisation:Reuters")} <= found
     assert ("المدينة", "city:109223") not in found  # "the city", and a short form of Medina
+    assert ("中美", "region:013") not in found  # China and the US, and Central America
+    assert {("哥伦比亚特区", "city:4140963"), ("округ Колумбия", "city:4140963")} <= found  # not Colombia
     assert {("OTAN", "organisation:NATO"), ("НАТО", "organisation:NATO"), ("新墨西哥", "region:US-NM")} <= found
 
 
