@@ -45,20 +45,20 @@ def _by_length(endings: Iterable[str]) -> Sequence[tuple[int, frozenset[str]]]:
 
 _LATIN_BY_LENGTH: Final = {name: _by_length(endings) for name, endings in _LATIN_ENDINGS.items()}
 _CYRILLIC_BY_LENGTH: Final = _by_length(_RULES["cyrillic"])
-# Endings of the cases of a name, by the ending that it has itself: no case of "Китай" is "Кита".
+# Endings of the cases of a name, by the ending that it has itself: those of "China" are others than those of "whale".
 _DECLENSIONS: Final = {own: ends.replace("-", "").split(" ") for own, ends in _RULES["cyrillic_declensions"].items()}
 _CASES_BY_LENGTH: Final = _by_length({*itertools.chain(*_DECLENSIONS.values())})
-_NOT_DECLINED_IF_SHORT: Final = ("е", "и", "о", "у", "э")  # "Мали"
+_ENDINGS_OF_NAMES: Final = tuple(_RULES["vowels_of_foreign_names"])  # of "Mali" and "Oslo", which have no other cases
 _ELISIONS: Final[Mapping[str, Sequence[str]]] = _RULES["elisions"]
 _COUNTRIES: Final[Mapping[str, str]] = _RULES["chinese_countries"]
 CHINESE_PAIRS: Final = frozenset(_RULES["chinese_pairs"].split(" "))
 _PAIR: Final = re.compile(f"(?:{'|'.join(sorted(CHINESE_PAIRS))})(?![{_RULES['not_after_chinese_pairs']}])")
+_WITHOUT_CASES: Final = frozenset(_RULES["latin_without_cases"])
 _WITH_COMPOUNDS: Final = ("de", "nl", "sv", "da", "no", "nb", "fi", "hu")
 BETWEEN: Final = "  "  # the parts of a divided word: a space after the first and one before the second
 _MOST_REMEMBERED: Final = 300_000  # words of a language
 LEAST_SIMILARITY: Final = 0.91  # of a spelling in another script with a capital
 _WITHOUT_ENDING: Final = 0.03  # similarity that is taken off for an ending that may be that of the name itself
-_ENDINGS_OF_NAMES: Final = ("и", "о", "у", "э")  # such as "Наполи", which are endings of cases, too
 LEAST_SIMILARITY_OF_A_WORD: Final = 0.95  # … of a word that may be a common one: no capital tells that it is a name
 # … of words with three consonants, likewise
 LEAST_SIMILARITY_OF_A_SHORT_NAME: Final = 0.94
@@ -112,6 +112,7 @@ class Forms:
       limits: the languages of words that are in names of some languages only.
       spelled: the words that other scripts may spell; None for all words.
       names: the words of names of several words, which other scripts may spell.
+      plain: words of names that have no form but the genitive in languages without cases.
     """
 
     def __init__(
@@ -120,8 +121,10 @@ class Forms:
         limits: Mapping[str, Collection[str]],
         spelled: Collection[str] | None = None,
         names: Collection[Sequence[str]] = (),
+        plain: Collection[str] = frozenset(),
     ) -> None:
         self._words = words
+        self._plain = plain
         self._limits = limits
         self._spelled_words = words if spelled is None else {word: words[word] for word in spelled}
         self._names = names
@@ -212,11 +215,12 @@ class Forms:
         least = LEAST_SIMILARITY_OF_A_PAIR_OF_WORDS if _has_no_case(left) else LEAST_SIMILARITY_OF_A_PAIR
         return pair if score >= least else ()
 
-    @staticmethod
-    def _with_other_endings(word: str, system: str) -> Iterator[str]:
+    def _with_other_endings(self, word: str, system: str) -> Iterator[str]:
         for stem in _stems(word, system):
-            for ending in _LATIN_ENDINGS[system]:
-                yield stem + ending
+            for form in (stem + ending for ending in _LATIN_ENDINGS[system]):
+                # "Sommer" and "Spitze" are no forms of "Sommers" and "Spitzer".
+                if system not in _WITHOUT_CASES or form not in self._plain or word == f"{form}s":
+                    yield form
 
     def _of_stem(self, word: str, system: str) -> Iterator[str]:
         known = self._stems_of(system) if system else {}
@@ -359,7 +363,7 @@ def _without_endings(word: str, endings: Sequence[tuple[int, frozenset[str]]], s
 def _is_case(word: str, name: str, stem: str) -> bool:
     """Whether a Cyrillic word is a case of a name that has the same stem."""
     own, ending = name[len(stem) :], word[len(stem) :]
-    is_declined = len(stem) > _SHORTEST_STEM or own == ending or own not in _NOT_DECLINED_IF_SHORT
+    is_declined = len(stem) > _SHORTEST_STEM or own == ending or own not in _ENDINGS_OF_NAMES
     return is_declined and ending in _DECLENSIONS.get(own, ())
 
 

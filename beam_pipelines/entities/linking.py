@@ -35,12 +35,15 @@ class Linker:
     def __init__(self, aliases: Iterable[Alias], rows: Mapping[str, int]) -> None:
         meanings: dict[str, list[_Meaning]] = collections.defaultdict(list)
         spelled: set[str] = set()
+        declined: set[str] = set()
         for alias in aliases:
             if alias.entity in rows:
                 # Not the words of other names: some tables list any spelling that somebody has used.
                 spelled.update(words_of(alias.name) if alias.name else words_of(alias.alias))
                 languages = frozenset(alias.languages.split(",")) if alias.languages else None
                 key = " ".join(words_of(normal_letters(alias.alias)))
+                if not _is_of_corpus(alias):
+                    declined.update(key.split(" "))
                 meanings[key].append((alias.prior, rows[alias.entity], languages))
         meanings.pop("", None)
         keys = sorted(meanings)
@@ -59,7 +62,7 @@ class Linker:
             if any(item[2] is not None for item in meanings[key])
         }
         self._in_language: dict[tuple[int, str], list[tuple[float, int]]] = {}
-        self._forms = _forms_of({key: meanings[key] for key in keys}, spelled)
+        self._forms = _forms_of({key: meanings[key] for key in keys}, spelled, declined)
 
     def find(self, text: str, language: str = "") -> list[int]:
         """Returns the numbers of the aliases in a text, in order; of overlapping matches the leftmost, then longest.
@@ -220,7 +223,12 @@ class Linker:
         return row if prior >= LEAST_PRIOR else None
 
 
-def _forms_of(meanings: Mapping[str, Sequence[_Meaning]], spelled: Collection[str]) -> Forms:
+def _is_of_corpus(alias: Alias) -> bool:
+    """Whether an entity was found in the corpus by its capitals: such a name is no adjective and no nationality."""
+    return alias.entity.removeprefix(f"{alias.languages}:") == alias.name.replace(" ", "_")
+
+
+def _forms_of(meanings: Mapping[str, Sequence[_Meaning]], spelled: Collection[str], declined: Collection[str]) -> Forms:
     """Returns the forms of the words of aliases; words of frequent entities, which have low rows, come first."""
     first: dict[str, int] = {}
     limits: dict[str, frozenset[str]] = {}
@@ -236,7 +244,8 @@ def _forms_of(meanings: Mapping[str, Sequence[_Meaning]], spelled: Collection[st
                 limits[word] = limits.get(word, frozenset()).union(*tags)
     limits = {word: tags for word, tags in limits.items() if word not in everywhere}
     names = [words for words in map(str.split, meanings) if len(words) > 1]
-    return Forms(first, limits, [word for word in sorted(spelled) if word in first], names)
+    plain = first.keys() - declined
+    return Forms(first, limits, [word for word in sorted(spelled) if word in first], names, plain)
 
 
 def _lengths_by_first_word(keys: Iterable[str]) -> dict[str, tuple[int, ...]]:

@@ -92,6 +92,16 @@ def test_forms_need_a_known_word_and_leave_other_words_alone():
     assert forms.in_latin(["Berlins"], "en") == ["Berlins"]
 
 
+def test_names_of_the_corpus_have_no_form_but_the_genitive_where_names_have_no_cases():
+    aliases = [Alias("Sommers", "Christina_Sommers", 1, "Christina Sommers"), Alias("Bauer", "Bauer", 1, "Bauer")]
+    aliases += [Alias("Mexikaner", "region:MX", 1, "Mexico"), Alias("Glock", "de:Glock", 1, "Glock", "de")]
+    found = Linker(aliases, {"Christina_Sommers": 0, "Bauer": 1, "region:MX": 2, "de:Glock": 3})
+    assert found.link(["Im Sommer bei den Bauern"], "de") == {}
+    assert found.link(["Bauers Sommers und die Mexikanerin"], "de") == {1: 1, 0: 1, 2: 1}
+    assert found.link(["Die Glocken"], "de") == {}  # of `--across_languages=false`
+    assert found.link(["Bauerem"], "cs") == {1: 1}
+
+
 @pytest.mark.parametrize(
     ("name", "cases", "others"),
     [
