@@ -139,6 +139,7 @@ def _count_words(options: EntitiesOptions, shard: Shard, path: str) -> None:
     counting.write_counts(shard, "_word_counts", named)
 
 
+@tables.collecting_later()
 def _know(options: EntitiesOptions, shard: Shard, paths: Sequence[str]) -> None:
     """Writes all names of the known entities that may occur in the corpus."""
     uses, counts = _word_uses(shard.workspace), NameCounts()
@@ -198,6 +199,7 @@ def _word_uses(workspace: str) -> dict[str, dict[str, WordUse]]:
     return uses
 
 
+@tables.collecting_later()
 def _resolve(options: EntitiesOptions, shard: Shard, _: Any) -> None:
     """Writes the alias table and, as intermediate tables, the keys of the embeddings."""
     names = {name: counts[0] for name, counts in counting.read_counts(f"{shard.workspace}/_names").items()}
@@ -283,6 +285,7 @@ def _link(options: EntitiesOptions, shard: Shard, path: str) -> None:
 
 
 @functools.lru_cache(maxsize=1)
+@tables.collecting_later()
 def _link_tables(workspace: str) -> tuple[Linker, dict[str, int]]:
     entities, words = (tables.read_keys(f"{workspace}/_{name}.tsv") for name in ("entities", "words"))
     rows = {fields[0]: row for row, fields in enumerate(entities)}

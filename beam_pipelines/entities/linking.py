@@ -1,6 +1,7 @@
 """Entity linking: finds aliases (whole words, longest match) and chooses one entity for each."""
 
 import collections
+import functools
 import itertools
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -33,34 +34,34 @@ class Linker:
     """
 
     def __init__(self, aliases: Iterable[Alias], rows: Mapping[str, int]) -> None:
-        meanings: dict[str, list[_Meaning]] = collections.defaultdict(list)
+        meanings: dict[str, list[_Meaning]] = {}
         spelled: set[str] = set()
         declined: set[str] = set()
+        limited: set[str] = set()
+        languages_of = functools.cache(lambda tags: frozenset(tags.split(",")))
         for alias in aliases:
             if alias.entity in rows:
                 # Not the words of other names: some tables list any spelling that somebody has used.
-                spelled.update(words_of(alias.name) if alias.name else words_of(alias.alias))
-                languages = frozenset(alias.languages.split(",")) if alias.languages else None
+                spelled.add(alias.name or alias.alias)
                 key = " ".join(words_of(normal_letters(alias.alias)))
                 if not _is_of_corpus(alias):
-                    declined.update(key.split(" "))
-                meanings[key].append((alias.prior, rows[alias.entity], languages))
+                    declined.add(key)
+                if alias.languages:
+                    limited.add(key)
+                languages = languages_of(alias.languages) if alias.languages else None
+                meanings.setdefault(key, []).append((alias.prior, rows[alias.entity], languages))
         meanings.pop("", None)
         keys = sorted(meanings)
-        self._meanings = [_ranked((prior, row) for prior, row, _ in meanings[key]) for key in keys]
+        self._meanings = [_ranked([(prior, row) for prior, row, _ in meanings[key]]) for key in keys]
         self._numbers = {key: number for number, key in enumerate(keys)}
         self._widths = [key.count(" ") + 1 for key in keys]
-        self._lengths = _lengths_by_first_word(keys)
+        self._lengths = _lengths_by_first_word(keys, self._widths)
         self._short = {
             number: re.compile(rf"[\w,] {re.escape(key)}\b")
             for number, key in enumerate(keys)
             if len(key) <= _SHORT and key.isalpha() and key.istitle() and key.isascii()
         }
-        self._limited = {
-            number: meanings[key]
-            for number, key in enumerate(keys)
-            if any(item[2] is not None for item in meanings[key])
-        }
+        self._limited = {number: meanings[key] for number, key in enumerate(keys) if key in limited}
         self._in_language: dict[tuple[int, str], list[tuple[float, int]]] = {}
         self._forms = _forms_of({key: meanings[key] for key in keys}, spelled, declined)
 
@@ -173,7 +174,7 @@ class Linker:
         if found is None:
             here = [(prior, row) for prior, row, tags in limited if tags is None or base in tags]
             lost = sum(prior for prior, _, _ in limited) - sum(prior for prior, _ in here)
-            found = _ranked((prior / max(1e-9, 1 - lost), row) for prior, row in here)
+            found = _ranked([(prior / max(1e-9, 1 - lost), row) for prior, row in here])
             self._in_language[number, base] = found
         return found
 
@@ -244,16 +245,20 @@ def _forms_of(meanings: Mapping[str, Sequence[_Meaning]], spelled: Collection[st
                 limits[word] = limits.get(word, frozenset()).union(*tags)
     limits = {word: tags for word, tags in limits.items() if word not in everywhere}
     names = [words for words in map(str.split, meanings) if len(words) > 1]
-    plain = first.keys() - declined
-    return Forms(first, limits, [word for word in sorted(spelled) if word in first], names, plain)
+    plain = first.keys() - {word for key in declined for word in key.split(" ")}
+    heard = {word for name in spelled for word in words_of(name)} & first.keys()
+    return Forms(first, limits, sorted(heard), names, plain)
 
 
-def _lengths_by_first_word(keys: Iterable[str]) -> dict[str, tuple[int, ...]]:
+def _lengths_by_first_word(keys: Iterable[str], widths: Iterable[int]) -> dict[str, tuple[int, ...]]:
     """Returns the numbers of words of the names that begin with a word, the largest first, by word."""
-    found: dict[str, set[int]] = collections.defaultdict(set)
-    for key in keys:
-        found[key.partition(" ")[0]].add(key.count(" ") + 1)
-    return {word: tuple(sorted(lengths, reverse=True)) for word, lengths in found.items()}
+    found: dict[str, tuple[int, ...]] = {}
+    for key, width in zip(keys, widths, strict=True):
+        word = key if width == 1 else key.partition(" ")[0]
+        lengths = found.get(word, ())
+        if width not in lengths:
+            found[word] = tuple(sorted((*lengths, width), reverse=True)) if lengths else (width,)
+    return found
 
 
 def _runs(words: Sequence[str], text: str) -> list[int]:
@@ -287,5 +292,7 @@ def _undivided(words: Sequence[str]) -> Sequence[str]:
     return words
 
 
-def _ranked(meanings: Iterable[tuple[float, int]]) -> list[tuple[float, int]]:
-    return sorted(meanings, key=lambda item: (-item[0], item[1]))
+def _ranked(meanings: list[tuple[float, int]]) -> list[tuple[float, int]]:
+    if len(meanings) > 1:
+        meanings.sort(key=lambda item: (-item[0], item[1]))
+    return meanings
