@@ -150,6 +150,7 @@ def test_built_in_names_have_no_words_that_look_like_cities_or_parts_of_countrie
     assert ("المدينة", "city:109223") not in found  # "the city", and a short form of Medina
     assert ("中美", "region:013") not in found  # China and the US, and Central America
     assert {("哥伦比亚特区", "city:4140963"), ("округ Колумбия", "city:4140963")} <= found  # not Colombia
+    assert {("Kongress", "organisation:Congress"), ("Vereinigten Staaten", "region:US")} <= found
     assert {("OTAN", "organisation:NATO"), ("НАТО", "organisation:NATO"), ("新墨西哥", "region:US-NM")} <= found
 
 
