@@ -144,8 +144,7 @@ class Forms:
         """
         language = language.partition("-")[0]
         if language in _LATIN_ENDINGS:
-            meant = self._remembered(language, strict=False)
-            return [meant[word] for word in words]
+            return list(map(self._remembered(language, strict=False).__getitem__, words))
         if "-" not in "".join(words):
             return words
         meant = self._remembered(language, strict=False)

@@ -140,7 +140,7 @@ class Linker:
         lengths = self._lengths
         chosen: list[tuple[int, int]] = []
         free_from = 0
-        for place in [place for place, word in enumerate(words) if word in lengths]:
+        for place in itertools.compress(itertools.count(), map(lengths.__contains__, words)):
             if place < free_from:
                 continue
             for length in lengths[words[place]]:
