@@ -173,8 +173,9 @@ def read_records(path: str, record_type: type[R]) -> Iterator[R]:
     tuples = [pa.types.is_list(field.type) for field in schema]
     for batch in read_batches(path, schema.names):
         columns = (batch.column(name).to_pylist() for name in schema.names)
-        by_field = [map(tuple, column) if is_tuple else column for column, is_tuple in zip(columns, tuples, strict=True)]
-        yield from map(record_type, *by_field)
+        yield from map(
+            record_type, *(map(tuple, one) if is_tuple else one for one, is_tuple in zip(columns, tuples, strict=True))
+        )
 
 
 def shard_paths(folder: str) -> list[str]:
