@@ -100,12 +100,13 @@ class Linker:
         for start, end in parts:
             found[start:end] = [""] * (end - start)
         known = sure.union(*(range(*span) for span in short if span not in parts))
-        free = ((0 if place in known else run, place) for place, run in enumerate(runs))
-        for run, places in itertools.groupby(free, key=lambda item: item[0]):
+        start = 0
+        for run, places in itertools.groupby(0 if place in known else run for place, run in enumerate(runs)):
+            end = start + len(list(places))
             if run:
-                start, end = (first := next(places)[1]), first + 1 + sum(1 for _ in places)
                 for left, right, name in self._foreign_names("".join(words[start:end])):
                     found[start + left : start + right] = [name, *[""] * (right - left - 1)]
+            start = end
         return found
 
     def _foreign_names(self, characters: str) -> Iterator[tuple[int, int, str]]:
@@ -115,7 +116,7 @@ class Linker:
         """
         place = 0
         while place < len(characters):
-            names = []
+            names: list[tuple[int, int, str]] = []
             if not place or characters[place - 1] in ALSO_WORDS:
                 names = self._names_from(characters, place)
                 yield from names
@@ -264,7 +265,8 @@ def _lengths_by_first_word(keys: Iterable[str], widths: Iterable[int]) -> dict[s
 def _runs(words: Sequence[str], text: str) -> list[int]:
     """Returns a number for each run of characters that write by sound, by word; 0 for other words."""
     places = (found.start() for found in _BY_SOUND.finditer(text))
-    numbers, last, number = [], -1, 0
+    numbers: list[int] = []
+    last, number = -1, 0
     for word in words:
         if word not in TRANSCRIBING:
             numbers.append(0)
