@@ -6,7 +6,8 @@
 The corpus of ``work/clean`` must not contain the parallel sentences. Each sentence is linked as an article of its own,
 and the rarity of entities is that of both sides together. Coverage is the share of the sentences with a vector on both
 sides. hit@1 is the share of these whose nearest vector among all sentences of the other side is that of the
-translation; a tie of n vectors counts 1 / n. ``--links 50`` prints a sample of links for reading, with the sentences.
+translation; a tie of n vectors counts 1 / n. ``--links 50`` prints a sample of links for reading, with the sentences;
+``--seed`` draws another one.
 The ceiling bounds hit@1 for any ranking of sentences that share an entity, given the links that were found:
 sentences with equal entities and counts are tied, and the best choice is made by the true pairs. "Unshared" is the
 share of pairs with a vector on both sides and no common entity, and "equal" that of pairs with the same entities.
@@ -110,11 +111,13 @@ def ceiling(left: list[Mentions], right: list[Mentions]) -> tuple[float, float, 
     return sum(best.values()) / total, unshared / total, equal / total
 
 
-def show_links(texts: list[str], linked: list[Mentions], names: list[str], count: int, translated: list[str]) -> None:
-    """Prints a random sample of links with their sentences."""
+def show_links(
+    linked: list[Mentions], names: list[str], texts: tuple[list[str], list[str]], draw: tuple[int, int]
+) -> None:
+    """Prints a random sample of the links of translations with both sentences; ``draw`` is their number and a seed."""
     links = [(row, number) for number, one in enumerate(linked) for row in one.entities]
-    for row, number in random.Random(0).sample(links, min(count, len(links))):
-        print(f"  {names[row]}\t{texts[number]}\t{translated[number]}")
+    for row, number in random.Random(draw[1]).sample(links, min(draw[0], len(links))):
+        print(f"  {names[row]}\t{texts[1][number]}\t{texts[0][number]}")
 
 
 def main() -> None:
@@ -123,6 +126,7 @@ def main() -> None:
     parser.add_argument("parallel", type=Path, help="folder with ntrex128 and wmt21_news")
     parser.add_argument("--entities", required=True, help="folder that `newsembed entities` wrote")
     parser.add_argument("--links", type=int, default=0, help="print this many random links of each language")
+    parser.add_argument("--seed", type=int, default=0, help="of the sample of links")
     parser.add_argument("--languages", nargs="*", default=list(_NTREX), help="languages of NTREX")
     parser.add_argument("--half", choices=("all", "first", "second"), default="all", help="of the documents of NTREX")
     options = parser.parse_args()
@@ -158,7 +162,7 @@ def main() -> None:
             f"| {name} | {language} | {len(left):,} | {coverage:.3f} | {hit:.3f} | {back:.3f} "
             f"| {most:.3f} | {unshared:.3f} | {equal:.3f} | {seconds:.1f} |"
         )
-        show_links(texts[1], right, names, options.links, texts[0])
+        show_links(right, names, texts, (options.links, options.seed))
 
 
 if __name__ == "__main__":

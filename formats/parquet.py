@@ -172,11 +172,10 @@ def read_records(path: str, record_type: type[R]) -> Iterator[R]:
     schema = schema_of(record_type)
     tuples = [pa.types.is_list(field.type) for field in schema]
     for batch in read_batches(path, schema.names):
-        columns = [batch.column(name).to_pylist() for name in schema.names]
-        for row in zip(*columns, strict=True):
-            yield record_type(
-                *(tuple(value) if is_tuple else value for value, is_tuple in zip(row, tuples, strict=True))
-            )
+        columns = (batch.column(name).to_pylist() for name in schema.names)
+        yield from map(
+            record_type, *(map(tuple, one) if is_tuple else one for one, is_tuple in zip(columns, tuples, strict=True))
+        )
 
 
 def shard_paths(folder: str) -> list[str]:

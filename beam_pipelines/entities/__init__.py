@@ -132,13 +132,14 @@ def _count_words(options: EntitiesOptions, shard: Shard, path: str) -> None:
             one[_DOCUMENTS] += 1
         shard.written()
     named = {
-        f"{language}\t{word}": tuple(one[word] for one in found)
-        for language, found in counts.items()
-        for word in set().union(*found)
+        f"{language}\t{word}": (lower.get(word, 0), capital.get(word, 0), heads.get(word, 0))
+        for language, (lower, capital, heads) in counts.items()
+        for word in {*lower, *capital, *heads}
     }
     counting.write_counts(shard, "_word_counts", named)
 
 
+@tables.collecting_later()
 def _know(options: EntitiesOptions, shard: Shard, paths: Sequence[str]) -> None:
     """Writes all names of the known entities that may occur in the corpus."""
     uses, counts = _word_uses(shard.workspace), NameCounts()
@@ -155,7 +156,10 @@ def _know(options: EntitiesOptions, shard: Shard, paths: Sequence[str]) -> None:
         names = (name for path in paths for name in read_names(path, rows))
         return (name for name in names if not is_common_word(name.alias, uses))
 
-    present = {name.entity for name in itertools.chain(built_in, brought(counts)) if may_occur(name, corpus)}
+    present: set[str] = set()
+    for name in itertools.chain(built_in, brought(counts)):
+        if name.entity not in present and may_occur(name, corpus):
+            present.add(name.entity)
     writer = shard.records(_KNOWN, KnownName)
     for name in itertools.chain(built_in, brought(NameCounts())):
         if name.entity in present:
@@ -198,6 +202,7 @@ def _word_uses(workspace: str) -> dict[str, dict[str, WordUse]]:
     return uses
 
 
+@tables.collecting_later()
 def _resolve(options: EntitiesOptions, shard: Shard, _: Any) -> None:
     """Writes the alias table and, as intermediate tables, the keys of the embeddings."""
     names = {name: counts[0] for name, counts in counting.read_counts(f"{shard.workspace}/_names").items()}
@@ -283,6 +288,7 @@ def _link(options: EntitiesOptions, shard: Shard, path: str) -> None:
 
 
 @functools.lru_cache(maxsize=1)
+@tables.collecting_later()
 def _link_tables(workspace: str) -> tuple[Linker, dict[str, int]]:
     entities, words = (tables.read_keys(f"{workspace}/_{name}.tsv") for name in ("entities", "words"))
     rows = {fields[0]: row for row, fields in enumerate(entities)}
@@ -291,6 +297,7 @@ def _link_tables(workspace: str) -> tuple[Linker, dict[str, int]]:
     }
 
 
+@tables.collecting_later()
 def _choose(options: EntitiesOptions, shard: Shard, _: Any) -> None:
     """Keeps the entities that enough articles mention, the most frequent first, and writes the alias table."""
     entities = tables.read_keys(f"{shard.workspace}/_entities.tsv")

@@ -45,11 +45,20 @@ def _by_length(endings: Iterable[str]) -> Sequence[tuple[int, frozenset[str]]]:
 
 _LATIN_BY_LENGTH: Final = {name: _by_length(endings) for name, endings in _LATIN_ENDINGS.items()}
 _CYRILLIC_BY_LENGTH: Final = _by_length(_RULES["cyrillic"])
+# Endings of the cases of a name, by the ending that it has itself: those of "China" are others than those of "whale".
+_DECLENSIONS: Final = {own: ends.replace("-", "").split(" ") for own, ends in _RULES["cyrillic_declensions"].items()}
+_CASES_BY_LENGTH: Final = _by_length({*itertools.chain(*_DECLENSIONS.values())})
+_ENDINGS_OF_NAMES: Final = tuple(_RULES["vowels_of_foreign_names"])  # of "Mali" and "Oslo", which have no other cases
 _ELISIONS: Final[Mapping[str, Sequence[str]]] = _RULES["elisions"]
+_COUNTRIES: Final[Mapping[str, str]] = _RULES["chinese_countries"]
+CHINESE_PAIRS: Final = frozenset(_RULES["chinese_pairs"].split(" "))
+_PAIR: Final = re.compile(f"(?:{'|'.join(sorted(CHINESE_PAIRS))})(?![{_RULES['not_after_chinese_pairs']}])")
+_WITHOUT_CASES: Final = frozenset(_RULES["latin_without_cases"])
 _WITH_COMPOUNDS: Final = ("de", "nl", "sv", "da", "no", "nb", "fi", "hu")
 BETWEEN: Final = "  "  # the parts of a divided word: a space after the first and one before the second
 _MOST_REMEMBERED: Final = 300_000  # words of a language
 LEAST_SIMILARITY: Final = 0.91  # of a spelling in another script with a capital
+_WITHOUT_ENDING: Final = 0.03  # similarity that is taken off for an ending that may be that of the name itself
 LEAST_SIMILARITY_OF_A_WORD: Final = 0.95  # … of a word that may be a common one: no capital tells that it is a name
 # … of words with three consonants, likewise
 LEAST_SIMILARITY_OF_A_SHORT_NAME: Final = 0.94
@@ -70,6 +79,15 @@ def normal_letters(text: str) -> str:
     True
     """
     return text.translate(_SAME_LETTERS) if not text.isascii() and _MARKED.search(text) else text
+
+
+def written_out(text: str) -> str:
+    """Returns a Chinese text with the names of two countries where it joins their first characters.
+
+    >>> written_out("中美关系")
+    '中国美国关系'
+    """
+    return _PAIR.sub(lambda found: "".join(_COUNTRIES[one] for one in found[0]), text)
 
 
 class _Meant(dict[str, str]):
@@ -94,6 +112,7 @@ class Forms:
       limits: the languages of words that are in names of some languages only.
       spelled: the words that other scripts may spell; None for all words.
       names: the words of names of several words, which other scripts may spell.
+      plain: words of names that have no form but the genitive in languages without cases.
     """
 
     def __init__(
@@ -102,8 +121,10 @@ class Forms:
         limits: Mapping[str, Collection[str]],
         spelled: Collection[str] | None = None,
         names: Collection[Sequence[str]] = (),
+        plain: Collection[str] = frozenset(),
     ) -> None:
         self._words = words
+        self._plain = plain
         self._limits = limits
         self._spelled_words = words if spelled is None else {word: words[word] for word in spelled}
         self._names = names
@@ -123,8 +144,7 @@ class Forms:
         """
         language = language.partition("-")[0]
         if language in _LATIN_ENDINGS:
-            meant = self._remembered(language, strict=False)
-            return [meant[word] for word in words]
+            return list(map(self._remembered(language, strict=False).__getitem__, words))
         if "-" not in "".join(words):
             return words
         meant = self._remembered(language, strict=False)
@@ -194,16 +214,19 @@ class Forms:
         least = LEAST_SIMILARITY_OF_A_PAIR_OF_WORDS if _has_no_case(left) else LEAST_SIMILARITY_OF_A_PAIR
         return pair if score >= least else ()
 
-    @staticmethod
-    def _with_other_endings(word: str, system: str) -> Iterator[str]:
+    def _with_other_endings(self, word: str, system: str) -> Iterator[str]:
         for stem in _stems(word, system):
-            for ending in _LATIN_ENDINGS[system]:
-                yield stem + ending
+            for form in (stem + ending for ending in _LATIN_ENDINGS[system]):
+                # "Sommer" and "Spitze" are no forms of "Sommers" and "Spitzer".
+                if system not in _WITHOUT_CASES or form not in self._plain or word == f"{form}s":
+                    yield form
 
     def _of_stem(self, word: str, system: str) -> Iterator[str]:
         known = self._stems_of(system) if system else {}
         for stem in _stems(word, system):
             for name in known.get(stem, ()):
+                if system == "cyrillic" and not _is_case(word, name, stem):
+                    continue
                 # Only words of the language have its endings: "Riyadh" and one is "sports".
                 if system != "arabic" or name in self._limits or word.endswith(name.removeprefix(ARABIC_ARTICLE)):
                     yield name
@@ -238,7 +261,10 @@ class Forms:
         """Returns the Latin word that a word of another script spells, "" if none sounds enough like it."""
         if not _may_spell(word):
             return ""
-        candidates = ((*self._spellings.closest(stem), stem) for stem in _bare(word))
+        found = ((*self._spellings.closest(stem), stem) for stem in _bare(word))
+        candidates = (
+            (spelled, score - _WITHOUT_ENDING * _is_doubtful(word, stem), stem) for spelled, score, stem in found
+        )
         spelled, score, stem = max(candidates, key=lambda item: item[1])
         is_short = len(sound_key(stem)) <= _SHORT_KEY
         if strict or _has_no_case(word):
@@ -252,6 +278,11 @@ class Forms:
 def _pronounced(word: str) -> tuple[str, ...]:
     """Returns a word of another script, and without endings and starts, each with other consonants."""
     return tuple({sound_key(one): one for one in reversed((*_bare(word),))}.values()) if _may_spell(word) else ()
+
+
+def _is_doubtful(word: str, stem: str) -> bool:
+    """Whether what is left out of a word may be the end of a foreign name."""
+    return stem != word and word.endswith(_ENDINGS_OF_NAMES)
 
 
 def _partition(word: str) -> tuple[str, str, str]:
@@ -312,7 +343,7 @@ def _stems(word: str, system: str, of_name: bool = False) -> Iterator[str]:
         for length in range(len(word), max(1, len(word) - _LONGEST_PARTICLE - 1), -1):
             yield word[:length]
     elif system == "cyrillic":
-        yield from _without_endings(word, _CYRILLIC_BY_LENGTH, _SHORTEST_STEM)
+        yield from _without_endings(word, _CASES_BY_LENGTH, _SHORTEST_STEM)
     elif system:
         yield from _without_endings(word, _LATIN_BY_LENGTH[system], _SHORTEST_LATIN_STEM)
         if word[-1] == "s" and word[0].isupper() and len(word) == _SHORTEST_LATIN_STEM:
@@ -326,6 +357,13 @@ def _without_endings(word: str, endings: Sequence[tuple[int, frozenset[str]]], s
             return
         if word[end:] in same:
             yield word[:end]
+
+
+def _is_case(word: str, name: str, stem: str) -> bool:
+    """Whether a Cyrillic word is a case of a name that has the same stem."""
+    own, ending = name[len(stem) :], word[len(stem) :]
+    is_declined = len(stem) > _SHORTEST_STEM or own == ending or own not in _ENDINGS_OF_NAMES
+    return is_declined and ending in _DECLENSIONS.get(own, ())
 
 
 def _arabic_stems(word: str, starts: Sequence[str], ends: Sequence[str]) -> Iterator[str]:

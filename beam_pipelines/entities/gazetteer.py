@@ -14,7 +14,7 @@ from importlib import resources
 from typing import Any, Final
 
 from ...formats.names import KnownName
-from .forms import ARABIC_ARTICLE, normal_letters
+from .forms import ARABIC_ARTICLE, CHINESE_PAIRS, normal_letters
 from .sounds import sound_key
 from .tokens import is_capitalised, words_of
 
@@ -87,7 +87,7 @@ def _region_names(language: str, territories: Mapping[str, str]) -> Iterator[Kno
     for code, name in territories.items():
         if (len(code) == 2 and code not in ("ZZ", "XA", "XB", "QO")) or code in _CONTINENTS:
             for variant in _variants(name):
-                if variant != code:
+                if variant != code and variant not in CHINESE_PAIRS:  # two countries, not Central America
                     yield KnownName(f"region:{code}", language, variant, _COUNTRY)
 
 

@@ -1,13 +1,14 @@
 """Entity linking: finds aliases (whole words, longest match) and chooses one entity for each."""
 
 import collections
+import functools
 import itertools
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
-from .forms import BETWEEN, OTHER_SCRIPTS, Forms, normal_letters
-from .sounds import TRANSCRIBING
+from .forms import BETWEEN, OTHER_SCRIPTS, Forms, normal_letters, written_out
+from .sounds import ALSO_WORDS, TRANSCRIBING
 from .tables import Alias
 from .tokens import words_of
 
@@ -16,6 +17,7 @@ LEAST_PRIOR: Final = 0.5
 _LONGEST_TRANSCRIPTION: Final = 7  # characters of a Chinese text
 _SHORTEST_TRANSCRIPTION: Final = 3
 _SHORT_CHINESE: Final = 2  # characters of a name that longer names may have in them
+_BY_SOUND: Final = re.compile(f"[{''.join(sorted(TRANSCRIBING))}]")
 _SHORT: Final = 2  # letters of a name that is a word of some language
 _END: Final = "\n"  # between texts; in no word
 _Meaning = tuple[float, int, frozenset[str] | None]  # prior, row, languages
@@ -32,33 +34,36 @@ class Linker:
     """
 
     def __init__(self, aliases: Iterable[Alias], rows: Mapping[str, int]) -> None:
-        meanings: dict[str, list[_Meaning]] = collections.defaultdict(list)
+        meanings: dict[str, list[_Meaning]] = {}
         spelled: set[str] = set()
+        declined: set[str] = set()
+        limited: set[str] = set()
+        languages_of = functools.cache(lambda tags: frozenset(tags.split(",")))
         for alias in aliases:
             if alias.entity in rows:
                 # Not the words of other names: some tables list any spelling that somebody has used.
-                spelled.update(words_of(alias.name) if alias.name else words_of(alias.alias))
-                languages = frozenset(alias.languages.split(",")) if alias.languages else None
+                spelled.add(alias.name or alias.alias)
                 key = " ".join(words_of(normal_letters(alias.alias)))
-                meanings[key].append((alias.prior, rows[alias.entity], languages))
+                if not _is_of_corpus(alias):
+                    declined.add(key)
+                if alias.languages:
+                    limited.add(key)
+                languages = languages_of(alias.languages) if alias.languages else None
+                meanings.setdefault(key, []).append((alias.prior, rows[alias.entity], languages))
         meanings.pop("", None)
         keys = sorted(meanings)
-        self._meanings = [_ranked((prior, row) for prior, row, _ in meanings[key]) for key in keys]
+        self._meanings = [_ranked([(prior, row) for prior, row, _ in meanings[key]]) for key in keys]
         self._numbers = {key: number for number, key in enumerate(keys)}
         self._widths = [key.count(" ") + 1 for key in keys]
-        self._lengths = _lengths_by_first_word(keys)
+        self._lengths = _lengths_by_first_word(keys, self._widths)
         self._short = {
             number: re.compile(rf"[\w,] {re.escape(key)}\b")
             for number, key in enumerate(keys)
             if len(key) <= _SHORT and key.isalpha() and key.istitle() and key.isascii()
         }
-        self._limited = {
-            number: meanings[key]
-            for number, key in enumerate(keys)
-            if any(item[2] is not None for item in meanings[key])
-        }
+        self._limited = {number: meanings[key] for number, key in enumerate(keys) if key in limited}
         self._in_language: dict[tuple[int, str], list[tuple[float, int]]] = {}
-        self._forms = _forms_of({key: meanings[key] for key in keys}, spelled)
+        self._forms = _forms_of({key: meanings[key] for key in keys}, spelled, declined)
 
     def find(self, text: str, language: str = "") -> list[int]:
         """Returns the numbers of the aliases in a text, in order; of overlapping matches the leftmost, then longest.
@@ -73,50 +78,75 @@ class Linker:
         """Returns the words of a text, given as they are written, with known words instead of their forms."""
         if text.isascii() or not OTHER_SCRIPTS.search(text):
             return _undivided(self._forms.in_latin(words, language))
-        normal = normal_letters(text)
-        if normal is not text:
+        is_chinese = language.startswith("zh")
+        normal = written_out(normal_letters(text)) if is_chinese else normal_letters(text)
+        if normal != text:
             words = words_of(normal)
         words = _undivided(self._forms.apply(words, language, "" if is_name else normal))
-        return self._transcribed(words, language) if language.startswith("zh") else words
+        return self._transcribed(words, normal, language) if is_chinese else words
 
-    def _transcribed(self, words: Sequence[str], language: str) -> Sequence[str]:
+    def _transcribed(self, words: Sequence[str], text: str, language: str) -> Sequence[str]:
         """Returns the words of a Chinese text, with Latin names instead of characters that write them by sound.
 
-        Characters of a known name are not read by sound. A name takes the place of its first character, and
-        nothing that of the others.
+        Characters of a known name are not read by sound. A name takes the place of its first character, and nothing
+        that of the others. It is not a part of a longer foreign name, and neither is a short known one, which nothing
+        takes the place of if it is.
         """
-        free = [word in TRANSCRIBING for word in words]
-        for start, number in self._spans(words, language):
-            free[start : start + self._widths[number]] = [False] * self._widths[number]
-        found = list(words)
-        place = 0
-        while place < len(found):
-            run = itertools.takewhile(bool, free[place : place + _LONGEST_TRANSCRIPTION])
-            for length in range(sum(run), _SHORTEST_TRANSCRIPTION - 1, -1):
-                name = self._forms.transcribed("".join(words[place : place + length]))
-                if name:
-                    found[place : place + length] = [name, *[""] * (length - 1)]
-                    place += length - 1
-                    break
-            place += 1
+        found, runs = list(words), _runs(words, text)
+        spans = [(start, start + self._widths[number]) for start, number in self._spans(words, language)]
+        short = [span for span in spans if span[1] - span[0] == _SHORT_CHINESE and all(runs[slice(*span)])]
+        sure = {place for span in spans if span not in short for place in range(*span)}
+        parts = [span for span in short if _is_part(found, runs, sure, *span)]
+        for start, end in parts:
+            found[start:end] = [""] * (end - start)
+        known = sure.union(*(range(*span) for span in short if span not in parts))
+        start = 0
+        for run, places in itertools.groupby(0 if place in known else run for place, run in enumerate(runs)):
+            end = start + len(list(places))
+            if run:
+                for left, right, name in self._foreign_names("".join(words[start:end])):
+                    found[start + left : start + right] = [name, *[""] * (right - left - 1)]
+            start = end
         return found
+
+    def _foreign_names(self, characters: str) -> Iterator[tuple[int, int, str]]:
+        """Yields start, end and Latin spelling of the names that a run of characters writes by sound.
+
+        A name begins and ends with the run, beside another name, or beside a character that is a word of its own.
+        """
+        place = 0
+        while place < len(characters):
+            names: list[tuple[int, int, str]] = []
+            if not place or characters[place - 1] in ALSO_WORDS:
+                names = self._names_from(characters, place)
+                yield from names
+            place = names[-1][1] if names else place + 1
+
+    def _names_from(self, characters: str, start: int) -> list[tuple[int, int, str]]:
+        """Returns the names that follow one another from a place on, none if the last one is a part of a longer one."""
+        longest = min(_LONGEST_TRANSCRIPTION, len(characters) - start)
+        for end in range(start + longest, start + _SHORTEST_TRANSCRIPTION - 1, -1):
+            name = self._forms.transcribed(characters[start:end])
+            if name and (end == len(characters) or characters[end] in ALSO_WORDS):
+                return [(start, end, name)]
+            if name and (others := self._names_from(characters, end)):
+                return [(start, end, name), *others]
+        return []
 
     def _find(self, words: Sequence[str], language: str) -> list[int]:
         return [number for _, number in self._spans(words, language)]
 
     def _spans(self, words: Sequence[str], language: str) -> list[tuple[int, int]]:
         """Returns the place of the first word of each alias in a text, and the number of the alias."""
-        lengths, is_chinese = self._lengths, language.startswith("zh")
+        lengths = self._lengths
         chosen: list[tuple[int, int]] = []
         free_from = 0
-        for place in [place for place, word in enumerate(words) if word in lengths]:
+        for place in itertools.compress(itertools.count(), map(lengths.__contains__, words)):
             if place < free_from:
                 continue
             for length in lengths[words[place]]:
                 number = self._numbers.get(" ".join(words[place : place + length]))
                 if number is None or (number in self._limited and not self._meanings_in(number, language)):
-                    continue
-                if is_chinese and _is_part(words, place, self._widths[number]):
                     continue
                 chosen.append((place, number))
                 free_from = place + length
@@ -145,7 +175,7 @@ class Linker:
         if found is None:
             here = [(prior, row) for prior, row, tags in limited if tags is None or base in tags]
             lost = sum(prior for prior, _, _ in limited) - sum(prior for prior, _ in here)
-            found = _ranked((prior / max(1e-9, 1 - lost), row) for prior, row in here)
+            found = _ranked([(prior / max(1e-9, 1 - lost), row) for prior, row in here])
             self._in_language[number, base] = found
         return found
 
@@ -195,7 +225,12 @@ class Linker:
         return row if prior >= LEAST_PRIOR else None
 
 
-def _forms_of(meanings: Mapping[str, Sequence[_Meaning]], spelled: Collection[str]) -> Forms:
+def _is_of_corpus(alias: Alias) -> bool:
+    """Whether an entity was found in the corpus by its capitals: such a name is no adjective and no nationality."""
+    return alias.entity.removeprefix(f"{alias.languages}:") == alias.name.replace(" ", "_")
+
+
+def _forms_of(meanings: Mapping[str, Sequence[_Meaning]], spelled: Collection[str], declined: Collection[str]) -> Forms:
     """Returns the forms of the words of aliases; words of frequent entities, which have low rows, come first."""
     first: dict[str, int] = {}
     limits: dict[str, frozenset[str]] = {}
@@ -211,21 +246,45 @@ def _forms_of(meanings: Mapping[str, Sequence[_Meaning]], spelled: Collection[st
                 limits[word] = limits.get(word, frozenset()).union(*tags)
     limits = {word: tags for word, tags in limits.items() if word not in everywhere}
     names = [words for words in map(str.split, meanings) if len(words) > 1]
-    return Forms(first, limits, [word for word in sorted(spelled) if word in first], names)
+    plain = first.keys() - {word for key in declined for word in key.split(" ")}
+    heard = {word for name in spelled for word in words_of(name)} & first.keys()
+    return Forms(first, limits, sorted(heard), names, plain)
 
 
-def _lengths_by_first_word(keys: Iterable[str]) -> dict[str, tuple[int, ...]]:
+def _lengths_by_first_word(keys: Iterable[str], widths: Iterable[int]) -> dict[str, tuple[int, ...]]:
     """Returns the numbers of words of the names that begin with a word, the largest first, by word."""
-    found: dict[str, set[int]] = collections.defaultdict(set)
-    for key in keys:
-        found[key.partition(" ")[0]].add(key.count(" ") + 1)
-    return {word: tuple(sorted(lengths, reverse=True)) for word, lengths in found.items()}
+    found: dict[str, tuple[int, ...]] = {}
+    for key, width in zip(keys, widths, strict=True):
+        word = key if width == 1 else key.partition(" ")[0]
+        lengths = found.get(word, ())
+        if width not in lengths:
+            found[word] = tuple(sorted((*lengths, width), reverse=True)) if lengths else (width,)
+    return found
 
 
-def _is_part(words: Sequence[str], place: int, width: int) -> bool:
-    """Whether a match is a part of a longer foreign name in Chinese: "Delhi" has two characters of "Frederick"."""
-    around = words[max(0, place - 1) : place + width + 1]
-    return width == _SHORT_CHINESE and len(around) > width and all(one in TRANSCRIBING for one in around)
+def _runs(words: Sequence[str], text: str) -> list[int]:
+    """Returns a number for each run of characters that write by sound, by word; 0 for other words."""
+    places = (found.start() for found in _BY_SOUND.finditer(text))
+    numbers: list[int] = []
+    last, number = -1, 0
+    for word in words:
+        if word not in TRANSCRIBING:
+            numbers.append(0)
+            continue
+        place = next(places)
+        number += place != last + 1 or not numbers or not numbers[-1]
+        numbers.append(number)
+        last = place
+    return numbers
+
+
+def _is_part(words: Sequence[str], runs: Sequence[int], sure: Collection[int], start: int, end: int) -> bool:
+    """Whether a short name is a part of a longer one that Chinese writes by sound: "Delhi" is one of "Frederick"."""
+    around = ((start - 1, start), (end, end - 1))
+    return any(
+        0 <= place < len(words) and runs[place] == runs[own] and place not in sure and words[place] not in ALSO_WORDS
+        for place, own in around
+    )
 
 
 def _undivided(words: Sequence[str]) -> Sequence[str]:
@@ -235,5 +294,7 @@ def _undivided(words: Sequence[str]) -> Sequence[str]:
     return words
 
 
-def _ranked(meanings: Iterable[tuple[float, int]]) -> list[tuple[float, int]]:
-    return sorted(meanings, key=lambda item: (-item[0], item[1]))
+def _ranked(meanings: list[tuple[float, int]]) -> list[tuple[float, int]]:
+    if len(meanings) > 1:
+        meanings.sort(key=lambda item: (-item[0], item[1]))
+    return meanings

@@ -53,7 +53,7 @@ def find_mentions(article: Article, linker: Linker, words: Mapping[str, int], le
     texts = [article.title, *article.keywords, article.body]
     tokens = [words_of(text) for text in texts]
     entities = linker.link(texts, article.language, tokens)
-    head = [word.lower() for word in itertools.chain(*tokens[:-1], tokens[-1][:lead_words])]
+    head = map(str.lower, itertools.chain(*tokens[:-1], tokens[-1][:lead_words]))
     ranked = sorted(entities, key=lambda row: (-entities[row], row))
     return Mentions(
         article.doc_id,
@@ -62,7 +62,7 @@ def find_mentions(article: Article, linker: Linker, words: Mapping[str, int], le
         article.language,
         tuple(ranked),
         tuple(entities[row] for row in ranked),
-        tuple(words[word] for word in head if word in words),
+        tuple(row for row in map(words.get, head) if row is not None),
         article.image_hash,
     )
 

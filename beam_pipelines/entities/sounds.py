@@ -42,6 +42,7 @@ _LEAST_LETTERS: Final = 3.9  # of a word, where a vowel counts as half a letter
 _MOST_WITH_A_KEY: Final = 24  # words, the most frequent first
 _LEAST_OF_A_PAIR: Final = 0.8  # similarity of each word
 TRANSCRIBING: Final = frozenset(_TABLES["chinese"])  # the characters with which Chinese writes foreign names
+ALSO_WORDS: Final = frozenset(_TABLES["chinese_words"])  # those of them that are often words of their own beside names
 _LEAST_CHINESE: Final = 0.93  # similarity of a name in Chinese
 _NEVER_FIRST: Final = "\u5c14\u59c6"  # of Chinese: they end syllables
 _SHORTEST_CHINESE_KEY: Final = 4  # consonants

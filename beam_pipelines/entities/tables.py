@@ -1,7 +1,9 @@
 """Alias tables and embedding tables on disk, in our format and in common formats of users."""
 
 import collections
+import contextlib
 import dataclasses
+import gc
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
@@ -13,6 +15,18 @@ from ...formats import files
 from ..arrays import read_array, write_array
 
 Floats = np.ndarray[Any, np.dtype[np.float32]]
+
+
+@contextlib.contextmanager
+def collecting_later() -> Iterator[None]:
+    """Collects no garbage meanwhile: the many objects of tables stay, and each collection would look through them."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

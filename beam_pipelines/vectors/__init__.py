@@ -154,6 +154,7 @@ class Tables:
 
 
 @functools.lru_cache(maxsize=1)
+@tables.collecting_later()
 def load_tables(sources: Sources) -> Tables:
     """Loads alias table and embeddings, once per process.
 

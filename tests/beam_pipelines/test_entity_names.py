@@ -7,7 +7,7 @@ from newsembed.beam_pipelines import jobs
 from newsembed.beam_pipelines.entities import JOB, EntitiesOptions, tables
 from newsembed.beam_pipelines.entities.aliases import Entity, resolve_names
 from newsembed.beam_pipelines.entities.gazetteer import built_in_names, calendar_words
-from newsembed.beam_pipelines.entities.known import is_also_a_word, known_aliases, merge_known
+from newsembed.beam_pipelines.entities.known import is_also_a_word, known_aliases, merge_known, readable_names
 from newsembed.beam_pipelines.entities.linking import Linker
 from newsembed.beam_pipelines.entities.tables import Alias
 from newsembed.beam_pipelines.entities.tokens import WordUse
@@ -138,7 +138,9 @@ def test_short_names_are_measured_without_marks():
 
 
 def test_built_in_names_have_no_words_that_look_like_cities_or_parts_of_countries():
-    found = {(name.alias, name.entity) for name in built_in_names()}
+    names = list(built_in_names())
+    found = {(name.alias, name.entity) for name in names}
+    assert readable_names(names)["city:4140963"] == "Washington"  # and not the District of Columbia
     aliases = {alias for alias, _ in found}
     assert aliases.isdisjoint({"Landen", "Dabei", "Новой", "Гвинеи"})  # "countries", "besides", "of new", "of Guinea"
     assert ("Питер", "city:498817") not in found  # a short form of St. Petersburg, and a first name
@@ -148,6 +150,9 @@ def test_built_in_names_have_no_words_that_look_like_cities_or_parts_of_countrie
     assert {("IA", "concept:AI"), ("КНДР", "region:KP"), ("مجلس الشيوخ", "organisation:Senate")} <= found
     assert {("واشنطن", "city:4140963"), ("西雅图", "city:5809844"), ("路透社", "organisation:Reuters")} <= found
     assert ("المدينة", "city:109223") not in found  # "the city", and a short form of Medina
+    assert ("中美", "region:013") not in found  # China and the US, and Central America
+    assert {("哥伦比亚特区", "city:4140963"), ("округ Колумбия", "city:4140963")} <= found  # not Colombia
+    assert {("Kongress", "organisation:Congress"), ("Vereinigten Staaten", "region:US")} <= found
     assert {("OTAN", "organisation:NATO"), ("НАТО", "organisation:NATO"), ("新墨西哥", "region:US-NM")} <= found
 
 

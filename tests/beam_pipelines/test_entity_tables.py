@@ -1,10 +1,13 @@
 """Alias and embedding tables that users bring: what is read, and errors that name values that are wrong."""
 
+import gc
+
 import numpy as np
 import pytest
 from newsembed.beam_pipelines.entities.tables import (
     Alias,
     EmbeddingTable,
+    collecting_later,
     read_aliases,
     read_embeddings,
     read_keys,
@@ -21,6 +24,15 @@ def written(tmp_path, values=VALUES, keys="a\t1\nb\t2\n"):
     np.save(tmp_path / "t.npy", values)
     (tmp_path / "t.tsv").write_text(keys)
     return str(tmp_path / "t.npy")
+
+
+def test_garbage_is_collected_again_after_a_table_is_made_and_after_an_error():
+    with collecting_later(), collecting_later():
+        assert not gc.isenabled()
+    assert gc.isenabled()
+    with pytest.raises(InputError), collecting_later():
+        raise InputError("broken")
+    assert gc.isenabled()
 
 
 def test_a_table_is_read_with_its_counts(tmp_path):

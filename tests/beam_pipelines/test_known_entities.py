@@ -92,6 +92,35 @@ def test_forms_need_a_known_word_and_leave_other_words_alone():
     assert forms.in_latin(["Berlins"], "en") == ["Berlins"]
 
 
+def test_names_of_the_corpus_have_no_form_but_the_genitive_where_names_have_no_cases():
+    aliases = [Alias("Sommers", "Christina_Sommers", 1, "Christina Sommers"), Alias("Bauer", "Bauer", 1, "Bauer")]
+    aliases += [Alias("Mexikaner", "region:MX", 1, "Mexico"), Alias("Glock", "de:Glock", 1, "Glock", "de")]
+    found = Linker(aliases, {"Christina_Sommers": 0, "Bauer": 1, "region:MX": 2, "de:Glock": 3})
+    assert found.link(["Im Sommer bei den Bauern"], "de") == {}
+    assert found.link(["Bauers Sommers und die Mexikanerin"], "de") == {1: 1, 0: 1, 2: 1}
+    assert found.link(["Die Glocken"], "de") == {}  # of `--across_languages=false`
+    assert found.link(["Bauerem"], "cs") == {1: 1}
+
+
+@pytest.mark.parametrize(
+    ("name", "cases", "others"),
+    [
+        ("Китай", "Китая Китаю Китаем Китае", "Кита Кит Китов"),
+        ("Дели", "Дели", "Дело Дела Делу"),
+        ("Лавов", "Лавова Лавову", "Лав Лава"),
+        ("Куба", "Кубы Кубе Кубу Кубой", "Кубо Кубов"),
+        ("американец", "американца американцы американцев", "американ"),
+        ("мусульмане", "мусульман мусульманами", "мусульманов"),
+        ("китайский", "китайская китайскому китайских", "китайск"),
+        ("игры", "играх игр", "игрой"),
+    ],
+)
+def test_a_cyrillic_word_is_a_case_of_the_name(name, cases, others):
+    forms = Forms({name: 0}, {})
+    assert [forms.apply([word], "ru", f"это {word}")[0] for word in cases.split()] == [name] * len(cases.split())
+    assert name not in [forms.apply([word], "ru", f"это {word}")[0] for word in others.split()]
+
+
 @given(st.lists(st.text(min_size=1, max_size=8), max_size=5), st.sampled_from(["", "de", "ru", "ar", "zh", "x-y"]))
 def test_forms_of_any_text_keep_the_number_of_words(words, language):
     assert len(Forms({"Berlin": 0, "Putin": 1}, {}).apply(words, language)) == len(words)
