@@ -3,12 +3,12 @@
     python tests/mutation/run.py --sample 300 --output mutants
 
 Importing TensorFlow, JAX and Beam takes longer than most tests. So this process imports the libraries once, but never
-``newsembed``, and forks for each mutant; the fork runs pytest on a tree of links to the repository in which one module
-is changed, so that processes that a test starts see the fault too. The tests of each module first run without a fault.
-They must pass; their seconds give the order of the test files, fastest first, and the limit of each mutant: four times
-their CPU seconds plus 10. Programs that JAX compiles then are kept on disk, so that a mutant compiles only what it
-changes. A mutant is killed when a test fails, the module cannot be imported or time runs out. No file that git tracks
-is written.
+``newsembed``, and forks for each run of a test file; the fork runs pytest on a tree of links to the repository in which
+one module is changed, so that processes that a test starts see the fault too. All mutants meet the first test file of
+their module, then those that survive meet the second one, and so on: slow files are last in the table. A test file
+first runs without a fault. It must pass; the limit of each mutant is four times its CPU seconds plus 10. Programs that
+JAX compiles then are kept on disk, so that a mutant compiles only what it changes. A mutant is killed when a test
+fails, the module cannot be imported or time runs out. No file that git tracks is written.
 
 What was tried is written to ``OUTPUT/tried.jsonl`` at once, so that a long sample can be run in parts:
 
@@ -61,6 +61,7 @@ LIBRARIES = (
 )  # fmt: skip
 NO_TESTS_FAILED = 0
 TOO_MUCH_CPU = -signal.SIGXCPU
+PASSED = "passed"  # a mutant that survived a test file, and has others
 PROGRAMS, TEMPORARY = "programs", "temporary"  # folders of a fork
 EQUIVALENT = Path(__file__).with_name("equivalent.toml")
 
@@ -76,7 +77,7 @@ class Limits:
     cpu: int
 
 
-Job = tuple[Mutant | None, tuple[str, ...], Limits]  # a mutant, or None for a run without a fault, and its tests
+Job = tuple[Mutant | None, str, Limits]  # a mutant, or None for a run without a fault, and a test file
 
 
 @dataclasses.dataclass
@@ -84,7 +85,7 @@ class Trial:
     """A running fork."""
 
     mutant: Mutant | None
-    tests: tuple[str, ...]
+    test: str
     started: float
     deadline: float
     folder: str
@@ -112,27 +113,6 @@ class Outcome:
         if self.status == NO_TESTS_FAILED:
             return "survived"
         return "timeout" if self.status in {None, TOO_MUCH_CPU} else "killed"
-
-
-class FileSeconds:
-    """A plugin of pytest: CPU seconds of each test file, with its fixtures, written at the end.
-
-    Attributes:
-      path: JSON.
-    """
-
-    def __init__(self, path: str) -> None:
-        self.path = path
-        self._seconds: collections.Counter[str] = collections.Counter()
-        self._last = time.process_time()
-
-    def pytest_runtest_logreport(self, report: object) -> None:
-        now = time.process_time()
-        self._seconds[report.nodeid.partition("::")[0]] += now - self._last
-        self._last = now
-
-    def pytest_sessionfinish(self) -> None:
-        Path(self.path).write_text(json.dumps(self._seconds))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -201,7 +181,7 @@ def linked_tree(folder: str, mutant: Mutant | None) -> str:
     return folder
 
 
-def run_tests(folder: str, tests: Sequence[str], cpu: int) -> int:
+def run_tests(folder: str, test: str, cpu: int) -> int:
     """Runs pytest in this process, which is a fork, against the tree in ``folder``, for at most ``cpu`` seconds."""
     os.setsid()
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
@@ -224,11 +204,11 @@ def run_tests(folder: str, tests: Sequence[str], cpu: int) -> int:
     # pytest would rewrite the asserts in its plugins, hypothesis among them, which takes 2 s and shows nothing here.
     options = ["-x", "-q", "-p", "no:cacheprovider", "-W", "ignore::pytest.PytestAssertRewriteWarning"]
     options.append(f"--basetemp={folder}/tmp")
-    return int(pytest.main([*options, *tests], plugins=[FileSeconds(f"{folder}/seconds.json")]))
+    return int(pytest.main([*options, test]))
 
 
-def start(mutant: Mutant | None, tests: tuple[str, ...], limits: Limits, compiled: Compiled) -> tuple[int, Trial]:
-    """Forks a process that runs ``tests`` with the fault; its pid, and what is known of it."""
+def start(mutant: Mutant | None, test: str, limits: Limits, compiled: Compiled) -> tuple[int, Trial]:
+    """Forks a process that runs a test file with the fault; its pid, and what is known of it."""
     folder = tempfile.mkdtemp(prefix="mutant-")
     linked_tree(folder, mutant)
     compiled.link_into(Path(folder, PROGRAMS))
@@ -238,14 +218,14 @@ def start(mutant: Mutant | None, tests: tuple[str, ...], limits: Limits, compile
     if not pid:
         code = 3
         try:
-            code = run_tests(folder, tests, limits.cpu)
+            code = run_tests(folder, test, limits.cpu)
         except BaseException:  # noqa: BLE001 - a fork must never return into its caller
             traceback.print_exc()
         finally:
             sys.stdout.flush()
             sys.stderr.flush()
             os._exit(code)  # without the libraries' clean-up, which belongs to the parent
-    return pid, Trial(mutant, tests, now, now + limits.wall, folder)
+    return pid, Trial(mutant, test, now, now + limits.wall, folder)
 
 
 def run_trials(jobs: Iterator[Job], processes: int, compiled: Compiled) -> Iterator[Outcome]:
@@ -309,68 +289,60 @@ class Journal:
     """What the parts of a run have done so far.
 
     Attributes:
-      path: JSON lines, one for each run without a fault and one for each mutant.
-      outcomes: the module and the diff of a mutant -> its column of the table.
-      baselines: a selection of tests -> the same in the order of its files' seconds, and its limits.
+      path: JSON lines, one for each run of a test file.
+      limits: of the mutants of a test file, from its run without a fault.
+      passed: the module and the diff of a mutant -> the number of test files that did not notice it.
+      outcomes: the module and the diff of a mutant -> its column of the table, once it is known.
     """
 
     path: Path
+    limits: dict[str, Limits] = dataclasses.field(default_factory=dict)
+    passed: dict[tuple[str, str], int] = dataclasses.field(default_factory=dict)
     outcomes: dict[tuple[str, str], str] = dataclasses.field(default_factory=dict)
-    baselines: dict[tuple[str, ...], tuple[tuple[str, ...], Limits]] = dataclasses.field(default_factory=dict)
 
     @classmethod
     def read(cls, path: Path) -> "Journal":
         """The journal of the earlier parts."""
         journal = cls(path)
         for line in path.read_text(encoding="utf-8").splitlines() if path.exists() else ():
-            done = json.loads(line)
-            if "diff" in done:
-                journal.outcomes[done["path"], done["diff"]] = done["outcome"]
-            else:
-                journal.baselines[tuple(done["tests"])] = tuple(done["order"]), Limits(**done["limits"])
+            journal._take(json.loads(line))
         return journal
 
-    def add_mutant(self, mutant: Mutant, outcome: str, cpu: float) -> None:
-        """Records a mutant, with the CPU seconds of its tests."""
-        self.outcomes[mutant.path, mutant.diff] = outcome
-        self._write({"path": mutant.path, "diff": mutant.diff, "outcome": outcome, "cpu": round(cpu, 2)})
-
-    def add_baseline(self, tests: tuple[str, ...], order: tuple[str, ...], limits: Limits) -> None:
-        """Records a run without a fault."""
-        self.baselines[tests] = order, limits
-        self._write({"tests": tests, "order": order, "limits": dataclasses.asdict(limits)})
-
-    def _write(self, done: object) -> None:
+    def add(self, **done: object) -> None:
+        """Records ``test`` with its ``limits``, or a mutant's ``path`` and ``diff`` with its ``outcome`` so far."""
+        self._take(done)
         with open(self.path, "a", encoding="utf-8") as file:
             file.write(json.dumps(done) + "\n")
 
+    def _take(self, done: dict[str, Any]) -> None:
+        if "limits" in done:
+            self.limits[done["test"]] = Limits(**done["limits"])
+        elif done["outcome"] == PASSED:
+            key = done["path"], done["diff"]
+            self.passed[key] = self.passed.get(key, 0) + 1
+        else:
+            self.outcomes[done["path"], done["diff"]] = done["outcome"]
+
 
 def run_baselines(
-    paths: Sequence[str], processes: int, compiled: Compiled, journal: Journal, until: float = math.inf
+    tests: Iterable[str], processes: int, compiled: Compiled, journal: Journal, until: float = math.inf
 ) -> None:
-    """Runs the tests of modules without a fault, where the journal has no such run; exits where a test fails."""
-    selections = [tests for tests in dict.fromkeys(TESTS[path] for path in paths) if tests not in journal.baselines]
-    jobs = ((None, tests, Limits(3600, 900)) for tests in selections)
+    """Runs test files without a fault, where the journal has no such run; exits where a test fails."""
+    jobs = ((None, test, Limits(3600, 900)) for test in dict.fromkeys(tests) if test not in journal.limits)
     for outcome in run_trials(while_time(jobs, until), processes, compiled):
         trial = outcome.trial
         if outcome.status != NO_TESTS_FAILED:
             print(Path(trial.folder, "log").read_text(errors="replace")[-4000:])
-            sys.exit(f"without a fault these tests fail: {' '.join(trial.tests)}")
+            sys.exit(f"without a fault these tests fail: {trial.test}")
         compiled.add_from(Path(trial.folder, PROGRAMS))
-        seconds = json.loads(Path(trial.folder, "seconds.json").read_text())
-        tests = in_order_of_seconds(trial.tests, seconds)
-        journal.add_baseline(trial.tests, tests, Limits(120 + 10 * outcome.seconds, int(10 + 4 * outcome.cpu)))
-        print(f"{outcome.cpu:.0f} CPU s without a fault: {' '.join(tests)}", file=sys.stderr, flush=True)
+        limits = Limits(120 + 10 * outcome.seconds, int(10 + 4 * outcome.cpu))
+        journal.add(test=trial.test, limits=dataclasses.asdict(limits))
+        print(f"{outcome.cpu:.0f} CPU s without a fault: {trial.test}", file=sys.stderr, flush=True)
 
 
 def while_time(jobs: Iterable[Any], until: float) -> Iterator[Any]:
     """The first ones, until a moment of ``time.monotonic``."""
     return itertools.takewhile(lambda job: time.monotonic() < until, jobs)
-
-
-def in_order_of_seconds(tests: Sequence[str], seconds: dict[str, float]) -> tuple[str, ...]:
-    """Test files and folders, fastest first, from the seconds of files."""
-    return tuple(sorted(tests, key=lambda test: sum(used for file, used in seconds.items() if file.startswith(test))))
 
 
 def fault_key(path: str, diff: str) -> tuple[str, str, str]:
@@ -436,21 +408,35 @@ def main() -> None:
 def try_mutants(
     mutants: Sequence[Mutant], processes: int, compiled: Compiled, journal: Journal, until: float = math.inf
 ) -> None:
-    """Runs the tests of each mutant that the journal does not have."""
-    left = [mutant for mutant in mutants if (mutant.path, mutant.diff) not in journal.outcomes]
-    run_baselines([mutant.path for mutant in left], processes, compiled, journal, until)
-    read = equivalents()
-    survived = 0
-    jobs = ((mutant, *journal.baselines[TESTS[mutant.path]]) for mutant in while_time(left, until))
-    for number, outcome in enumerate(run_trials(jobs, processes, compiled), 1):
-        mutant, name = outcome.trial.mutant, outcome.name
-        if name == "survived":
-            reason = read.get(fault_key(mutant.path, mutant.diff))
-            name = "equivalent" if reason else name
-            survived += not reason
-            print(f"{name} in {outcome.cpu:.0f} CPU s: {mutant.operator}\n{mutant.diff}\n{reason or ''}\n", flush=True)
-        journal.add_mutant(mutant, name, outcome.cpu)
-        print(f"{number}/{len(left)} tried, {survived} survived ({outcome.cpu:.0f} CPU s)", file=sys.stderr, flush=True)
+    """Runs the tests of each mutant, as far as the journal does not have them, until one notices it."""
+    for number in range(max((len(TESTS[mutant.path]) for mutant in mutants), default=0)):
+        keys = {(mutant.path, mutant.diff): mutant for mutant in mutants}
+        left = [
+            mutant
+            for key, mutant in keys.items()
+            if key not in journal.outcomes and journal.passed.get(key, 0) == number
+        ]
+        run_baselines((TESTS[mutant.path][number] for mutant in left), processes, compiled, journal, until)
+        tests = ((mutant, TESTS[mutant.path][number]) for mutant in while_time(left, until))
+        jobs = ((mutant, test, journal.limits[test]) for mutant, test in tests)
+        for outcome in run_trials(jobs, processes, compiled):
+            record(outcome, journal, is_last=number == len(TESTS[outcome.trial.mutant.path]) - 1)
+            print(
+                f"test file {number + 1} of {len(left)} mutants; {len(journal.outcomes)} of {len(mutants)} done",
+                file=sys.stderr,
+                flush=True,
+            )
+
+
+def record(outcome: Outcome, journal: Journal, is_last: bool) -> None:
+    """Records a mutant that met a test file, and prints one that survived the last of them."""
+    mutant, name = outcome.trial.mutant, outcome.name
+    if name == "survived":
+        reason = equivalents().get(fault_key(mutant.path, mutant.diff))
+        name = PASSED if not is_last else "equivalent" if reason else name
+        if is_last:
+            print(f"{name}: {mutant.operator}\n{mutant.diff}\n{reason or ''}\n", flush=True)
+    journal.add(path=mutant.path, diff=mutant.diff, test=outcome.trial.test, outcome=name, cpu=round(outcome.cpu, 2))
 
 
 def table(outcomes: dict[str, collections.Counter[str]]) -> list[str]:

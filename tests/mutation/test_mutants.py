@@ -169,7 +169,7 @@ def toy_jobs(folder, test, *values):
     return f"""
 def job(value, seconds=100):
     code = {source!r} + f"\\nVALUE = {{value!r}}\\n"
-    return mutants.Mutant("errors.py", 1, "name", code, value), ({str(test_file)!r},), run.Limits(600, seconds)
+    return mutants.Mutant("errors.py", 1, "name", code, value), {str(test_file)!r}, run.Limits(600, seconds)
 
 folder = run.Path({str(folder)!r})
 programs = run.Compiled(folder / "programs")
@@ -206,31 +206,40 @@ def test_neither_a_fork_that_ended_nor_one_that_runs_leaves_a_folder(tmp_path):
     assert in_another_process(code) == "survived True []"
 
 
-def test_a_run_in_parts_tries_each_mutant_once(tmp_path, monkeypatch):
+def test_a_run_in_parts_tries_each_mutant_with_each_test_file_once(tmp_path, monkeypatch):
+    monkeypatch.setattr(run, "TESTS", {"m.py": ("quick", "slow"), "n.py": ("quick",)})
     drawn = [
-        mutants.Mutant("updates/report.py", number, "name", f"code {number}", f"- {number}") for number in range(4)
+        mutants.Mutant(f"{fault[0]}.py", 1, "name", "code", f"- {fault}") for fault in ("m1", "m2", "m3", "n4", "n5")
     ]
+    noticed = {("quick", "- m1"), ("quick", "- n5"), ("slow", "- m3")}
     tried = []
 
     def trials(jobs, processes, compiled):
-        for mutant, tests, _ in jobs:
-            trial = run.Trial(mutant, tests, 0, 0, str(tmp_path))
-            tried.append(mutant and mutant.line)
-            if mutant is None:
-                (tmp_path / run.PROGRAMS).mkdir()
-                (tmp_path / "seconds.json").write_text("{}")
-            yield run.Outcome(trial, int(mutant is not None and mutant.line != 1), 2.0, 3.0)
-            if mutant and mutant.line == 1:
-                return  # as at the end of the first part's minutes
+        for number, (mutant, test, limits) in enumerate(jobs):
+            assert limits == (run.Limits(3600, 900) if mutant is None else run.Limits(140.0, 22))
+            tried.append((test, mutant and mutant.diff))
+            (tmp_path / run.PROGRAMS).mkdir(exist_ok=True)
+            trial = run.Trial(mutant, test, 0, 0, str(tmp_path))
+            yield run.Outcome(trial, int(tried[-1] in noticed), 2.0, 3.0)
+            if number == 2:
+                return  # as at the end of a part's minutes
 
     monkeypatch.setattr(run, "run_trials", trials)
     for _ in range(2):
         run.try_mutants(drawn, 1, run.Compiled(tmp_path), run.Journal.read(tmp_path / "tried.jsonl"))
-    assert tried == [None, 0, 1, 2, 3]
-    journal = run.Journal.read(tmp_path / "tried.jsonl")
-    assert list(journal.outcomes.values()) == ["killed", "survived", "killed", "killed"]
-    assert journal.baselines == {
-        run.TESTS["updates/report.py"]: (run.TESTS["updates/report.py"], run.Limits(140.0, 22))
+    first = [("quick", None), *(("quick", f"- {fault}") for fault in ("m1", "m2", "m3"))]
+    assert tried == [
+        *first,
+        *(("slow", None), ("slow", "- m2"), ("slow", "- m3")),
+        *(("quick", "- n4"), ("quick", "- n5")),
+    ]
+    outcomes = run.Journal.read(tmp_path / "tried.jsonl").outcomes
+    assert {diff: outcome for (_, diff), outcome in outcomes.items()} == {
+        "- m1": "killed",
+        "- m2": "survived",
+        "- m3": "killed",
+        "- n4": "survived",
+        "- n5": "killed",
     }
 
 
