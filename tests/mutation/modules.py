@@ -34,7 +34,11 @@ _NEWSROOM = (
     "tests/golden/test_golden.py::test_newsroom",  # the digests of all its files
     *(f"tests/newsroom/test_{name}.py" for name in ("generate", "russian", "server", "prose")),
 )
-_HUGGING_FACE = ("tests/models/test_huggingface.py", "tests/models/test_transformers.py")
+_HUGGING_FACE = (
+    "tests/models/test_huggingface_parts.py",
+    "tests/models/test_huggingface.py",
+    "tests/models/test_transformers.py",
+)
 _WARC = (
     *(f"{_PIPELINES}/extract/test_{name}.py" for name in ("cdx", "sources", "path_lists")),
     *("tests/attack/test_damaged_warc.py", f"{_PIPELINES}/test_extract.py"),
