@@ -286,7 +286,7 @@ TESTS |= {
     **{f"beam_pipelines/entities/{name}.py": _ENTITIES for name in ("aliases", "linking")},
     "studies/lift/conduct.py": ("tests/studies/test_lift.py", "tests/studies/test_lift_teacher.py"),
     "studies/retrain/conduct.py": (
-        *(f"tests/studies/test_retrain_{name}.py" for name in ("trial", "options")),
+        *(f"tests/studies/test_retrain_{name}.py" for name in ("values", "trial", "options")),
         "tests/updates/test_train.py",
     ),
 }
