@@ -279,7 +279,7 @@ TESTS |= {
     },
     **{f"beam_pipelines/extract/{name}.py": _WARC for name in ("sources", "warc")},
     "beam_pipelines/extract/read.py": (
-        *(f"{_PIPELINES}/extract/test_{name}.py" for name in ("posts", "unread_fields", "publishers_left_out")),
+        *(f"{_PIPELINES}/extract/test_{name}.py" for name in ("read", "posts", "unread_fields")),
         *_WARC,
     ),
     "beam_pipelines/extract/isolation.py": (f"{_PIPELINES}/extract/test_hostile.py",),
