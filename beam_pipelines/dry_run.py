@@ -5,6 +5,7 @@ The network is not used.
 
 import dataclasses
 import os
+import shutil
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -147,9 +148,12 @@ class _DryRun(JobRun):
 
     def _run(self, graph: Graph, name: str) -> None:
         """Writes a graph to the folder."""
-        # Dataflow requires of a GroupByKey: pairs, with deterministic key coders.
-        graph.pipeline.visit(group_by_key_input_visitor(True))
-        proto = graph.pipeline.to_runner_api(default_environment=self._environment)
+        try:
+            # Dataflow requires of a GroupByKey: pairs, with deterministic key coders.
+            graph.pipeline.visit(group_by_key_input_visitor(True))
+            proto = graph.pipeline.to_runner_api(default_environment=self._environment)
+        finally:
+            shutil.rmtree(graph.pipeline.local_tempdir, ignore_errors=True)  # Beam does so only after a run
         leaves = list(_leaves(proto, proto.root_transform_ids))
         transforms = tuple(f"{one.unique_name}  {one.spec.urn}" for one in leaves)
         with open(f"{self._folder}/{name}.pb", "wb") as sink:

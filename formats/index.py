@@ -219,7 +219,7 @@ def split_encoder(spec: str) -> tuple[str, str, str]:
     """
     kind, _, rest = spec.partition(":")
     folder, at, number = rest.rpartition("@")
-    return (kind, folder, at + number) if at and folder and number.isdigit() else (kind, rest, "")
+    return (kind, folder, at + number) if folder and number.isdigit() else (kind, rest, "")
 
 
 # Reading

@@ -134,7 +134,7 @@ class MixtureBatches:
             str(data_set): base64.b64encode(iterator.get_state()).decode()
             for data_set, iterator in self._iterators.items()
         }
-        return json.dumps(states, sort_keys=True).encode()
+        return json.dumps(states).encode()
 
     def set_state(self, state: bytes) -> None:
         """Continues all iterators at their states.

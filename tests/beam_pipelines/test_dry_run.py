@@ -2,6 +2,7 @@
 
 import socket
 import tarfile
+import tempfile
 
 import pytest
 from apache_beam.options.pipeline_options import PipelineOptions
@@ -44,8 +45,11 @@ def no_network(monkeypatch):
     monkeypatch.setattr(socket, "getaddrinfo", refuse)
 
 
-def test_a_job_is_built_as_dataflow_would_get_it(tmp_path, seeds, setup_file):
+def test_a_job_is_built_as_dataflow_would_get_it(tmp_path, seeds, setup_file, monkeypatch):
     folder = str(tmp_path / "dry")
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(temporary))
     beam_args = [*GOOD, f"--setup_file={setup_file}"]
     plan = dry_run.plan(JOB, {"seeds": [seeds]}, "gs://bucket/crawl", CrawlOptions(), beam_args, folder)
     fetch, images = plan.pipelines
@@ -67,6 +71,7 @@ def test_a_job_is_built_as_dataflow_would_get_it(tmp_path, seeds, setup_file):
         assert any(name.endswith("toy.py") for name in archive.getnames())
     assert any(seeds in remark for remark in plan.remarks)
     assert (tmp_path / "dry/images.pb").stat().st_size > 0
+    assert not list(temporary.glob("beam-pipeline-temp*"))
 
 
 def test_the_command_line_shows_the_plan(tmp_path, seeds, setup_file, capsys, monkeypatch):

@@ -62,13 +62,19 @@ def before(before_started):
 
 
 @pytest.fixture(scope="session")
-def built(before_started, tmp_path_factory):
-    """A folder with newsroom/, warc/ and work/, built and built again."""
+def newsroom(tmp_path_factory):
+    """A folder with newsroom/."""
     folder = tmp_path_factory.mktemp("golden")
     golden_commands.run(folder, [golden_runs.NEWSROOM])
-    write_warcs(folder / "newsroom", folder / "warc")
-    golden_commands.run(folder, [golden_runs.BUILD, golden_runs.BUILD])
     return folder
+
+
+@pytest.fixture(scope="session")
+def built(before_started, newsroom):
+    """The folder, with warc/ and work/ as well, built and built again."""
+    write_warcs(newsroom / "newsroom", newsroom / "warc")
+    golden_commands.run(newsroom, [golden_runs.BUILD, golden_runs.BUILD])
+    return newsroom
 
 
 @pytest.fixture(scope="session")
@@ -88,9 +94,9 @@ def static(built, trainings):
     return built
 
 
-def test_newsroom(built, golden):
-    paths = sorted(path for path in (built / "newsroom").rglob("*") if path.is_file())
-    names = [str(path.relative_to(built)) for path in paths]
+def test_newsroom(newsroom, golden):
+    paths = sorted(path for path in (newsroom / "newsroom").rglob("*") if path.is_file())
+    names = [str(path.relative_to(newsroom)) for path in paths]
     digests = [hashlib.sha256(path.read_bytes()).hexdigest() for path in paths]
     golden.check("newsroom", dict(zip(names, digests, strict=True)))
 

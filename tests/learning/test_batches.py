@@ -178,6 +178,11 @@ def test_unknown_mixtures_are_named(corpus, mixture, message):
         select_sets(corpus, mixture)
 
 
+def test_a_folder_without_examples_has_nothing_of_a_mixture(tmp_path):
+    with pytest.raises(InputError, match="got nothing, expected examples of mlm"):
+        select_sets(write_sets(tmp_path, {}), "mlm")
+
+
 def test_weights_are_smoothed_as_the_paper_does():
     counts = {DataSet("mlm", "en"): 1000, DataSet("mlm", "fi"): 10}
     weights = smoothed_weights(counts)

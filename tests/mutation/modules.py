@@ -30,6 +30,20 @@ _CATEGORIES = (f"{_PIPELINES}/test_categories.py",)
 _WORD_ENCODERS = ("tests/models/test_word_encoders.py",)
 _TRANSLATORS = ("tests/models/test_translators.py", "tests/models/test_bilingual.py")
 _OBJECTIVES = "tests/learning/objectives"
+_NEWSROOM = (
+    "tests/golden/test_golden.py::test_newsroom",  # the digests of all its files
+    *(f"tests/newsroom/test_{name}.py" for name in ("generate", "russian", "server", "prose")),
+)
+_HUGGING_FACE = (
+    "tests/models/test_huggingface_parts.py",
+    "tests/models/test_huggingface.py",
+    "tests/models/test_transformers.py",
+)
+_WARC = (
+    *(f"{_PIPELINES}/extract/test_{name}.py" for name in ("cdx", "sources", "path_lists")),
+    *("tests/attack/test_damaged_warc.py", f"{_PIPELINES}/test_extract.py"),
+)
+_ENTITIES = tuple(f"{_PIPELINES}/test_{name}.py" for name in ("entity_names", "entities", "entity_spellings"))
 _UPDATES = (
     "tests/updates/test_report.py",
     "tests/updates/test_store.py",
@@ -53,11 +67,11 @@ _MIRRORED = {
     "launch": ("config_file", "extensions", "extras", "pod"),
     "learning": ("batches", "optimizers", "options", "partitioning"),
     "models": ("attention", "chunks", "pooling", "softmax"),
-    "newsroom": ("prose",),
     "serving": (
         *("access", "batching", "encoder", "gate", "limits", "long_documents", "monitoring", "precision", "probe"),
         *("reload", "shapes"),
     ),
+    "t5x_bridge": ("checkpoints", "command", "datasets", "evaluator", "inference", "layout", "losses", "trees"),
     "tasks": (
         *("margin", "parts_of_speech", "plain_tokenizer", "registry", "rows", "sentences", "sizes", "smoothing"),
         "vocabulary",
@@ -248,6 +262,35 @@ TESTS: dict[str, tuple[str, ...]] = {
         f"studies/label/{name}.py": ("tests/studies/test_label_texts.py", "tests/studies/test_label.py")
         for name in ("pairs", "report", "sample", "session", "store", "terminal", "texts")
     },
+}
+
+TESTS |= {
+    **{
+        f"newsroom/{name}.py": _NEWSROOM
+        for name in (
+            *("articles", "command", "evaluation_sets", "feeds", "generate", "images", "interface_words", "junk"),
+            *("mldoc", "names", "options", "pages", "prose", "publishers", "russian", "server", "site", "store"),
+            *("telling", "world"),
+        )
+    },
+    "t5x_bridge/recipe.py": tuple(f"tests/t5x_bridge/test_{name}.py" for name in ("datasets", "inference", "layout")),
+    "t5x_bridge/rows.py": tuple(f"tests/t5x_bridge/test_{name}.py" for name in ("datasets", "inference", "evaluator")),
+    **{
+        f"models/huggingface/{name}.py": _HUGGING_FACE
+        for name in ("__init__", "configs", "family", "interface", "layouts", "values")
+    },
+    **{f"beam_pipelines/extract/{name}.py": _WARC for name in ("sources", "warc")},
+    "beam_pipelines/extract/read.py": (
+        *(f"{_PIPELINES}/extract/test_{name}.py" for name in ("read", "posts", "unread_fields")),
+        *_WARC,
+    ),
+    "beam_pipelines/extract/isolation.py": (f"{_PIPELINES}/extract/test_hostile.py",),
+    **{f"beam_pipelines/entities/{name}.py": _ENTITIES for name in ("aliases", "linking")},
+    "studies/lift/conduct.py": ("tests/studies/test_lift.py", "tests/studies/test_lift_teacher.py"),
+    "studies/retrain/conduct.py": (
+        *(f"tests/studies/test_retrain_{name}.py" for name in ("values", "trial", "options")),
+        "tests/updates/test_train.py",
+    ),
 }
 
 # The defaults of options of a module, where it has some.

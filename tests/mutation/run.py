@@ -3,12 +3,19 @@
     python tests/mutation/run.py --sample 300 --output mutants
 
 Importing TensorFlow, JAX and Beam takes longer than most tests. So this process imports the libraries once, but never
-``newsembed``, and forks for each mutant; the fork runs pytest on a tree of links to the repository in which one module
-is changed, so that processes that a test starts see the fault too. The tests of each module first run without a fault.
-They must pass; their seconds give the order of the test files, fastest first, and the limit of each mutant: four times
-their CPU seconds plus 10. Programs that JAX compiles then are kept on disk, so that a mutant compiles only what it
-changes. A mutant is killed when a test fails, the module cannot be imported or time runs out. Nothing in the repository
-is written.
+``newsembed``, and forks for each run of a test file; the fork runs pytest on a tree of links to the repository in which
+one module is changed, so that processes that a test starts see the fault too. All mutants meet the first test file of
+their module, then those that survive meet the second one, and so on: slow files are last in the table. A test file
+first runs without a fault. It must pass; the limit of each mutant is four times its CPU seconds plus 10. Programs that
+JAX compiles then are kept on disk, so that a mutant compiles only what it changes. A mutant is killed when a test
+fails, the module cannot be imported or time runs out. No file that git tracks is written.
+
+What was tried is written to ``OUTPUT/tried.jsonl`` at once, so that a long sample can be run in parts:
+
+    python tests/mutation/run.py --sample 300 --minutes 10              # stops after about ten minutes
+    python tests/mutation/run.py --sample 300 --minutes 10 --resume     # tries the next ones
+
+Code and tests must be the same in all parts.
 
 The survivors are written as diffs to ``OUTPUT/survivors.diff``. Read each one: the fault changes nothing that matters,
 or a test is missing. ``equivalent.toml`` lists the faults of the first kind, each with its reason; they are counted
@@ -16,7 +23,6 @@ apart.
 """
 
 import argparse
-import atexit
 import collections
 import contextlib
 import dataclasses
@@ -26,6 +32,7 @@ import importlib
 import importlib.metadata
 import itertools
 import json
+import math
 import os
 import random
 import resource
@@ -36,8 +43,9 @@ import tempfile
 import time
 import tomllib
 import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 from modules import TESTS
 from mutants import Mutant, sample_mutants
@@ -53,7 +61,8 @@ LIBRARIES = (
 )  # fmt: skip
 NO_TESTS_FAILED = 0
 TOO_MUCH_CPU = -signal.SIGXCPU
-PROGRAMS = "programs"  # folder of a fork
+PASSED = "passed"  # a mutant that survived a test file, and has others
+PROGRAMS, TEMPORARY = "programs", "temporary"  # folders of a fork
 EQUIVALENT = Path(__file__).with_name("equivalent.toml")
 
 
@@ -68,12 +77,15 @@ class Limits:
     cpu: int
 
 
+Job = tuple[Mutant | None, str, Limits]  # a mutant, or None for a run without a fault, and a test file
+
+
 @dataclasses.dataclass
 class Trial:
     """A running fork."""
 
     mutant: Mutant | None
-    tests: tuple[str, ...]
+    test: str
     started: float
     deadline: float
     folder: str
@@ -103,52 +115,29 @@ class Outcome:
         return "timeout" if self.status in {None, TOO_MUCH_CPU} else "killed"
 
 
-class FileSeconds:
-    """A plugin of pytest: CPU seconds of each test file, with its fixtures, written at the end.
-
-    Attributes:
-      path: JSON.
-    """
-
-    def __init__(self, path: str) -> None:
-        self.path = path
-        self._seconds: collections.Counter[str] = collections.Counter()
-        self._last = time.process_time()
-
-    def pytest_runtest_logreport(self, report: object) -> None:
-        now = time.process_time()
-        self._seconds[report.nodeid.partition("::")[0]] += now - self._last
-        self._last = now
-
-    def pytest_sessionfinish(self) -> None:
-        Path(self.path).write_text(json.dumps(self._seconds))
-
-
+@dataclasses.dataclass(frozen=True)
 class Compiled:
     """Programs that JAX compiled in runs without a fault: each fork has its own folder of links to them.
 
     JAX writes a program under its final name before it is whole, so two forks must not share a folder.
 
     Attributes:
-      folder: of the programs, removed at the end of this process.
+      folder: of the programs.
     """
 
-    def __init__(self) -> None:
-        self.folder = Path(tempfile.mkdtemp(prefix="mutants-xla-"))
-        maker = os.getpid()
-        atexit.register(lambda: os.getpid() == maker and shutil.rmtree(self.folder, ignore_errors=True))
+    folder: Path
 
     def link_into(self, folder: Path) -> None:
         """Makes the folder of a fork."""
         folder.mkdir()
         for program in self.folder.iterdir():
-            os.link(program, folder / program.name)
+            (folder / program.name).symlink_to(program)
 
     def add_from(self, folder: Path) -> None:
         """Takes over what a fork that has ended compiled."""
         for program in folder.iterdir():
-            with contextlib.suppress(FileExistsError):
-                os.link(program, self.folder / program.name)
+            if not program.is_symlink():
+                shutil.move(program, self.folder / program.name)
 
     @staticmethod
     def use(folder: Path) -> None:
@@ -192,9 +181,10 @@ def linked_tree(folder: str, mutant: Mutant | None) -> str:
     return folder
 
 
-def run_tests(folder: str, tests: Sequence[str], cpu: int) -> int:
+def run_tests(folder: str, test: str, cpu: int) -> int:
     """Runs pytest in this process, which is a fork, against the tree in ``folder``, for at most ``cpu`` seconds."""
     os.setsid()
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
     used = int(time.process_time())  # a fork starts at 0, but not on every system
     resource.setrlimit(resource.RLIMIT_CPU, (used + cpu, used + cpu + 10))
     log = os.open(os.path.join(folder, "log"), os.O_CREAT | os.O_WRONLY)
@@ -203,10 +193,10 @@ def run_tests(folder: str, tests: Sequence[str], cpu: int) -> int:
     sys.dont_write_bytecode = True
     sys.path[:0] = [folder, str(ROOT)]  # Beam's worker processes import the tests, as under ``python -m pytest``
     paths = [folder, *filter(None, [os.environ.get("PYTHONPATH")])]
-    os.environ.update(
-        PYTHONPATH=os.pathsep.join(paths),
-        PYTHONDONTWRITEBYTECODE="1",
-    )
+    # The fork and what it starts may be killed, so what they leave must be in its folder.
+    tempfile.tempdir = os.path.join(folder, TEMPORARY)
+    os.mkdir(tempfile.tempdir)
+    os.environ.update(PYTHONPATH=os.pathsep.join(paths), PYTHONDONTWRITEBYTECODE="1", TMPDIR=tempfile.tempdir)
     Compiled.use(Path(folder, PROGRAMS))
     os.chdir(ROOT)
     import pytest
@@ -214,11 +204,11 @@ def run_tests(folder: str, tests: Sequence[str], cpu: int) -> int:
     # pytest would rewrite the asserts in its plugins, hypothesis among them, which takes 2 s and shows nothing here.
     options = ["-x", "-q", "-p", "no:cacheprovider", "-W", "ignore::pytest.PytestAssertRewriteWarning"]
     options.append(f"--basetemp={folder}/tmp")
-    return int(pytest.main([*options, *tests], plugins=[FileSeconds(f"{folder}/seconds.json")]))
+    return int(pytest.main([*options, test]))
 
 
-def start(mutant: Mutant | None, tests: tuple[str, ...], limits: Limits, compiled: Compiled) -> tuple[int, Trial]:
-    """Forks a process that runs ``tests`` with the fault; its pid, and what is known of it."""
+def start(mutant: Mutant | None, test: str, limits: Limits, compiled: Compiled) -> tuple[int, Trial]:
+    """Forks a process that runs a test file with the fault; its pid, and what is known of it."""
     folder = tempfile.mkdtemp(prefix="mutant-")
     linked_tree(folder, mutant)
     compiled.link_into(Path(folder, PROGRAMS))
@@ -228,42 +218,59 @@ def start(mutant: Mutant | None, tests: tuple[str, ...], limits: Limits, compile
     if not pid:
         code = 3
         try:
-            code = run_tests(folder, tests, limits.cpu)
+            code = run_tests(folder, test, limits.cpu)
         except BaseException:  # noqa: BLE001 - a fork must never return into its caller
             traceback.print_exc()
         finally:
             sys.stdout.flush()
             sys.stderr.flush()
             os._exit(code)  # without the libraries' clean-up, which belongs to the parent
-    return pid, Trial(mutant, tests, now, now + limits.wall, folder)
+    return pid, Trial(mutant, test, now, now + limits.wall, folder)
 
 
-def run_trials(
-    jobs: Iterator[tuple[Mutant | None, tuple[str, ...], Limits]], processes: int, compiled: Compiled
-) -> Iterator[Outcome]:
-    """Yields the outcome of each job, ``processes`` of them at a time; a trial's folder exists until the next one."""
+def run_trials(jobs: Iterator[Job], processes: int, compiled: Compiled) -> Iterator[Outcome]:
+    """Yields the outcome of each job, ``processes`` of them at a time; a trial's folder exists until the next one.
+
+    Forks that still run when the iterator is closed are killed.
+    """
     running: dict[int, Trial] = {}
-    while True:
-        for job in itertools.islice(jobs, processes - len(running)):
-            pid, trial = start(*job, compiled)
-            running[pid] = trial
-        if not running:
-            return
-        time.sleep(0.05)
-        for pid, trial in list(running.items()):
-            found, status, used = os.wait4(pid, os.WNOHANG)
-            late = not found and time.monotonic() > trial.deadline
-            if late:
-                with contextlib.suppress(ProcessLookupError):
-                    os.killpg(pid, signal.SIGKILL)
-                _, status, used = os.wait4(pid, 0)
-            if found or late:
-                with contextlib.suppress(ProcessLookupError):
-                    os.killpg(pid, signal.SIGKILL)  # what its tests left running
-                del running[pid]
-                seconds, code = time.monotonic() - trial.started, None if late else os.waitstatus_to_exitcode(status)
-                yield Outcome(trial, code, seconds, used.ru_utime + used.ru_stime)
-                shutil.rmtree(trial.folder, ignore_errors=True)
+    try:
+        while True:
+            for job in itertools.islice(jobs, processes - len(running)):
+                pid, trial = start(*job, compiled)
+                running[pid] = trial
+            if not running:
+                return
+            time.sleep(0.05)
+            for pid, trial in list(running.items()):
+                found, status, used = os.wait4(pid, os.WNOHANG)
+                late = not found and time.monotonic() > trial.deadline
+                if late:
+                    kill_group(pid)
+                    _, status, used = os.wait4(pid, 0)
+                if found or late:
+                    kill_group(pid)  # what its tests left running
+                    del running[pid]
+                    seconds, code = (
+                        time.monotonic() - trial.started,
+                        None if late else os.waitstatus_to_exitcode(status),
+                    )
+                    try:
+                        yield Outcome(trial, code, seconds, used.ru_utime + used.ru_stime)
+                    finally:
+                        shutil.rmtree(trial.folder, ignore_errors=True)
+    finally:
+        for pid, trial in running.items():
+            kill_group(pid)
+            os.kill(pid, signal.SIGKILL)  # it may have no group yet
+            os.waitpid(pid, 0)
+            shutil.rmtree(trial.folder, ignore_errors=True)
+
+
+def kill_group(pid: int) -> None:
+    """Kills what a fork started, and the fork."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(pid, signal.SIGKILL)
 
 
 def draw(paths: Sequence[str], sample: int, seed: int) -> list[Mutant]:
@@ -277,31 +284,65 @@ def draw(paths: Sequence[str], sample: int, seed: int) -> list[Mutant]:
     ]
 
 
-def baselines(
-    paths: Sequence[str], processes: int, compiled: Compiled
-) -> dict[tuple[str, ...], tuple[tuple[str, ...], Limits]]:
-    """Each selection of tests -> the same in the order of its files' seconds, and its limits.
+@dataclasses.dataclass(frozen=True)
+class Journal:
+    """What the parts of a run have done so far.
 
-    They are from a run without a fault; exits where a test fails then.
+    Attributes:
+      path: JSON lines, one for each run of a test file.
+      limits: of the mutants of a test file, from its run without a fault.
+      passed: the module and the diff of a mutant -> the number of test files that did not notice it.
+      outcomes: the module and the diff of a mutant -> its column of the table, once it is known.
     """
-    selections = dict.fromkeys(TESTS[path] for path in paths)
-    ordered: dict[tuple[str, ...], tuple[tuple[str, ...], Limits]] = {}
-    for outcome in run_trials(((None, tests, Limits(3600, 900)) for tests in selections), processes, compiled):
+
+    path: Path
+    limits: dict[str, Limits] = dataclasses.field(default_factory=dict)
+    passed: dict[tuple[str, str], int] = dataclasses.field(default_factory=dict)
+    outcomes: dict[tuple[str, str], str] = dataclasses.field(default_factory=dict)
+
+    @classmethod
+    def read(cls, path: Path) -> "Journal":
+        """The journal of the earlier parts."""
+        journal = cls(path)
+        for line in path.read_text(encoding="utf-8").splitlines() if path.exists() else ():
+            journal._take(json.loads(line))
+        return journal
+
+    def add(self, **done: object) -> None:
+        """Records ``test`` with its ``limits``, or a mutant's ``path`` and ``diff`` with its ``outcome`` so far."""
+        self._take(done)
+        with open(self.path, "a", encoding="utf-8") as file:
+            file.write(json.dumps(done) + "\n")
+
+    def _take(self, done: dict[str, Any]) -> None:
+        if "limits" in done:
+            self.limits[done["test"]] = Limits(**done["limits"])
+        elif done["outcome"] == PASSED:
+            key = done["path"], done["diff"]
+            self.passed[key] = self.passed.get(key, 0) + 1
+        else:
+            self.outcomes[done["path"], done["diff"]] = done["outcome"]
+
+
+def run_baselines(
+    tests: Iterable[str], processes: int, compiled: Compiled, journal: Journal, until: float = math.inf
+) -> None:
+    """Runs test files without a fault, where the journal has no such run; exits where a test fails."""
+    jobs = ((None, test, Limits(3600, 900)) for test in dict.fromkeys(tests) if test not in journal.limits)
+    for outcome in run_trials(while_time(jobs, until), processes, compiled):
         trial = outcome.trial
         if outcome.status != NO_TESTS_FAILED:
             print(Path(trial.folder, "log").read_text(errors="replace")[-4000:])
-            sys.exit(f"without a fault these tests fail: {' '.join(trial.tests)}")
+            sys.exit(f"without a fault these tests fail: {trial.test}")
         compiled.add_from(Path(trial.folder, PROGRAMS))
-        seconds = json.loads(Path(trial.folder, "seconds.json").read_text())
-        tests = in_order_of_seconds(trial.tests, seconds)
-        ordered[trial.tests] = tests, Limits(120 + 10 * outcome.seconds, int(10 + 4 * outcome.cpu))
-        print(f"{outcome.cpu:.0f} CPU s without a fault: {' '.join(tests)}", file=sys.stderr, flush=True)
-    return ordered
+        limits = Limits(120 + 10 * outcome.seconds, int(10 + 4 * outcome.cpu))
+        journal.add(test=trial.test, limits=dataclasses.asdict(limits))
+        print(f"{outcome.cpu:.0f} CPU s without a fault: {trial.test}", file=sys.stderr, flush=True)
 
 
-def in_order_of_seconds(tests: Sequence[str], seconds: dict[str, float]) -> tuple[str, ...]:
-    """Test files and folders, fastest first, from the seconds of files."""
-    return tuple(sorted(tests, key=lambda test: sum(used for file, used in seconds.items() if file.startswith(test))))
+def while_time(jobs: Iterable[Any], until: float) -> Iterator[Any]:
+    """The first ones, until a moment of ``time.monotonic``."""
+    return itertools.takewhile(lambda job: time.monotonic() < until, jobs)
 
 
 def fault_key(path: str, diff: str) -> tuple[str, str, str]:
@@ -324,7 +365,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0, help="of the sample (default: 0)")
     parser.add_argument("--processes", type=int, default=2, metavar="N", help="mutants at a time (default: 2)")
     parser.add_argument(
-        "--output", default="mutants", metavar="DIR", help="folder for survivors.diff (default: mutants)"
+        "--output", default="mutants", metavar="DIR", help="folder for what was tried (default: mutants)"
     )
     parser.add_argument(
         "--again", metavar="FILE", help="try only the mutants of the sample that this survivors.diff has"
@@ -332,6 +373,8 @@ def main() -> None:
     parser.add_argument(
         "--only", nargs="+", default=["*"], metavar="PATTERN", help="modules to try, such as 'evaluation/*'"
     )
+    parser.add_argument("--minutes", type=float, default=math.inf, help="start no mutant after that")
+    parser.add_argument("--resume", action="store_true", help="leave out what OUTPUT/tried.jsonl has")
     options = parser.parse_args()
     paths = [path for path in TESTS if any(fnmatch.fnmatch(path, pattern) for pattern in options.only)]
     if not paths:
@@ -340,30 +383,60 @@ def main() -> None:
     if options.again:
         survived_before = Path(options.again).read_text()
         mutants = [mutant for mutant in mutants if mutant.diff in survived_before]
-        paths = [path for path in paths if any(mutant.path == path for mutant in mutants)]
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # so that the forks end and clean up
+    folder = Path(options.output).resolve()
+    if not options.resume:
+        shutil.rmtree(folder / PROGRAMS, ignore_errors=True)
+        Path(folder, "tried.jsonl").unlink(missing_ok=True)
+    compiled, journal = Compiled(folder / PROGRAMS), Journal.read(folder / "tried.jsonl")
+    compiled.folder.mkdir(parents=True, exist_ok=True)
     import_libraries()
-    read, compiled = equivalents(), Compiled()
-    ordered = baselines(paths, options.processes, compiled)
-    outcomes: dict[str, collections.Counter[str]] = {path: collections.Counter() for path in paths}
-    survivors: list[Mutant] = []
-    jobs = ((mutant, *ordered[TESTS[mutant.path]]) for mutant in mutants)
-    for outcome in run_trials(jobs, options.processes, compiled):
-        mutant, name = outcome.trial.mutant, outcome.name
-        if name == "survived":
-            reason = read.get(fault_key(mutant.path, mutant.diff))
-            name = "equivalent" if reason else name
-            print(f"{name} in {outcome.cpu:.0f} CPU s: {mutant.operator}\n{mutant.diff}\n{reason or ''}\n", flush=True)
-            survivors.extend([] if reason else [mutant])
-        outcomes[mutant.path][name] += 1
-        tried = sum(outcomes.values(), collections.Counter())
-        print(
-            f"{tried.total()}/{len(mutants)} tried, {tried['survived']} survived ({outcome.cpu:.0f} CPU s)",
-            file=sys.stderr,
-            flush=True,
-        )
-    os.makedirs(options.output, exist_ok=True)
-    Path(options.output, "survivors.diff").write_text("".join(f"{mutant.diff}\n\n" for mutant in survivors))
+    try_mutants(mutants, options.processes, compiled, journal, time.monotonic() + 60 * options.minutes)
+    tried = {mutant: journal.outcomes.get((mutant.path, mutant.diff)) for mutant in mutants}
+    survivors = [mutant for mutant, outcome in tried.items() if outcome == "survived"]
+    Path(folder, "survivors.diff").write_text("".join(f"{mutant.diff}\n\n" for mutant in survivors))
+    outcomes: dict[str, collections.Counter[str]] = {mutant.path: collections.Counter() for mutant in mutants}
+    for mutant, outcome in tried.items():
+        outcomes[mutant.path].update([outcome] if outcome else [])
     print("\n" + "\n".join(table(outcomes)))
+    if None in tried.values():
+        print(f"{list(tried.values()).count(None)} of {len(mutants)} mutants are left for --resume")
+    else:
+        shutil.rmtree(compiled.folder)
+
+
+def try_mutants(
+    mutants: Sequence[Mutant], processes: int, compiled: Compiled, journal: Journal, until: float = math.inf
+) -> None:
+    """Runs the tests of each mutant, as far as the journal does not have them, until one notices it."""
+    for number in range(max((len(TESTS[mutant.path]) for mutant in mutants), default=0)):
+        keys = {(mutant.path, mutant.diff): mutant for mutant in mutants}
+        left = [
+            mutant
+            for key, mutant in keys.items()
+            if key not in journal.outcomes and journal.passed.get(key, 0) == number
+        ]
+        run_baselines((TESTS[mutant.path][number] for mutant in left), processes, compiled, journal, until)
+        tests = ((mutant, TESTS[mutant.path][number]) for mutant in while_time(left, until))
+        jobs = ((mutant, test, journal.limits[test]) for mutant, test in tests)
+        for outcome in run_trials(jobs, processes, compiled):
+            record(outcome, journal, is_last=number == len(TESTS[outcome.trial.mutant.path]) - 1)
+            print(
+                f"test file {number + 1} of {len(left)} mutants; {len(journal.outcomes)} of {len(mutants)} done",
+                file=sys.stderr,
+                flush=True,
+            )
+
+
+def record(outcome: Outcome, journal: Journal, is_last: bool) -> None:
+    """Records a mutant that met a test file, and prints one that survived the last of them."""
+    mutant, name = outcome.trial.mutant, outcome.name
+    if name == "survived":
+        reason = equivalents().get(fault_key(mutant.path, mutant.diff))
+        name = PASSED if not is_last else "equivalent" if reason else name
+        if is_last:
+            print(f"{name}: {mutant.operator}\n{mutant.diff}\n{reason or ''}\n", flush=True)
+    journal.add(path=mutant.path, diff=mutant.diff, test=outcome.trial.test, outcome=name, cpu=round(outcome.cpu, 2))
 
 
 def table(outcomes: dict[str, collections.Counter[str]]) -> list[str]:

@@ -154,23 +154,96 @@ def test_value():
 """
 
 
-def test_a_fork_sees_the_fault_and_has_a_limit_of_cpu_seconds(tmp_path):
-    test = tmp_path / "test_toy.py"
-    test.write_text(TOY_TEST)
-    source = (ROOT / "errors.py").read_text()
-    # In a process of its own: this one has imported newsembed.
-    code = f"""
-import sys
-sys.path.insert(0, {str(Path(__file__).parent)!r})
-import mutants
-import run
-
-def job(value, seconds):
-    code = {source!r} + f"\\nVALUE = {{value!r}}\\n"
-    return mutants.Mutant("errors.py", 1, "name", code, ""), ({str(test)!r},), run.Limits(600, seconds)
-
-jobs = [job("right", 100), job("wrong", 100), job("forever", 6)]
-print(*(outcome.name for outcome in run.run_trials(iter(jobs), 1, run.Compiled())))
-"""
+def in_another_process(code):
+    """What a piece of code with ``run`` prints last; in a process of its own, since this one imported newsembed."""
+    code = f"import sys\nsys.path.insert(0, {str(Path(__file__).parent)!r})\nimport mutants\nimport run\n{code}"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.splitlines()[-1] == "survived killed timeout"
+    return done.stdout.splitlines()[-1]
+
+
+def toy_jobs(folder, test, *values):
+    """Code that makes jobs with faults that give errors.VALUE a value each, and an empty folder of programs."""
+    test_file = folder / "test_toy.py"
+    test_file.write_text(test)
+    source = (ROOT / "errors.py").read_text()
+    return f"""
+def job(value, seconds=100):
+    code = {source!r} + f"\\nVALUE = {{value!r}}\\n"
+    return mutants.Mutant("errors.py", 1, "name", code, value), {str(test_file)!r}, run.Limits(600, seconds)
+
+folder = run.Path({str(folder)!r})
+programs = run.Compiled(folder / "programs")
+programs.folder.mkdir()
+jobs = (job(*value) for value in {values!r})
+"""
+
+
+def test_a_fork_sees_the_fault_and_has_a_limit_of_cpu_seconds(tmp_path):
+    code = toy_jobs(tmp_path, TOY_TEST, ("right",), ("wrong",), ("forever", 6))
+    code += "print(*(outcome.name for outcome in run.run_trials(jobs, 1, programs)))"
+    assert in_another_process(code) == "survived killed timeout"
+
+
+LEAVES_A_FILE = """
+import tempfile
+
+def test_value():
+    tempfile.mkdtemp()
+    from newsembed.errors import VALUE
+    if VALUE == "forever":
+        import subprocess
+        subprocess.run(["sleep", "600"])
+"""
+
+
+def test_neither_a_fork_that_ended_nor_one_that_runs_leaves_a_folder(tmp_path):
+    (tmp_path / "temporary").mkdir()
+    code = f"import tempfile\ntempfile.tempdir = {str(tmp_path / 'temporary')!r}\n"
+    code += toy_jobs(tmp_path, LEAVES_A_FILE, ("right",), ("forever",))
+    code += "trials = run.run_trials(jobs, 2, programs)\nfirst = next(trials)\n"
+    code += "there = run.os.path.exists(first.trial.folder)\ntrials.close()\n"
+    code += "print(first.name, there, run.os.listdir(tempfile.tempdir))"
+    assert in_another_process(code) == "survived True []"
+
+
+def test_a_run_in_parts_tries_each_mutant_with_each_test_file_once(tmp_path, monkeypatch):
+    monkeypatch.setattr(run, "TESTS", {"m.py": ("quick", "slow"), "n.py": ("quick",)})
+    drawn = [
+        mutants.Mutant(f"{fault[0]}.py", 1, "name", "code", f"- {fault}") for fault in ("m1", "m2", "m3", "n4", "n5")
+    ]
+    noticed = {("quick", "- m1"), ("quick", "- n5"), ("slow", "- m3")}
+    tried = []
+
+    def trials(jobs, processes, compiled):
+        for number, (mutant, test, limits) in enumerate(jobs):
+            assert limits == (run.Limits(3600, 900) if mutant is None else run.Limits(140.0, 22))
+            tried.append((test, mutant and mutant.diff))
+            (tmp_path / run.PROGRAMS).mkdir(exist_ok=True)
+            trial = run.Trial(mutant, test, 0, 0, str(tmp_path))
+            yield run.Outcome(trial, int(tried[-1] in noticed), 2.0, 3.0)
+            if number == 2:
+                return  # as at the end of a part's minutes
+
+    monkeypatch.setattr(run, "run_trials", trials)
+    for _ in range(2):
+        run.try_mutants(drawn, 1, run.Compiled(tmp_path), run.Journal.read(tmp_path / "tried.jsonl"))
+    first = [("quick", None), *(("quick", f"- {fault}") for fault in ("m1", "m2", "m3"))]
+    assert tried == [
+        *first,
+        *(("slow", None), ("slow", "- m2"), ("slow", "- m3")),
+        *(("quick", "- n4"), ("quick", "- n5")),
+    ]
+    outcomes = run.Journal.read(tmp_path / "tried.jsonl").outcomes
+    assert {diff: outcome for (_, diff), outcome in outcomes.items()} == {
+        "- m1": "killed",
+        "- m2": "survived",
+        "- m3": "killed",
+        "- n4": "survived",
+        "- n5": "killed",
+    }
+
+
+def test_no_mutant_starts_after_the_time():
+    jobs = run.while_time(iter("abc"), run.math.inf)
+    assert next(jobs) == "a"
+    assert list(run.while_time(iter("abc"), run.time.monotonic())) == []
