@@ -296,6 +296,7 @@ def test_mining_equals_the_rules_applied_one_by_one(seed):
     }
     options = TripletsOptions(
         negatives_per_positive=1 + seed % 3,
+        max_positives=1 + seed % 4,
         max_positives_per_publisher=1,
         cross_publisher=seed % 2 == 0,
         max_evergreen_score=float(np.median(list(scores.values()))) + 1e-4,
