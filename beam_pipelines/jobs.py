@@ -35,6 +35,7 @@ from ..formats.manifest import (
 )
 from . import dataflow, failures, metrics
 from .accounting import Counts, add_counts, chain_counts
+from .forecast import Announce, announced
 from .graph import Graph, Parts, Progress
 from .options import make_pipeline, noticing_dead_workers
 from .output_folder import (
@@ -316,6 +317,7 @@ def execute(
     options: Any = None,
     beam_args: Sequence[str] = (),
     progress: Progress = lambda *_: None,
+    announce: Announce | None = None,
 ) -> Outcome:
     """Runs a job, unless the output already has its result.
 
@@ -327,6 +329,7 @@ def execute(
       options: an instance of ``job.options``; the defaults if absent.
       beam_args: Beam's own options (``--runner=…``).
       progress: called with (phase, complete shards or other parts, number of parts, what else grows).
+      announce: called with a sentence on how much the job reads, and on what a long phase still needs.
 
     Raises:
       InputError: if an object store cannot be reached; if an input is missing, is not a result, is in the output
@@ -358,7 +361,8 @@ def execute(
                 for path in paths:
                     check_input(path, f"--{name}")
             clear(output, keep=workspace)
-            run = JobRun(job, options, resolved, workspace, beam_args, progress)
+            told = announced(job.name, resolved, workspace, progress, announce)
+            run = JobRun(job, options, resolved, workspace, beam_args, told)
             job.run(run)
             for name, own in run.folders.items():
                 _write_own_manifest(run, name, own, digest, identity)

@@ -42,6 +42,10 @@ class JobProgress:
             self._bars[phase] = self._progress.add_task(f"{self._job}: {phase}", total=total, grown=grown)
         self._progress.update(self._bars[phase], completed=done, grown=grown)
 
+    def say(self, text: str) -> None:
+        """Prints a line above the bars."""
+        self._progress.console.print(text, markup=False, highlight=False, soft_wrap=True)
+
     def __enter__(self) -> Self:
         self._progress.start()
         return self

@@ -148,9 +148,8 @@ def build(
             for name, source in step.inputs.items()
         }
         with JobProgress(step.job) as progress:
-            outcome = execute(
-                load_job(step.job), inputs, f"{output}/{step.job}", _options_of(step.job, options), beam_args, progress
-            )
+            folder, own = f"{output}/{step.job}", _options_of(step.job, options)
+            outcome = execute(load_job(step.job), inputs, folder, own, beam_args, progress, progress.say)
         note(step.job, outcome)
         rows.append(job_row(step.job, outcome))
         empty = why_empty(load_job(step.job), outcome.manifest, f"{output}/{step.job}", f"{step.job}.")

@@ -33,7 +33,7 @@ def run(job: Job, argv: Sequence[str]) -> int:
         _show_plan(dry_run.plan(job, inputs, args.output, options, beam_args, args.dry_run))
         return 0
     with JobProgress(job.name) as progress:
-        outcome = execute(job, inputs, args.output, options, beam_args, progress)
+        outcome = execute(job, inputs, args.output, options, beam_args, progress, progress.say)
     print_outcomes([(job.name, outcome)])
     if empty := why_empty(job, outcome.manifest, args.output):
         print(f"newsembed {job.name}: note: {empty}", file=sys.stderr)

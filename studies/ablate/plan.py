@@ -71,7 +71,7 @@ def _run_step(
     if change is not None:
         options = change(job.options() if options is None else options)
     with JobProgress(step.job) as progress:
-        execute(job, inputs, output, options, settings.beam, progress)
+        execute(job, inputs, output, options, settings.beam, progress, progress.say)
 
 
 def not_applicable(row: Row, settings: Settings) -> str:

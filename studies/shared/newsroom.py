@@ -181,7 +181,7 @@ def _crawl(places: Places) -> None:
     job = load_job("crawl")
     with NewsroomServer(places.newsroom) as server, JobProgress(job.name) as progress:
         options = job.options(**CRAWL_OPTIONS, resolve=(f"*.example=127.0.0.1:{server.port}",))
-        outcome = execute(job, {"seeds": (places.seeds,)}, places.crawl, options, (), progress)
+        outcome = execute(job, {"seeds": (places.seeds,)}, places.crawl, options, (), progress, progress.say)
     print_outcomes([(job.name, outcome)])
 
 

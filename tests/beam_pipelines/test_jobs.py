@@ -10,7 +10,7 @@ import apache_beam as beam
 import numpy as np
 import pytest
 from apache_beam.testing.util import assert_that, equal_to
-from newsembed.beam_pipelines import jobs
+from newsembed.beam_pipelines import forecast, jobs
 from newsembed.beam_pipelines.accounting import Counts, add_counts, chain_counts
 from newsembed.beam_pipelines.graph import Parts
 from newsembed.beam_pipelines.shards import GroupByShard, Phase, ProcessShards, Shard, shard_numbers, shard_of
@@ -273,6 +273,27 @@ def test_progress_may_count_the_parts_of_shards(tmp_path):
         progress=lambda *step: seen.append(step),
     )
     assert {(total, grown) for _, _, total, grown in seen} == {(7, "2.3 MB")}
+
+
+def test_the_input_is_announced_before_anything_runs_and_a_long_phase_once(tmp_path, monkeypatch):
+    (tmp_path / "articles.jsonl").write_bytes(b"." * 2_345_678)
+    events = []
+
+    def run(run_):
+        events.append("runs")
+        for done in (0, 2):
+            run_._progress("first", done, 6, "")
+            monkeypatch.setattr(forecast, "_LEAST_SECONDS", 0.0)
+
+    job = jobs.Job("toy", "", "", (jobs.InputSpec("articles", "", many=True),), Options, run)
+    given = {"articles": [str(tmp_path / "articles.jsonl")]}
+    jobs.execute(job, given, str(tmp_path / "out"), beam_args=ONE, announce=events.append)
+    assert events[:2] == ["toy: input: 1 file, 2.3 MB", "runs"]
+    assert len(events) == 3
+    assert events[2].startswith("toy: first: 2 of 6 parts in 0 s; the rest will take about 0 s and ")
+    # A finished job reads nothing.
+    jobs.execute(job, given, str(tmp_path / "out"), beam_args=ONE, announce=events.append)
+    assert len(events) == 3
 
 
 def test_inputs_are_checked_before_anything_runs(tmp_path):

@@ -63,8 +63,9 @@ def executed(monkeypatch):
     """The arguments of every job that a build would run; each ends with 3 records in 2 seconds."""
     calls = []
 
-    def execute(job, inputs, output, options, beam_args, progress):
+    def execute(job, inputs, output, options, beam_args, progress, announce):
         progress("phase", 0, 1, {})
+        announce("the size of the input")
         calls.append((job.name, inputs, output, options, beam_args))
         return Outcome({"counts": {"in": 3, "out": 2, "rejected": {"x": 1}, "failed": {}}}, skipped=False, seconds=2.0)
 

@@ -33,7 +33,7 @@ def jobs(monkeypatch):
     """Jobs of the table that only write a manifest: (job, inputs, options) of each."""
     ran = []
 
-    def execute(job, inputs, output, options, _beam, _progress):
+    def execute(job, inputs, output, options, _beam, *_progress):
         ran.append((job.name, inputs, options))
         examples = {"mlm/en": 5, "tlm/en-de": 4} if job.name == "pack" else {}
         write_manifest(output, job.name, digest="a" * 16, examples=examples)

@@ -40,7 +40,7 @@ def test_a_change_touches_the_jobs_that_read_it(changed, again):
 def test_only_those_run_with_the_build_s_options_otherwise(build, tmp_path, monkeypatch):
     ran = {}
 
-    def execute(job, inputs, output, options, _beam_args, _progress):
+    def execute(job, inputs, output, options, _beam_args, *_progress):
         ran[job.name] = (inputs, output, options)
         manifest = {"counts": {"in": 1, "out": 1, "rejected": {}, "failed": {}}}
         return workflow.Outcome(manifest, skipped=False, seconds=1.0)
@@ -69,7 +69,7 @@ def test_a_job_that_is_kept_does_not_run_again_nor_what_only_it_would_touch(buil
     assert mining.affected(["vectors"], ("neighbors",)) == ["vectors", "bitext", "pack"]
     ran = {}
 
-    def execute(job, inputs, output, options, _beam_args, _progress):
+    def execute(job, inputs, output, options, _beam_args, *_progress):
         ran[job.name] = inputs
         manifest = {"counts": {"in": 1, "out": 1, "rejected": {}, "failed": {}}}
         return workflow.Outcome(manifest, skipped=False, seconds=1.0)

@@ -21,7 +21,7 @@ def jobs(monkeypatch):
     """Stands for the jobs: (inputs, output, options, Beam's arguments) of what was run, by "crawl" or "build"."""
     ran = {}
 
-    def execute(job, inputs, output, options, beam_args, _progress):
+    def execute(job, inputs, output, options, beam_args, *_progress):
         assert jobs_module.resolve_inputs(job, inputs)["seeds"], "the crawl has no seeds"
         ran[job.name] = (inputs, output, options, beam_args)
         files.write_json(f"{output}/manifest.json", {})
