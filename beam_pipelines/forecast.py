@@ -57,18 +57,19 @@ class Forecast:
 def announced(
     job: str, inputs: Mapping[str, Sequence[str]], workspace: str, progress: Progress, announce: Announce | None
 ) -> Progress:
-    """Says how much a job reads; returns a progress that also forecasts long phases. Without `announce`: `progress`.
+    """Says how much a job reads, if it has inputs; returns a progress that also forecasts long phases.
 
     Args:
       job: its name.
       inputs: paths by input name.
       workspace: the folder that it writes into.
       progress: what shows the state of the phases.
-      announce: called with each sentence.
+      announce: called with each sentence; without it, `progress` is returned as it is.
     """
     if announce is None:
         return progress
-    announce(input_size(job, itertools.chain.from_iterable(inputs.values())))
+    if paths := [*itertools.chain.from_iterable(inputs.values())]:
+        announce(input_size(job, paths))
     forecast = Forecast(job, workspace, announce)
 
     def report(phase: str, done: int, total: int, grown: str) -> None:
@@ -94,7 +95,7 @@ def input_size(job: str, paths: Iterable[str]) -> str:
             count, size = count + 1, size + os.path.getsize(path)
         else:
             remote += 1
-    local = f"{count:,} {'file' if count == 1 else 'files'}, {megabytes(size)}" if count or not remote else ""
+    local = f"{count:,} {'file' if count == 1 else 'files'}, {megabytes(size)}" if count else ""
     stored = f"{remote:,} {'path' if remote == 1 else 'paths'} elsewhere" if remote else ""
     return f"{job}: input: {'; '.join(filter(None, (local, stored)))}"
 

@@ -80,7 +80,12 @@ def test_the_input_is_counted_in_files_and_folders(tmp_path):
     stored = ["s3://bucket/a", "gs://bucket/b"]
     assert forecast.input_size("pack", stored) == "pack: input: 2 paths elsewhere"
     assert forecast.input_size("pack", [warc, *stored[:1]]) == "pack: input: 1 file, 1.5 MB; 1 path elsewhere"
-    assert forecast.input_size("knowledge", []) == "knowledge: input: 0 files, 0.0 MB"
+
+
+def test_a_job_without_inputs_says_nothing_of_them(tmp_path):
+    said = []
+    forecast.announced("toy", {"articles": ()}, str(tmp_path), lambda *_: None, said.append)
+    assert said == []
 
 
 def test_times_change_their_unit():

@@ -101,7 +101,8 @@ def test_options_of_every_type_and_their_help():
 def test_a_job_is_executed_with_what_its_command_line_says(monkeypatch, capsys):
     calls = []
 
-    def execute(job, inputs, output, options, beam_args, progress):
+    def execute(job, inputs, output, options, beam_args, progress, announce):
+        announce("toy: input: 2 files, 0.1 MB")
         calls.append((job, inputs, output, options, beam_args))
         counts = {"in": 1234, "out": 1230, "rejected": {"rare": 1, "usual": 2}, "failed": {"broken": 1}}
         return jobs.Outcome({"counts": counts}, skipped=True, seconds=2.0)
