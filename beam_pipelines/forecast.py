@@ -6,6 +6,8 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
+from rich.filesize import decimal
+
 from ..formats import files
 from .graph import Progress
 
@@ -44,10 +46,10 @@ class Forecast:
             return
         self._said.add(phase)
         rest = (total - done) / parts
-        size = max(self._written() - written, 0) * rest
+        size = round(max(self._written() - written, 0) * rest)
         self._announce(
             f"{self._job}: {phase}: {done:,} of {total:,} parts in {duration(seconds)}; "
-            f"the rest will take about {duration(seconds * rest)} and {megabytes(size)} of disk"
+            f"the rest will take about {duration(seconds * rest)} and {decimal(size)} of disk"
         )
 
     def _written(self) -> int:
@@ -95,7 +97,7 @@ def input_size(job: str, paths: Iterable[str]) -> str:
             count, size = count + 1, size + os.path.getsize(path)
         else:
             remote += 1
-    local = f"{count:,} {'file' if count == 1 else 'files'}, {megabytes(size)}" if count else ""
+    local = f"{count:,} {'file' if count == 1 else 'files'}, {decimal(size)}" if count else ""
     stored = f"{remote:,} {'path' if remote == 1 else 'paths'} elsewhere" if remote else ""
     return f"{job}: input: {'; '.join(filter(None, (local, stored)))}"
 
@@ -109,12 +111,3 @@ def duration(seconds: float) -> str:
     if seconds < 100:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 6_000 else f"{seconds / 3600:.1f} h"
-
-
-def megabytes(size: float) -> str:
-    """Returns a size in MB, or in GB where it is 1,000 MB or more.
-
-    >>> megabytes(24_300), megabytes(12_345_678), megabytes(3.2e9)
-    ('0.0 MB', '12.3 MB', '3.2 GB')
-    """
-    return f"{size / 1e6:,.1f} MB" if size < 1e9 else f"{size / 1e9:,.1f} GB"

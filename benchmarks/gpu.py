@@ -129,6 +129,7 @@ def name_of(case: Case) -> str:
 def measure(case: Case, args: argparse.Namespace) -> list[str]:
     """The cells of a row, in the process that has the device."""
     import jax
+    from newsembed.training.costs import peak_flops
 
     if args.compile_only:
         return compiled(case)
@@ -145,7 +146,7 @@ def measure(case: Case, args: argparse.Namespace) -> list[str]:
             break
         steps *= 2
     step = spent / steps
-    peak = (args.peak_tflops or 0) * 1e12 or peak_of(jax.devices()[0].device_kind)
+    peak = (args.peak_tflops or 0) * 1e12 or peak_flops(jax.devices()[0].device_kind)
     used = (jax.local_devices()[0].memory_stats() or {}).get("peak_bytes_in_use")
     return [
         f"{jax.device_count()} x {jax.devices()[0].device_kind}",
@@ -156,12 +157,6 @@ def measure(case: Case, args: argparse.Namespace) -> list[str]:
         f"{used / GIB:.1f}" if used else "-",
         f"{compile_seconds:.0f}",
     ]
-
-
-def peak_of(kind: str) -> float | None:
-    from newsembed.training.costs import peak_flops
-
-    return peak_flops(kind)
 
 
 def training(case: Case) -> tuple[Any, float]:

@@ -7,7 +7,7 @@ from collections import deque
 
 from .state import UrlRecord
 
-_LISTS = ("feed", "sitemap", "index")  # kinds of responses that list new pages, also where they are known
+_LISTING = ("feed", "sitemap", "index")  # kinds of responses that list new pages, also where they are known
 
 
 @dataclasses.dataclass(frozen=True)
@@ -58,7 +58,7 @@ class Frontier:
         if visit.kind == "sitemap":
             self._sitemaps.append(visit)
             return
-        if known is not None and known.kind in _LISTS:
+        if known is not None and known.kind in _LISTING:
             known = None
         if known is None or not last:
             heapq.heappush(self._pages, (visit.depth, known is not None, next(self._numbers), visit))
