@@ -1,0 +1,22 @@
+"""What conftest.py changes for all tests."""
+
+import ast
+import gc
+
+
+class Parsing:
+    """Parses a source when it is freed, which takes the garbage collector because it refers to itself."""
+
+    def __init__(self) -> None:
+        self.itself = self
+
+    def __del__(self) -> None:
+        ast.parse("f(x)(1)(2)")
+
+
+def test_a_source_is_parsed_although_garbage_parses_another_meanwhile():
+    source = "\n".join(f"x{number} = lambda a, b=({number}, [1, 2]): {{'k': a + b[0]}}" for number in range(300))
+    gc.collect()
+    for _ in range(20):
+        Parsing()
+        assert len(ast.parse(source).body) == 300
