@@ -30,9 +30,9 @@ from file_order import longest_first  # noqa: E402
 def _parsing_again(parse):
     """`ast.parse` that tries once more after a SystemError.
 
-    Until Python 3.12, all calls share one counter of the depth of a tree. If garbage is collected during a call and its
-    finalizer calls ast.parse too, the first call fails with "AST constructor recursion depth mismatch". Hypothesis parses
-    the source of lambdas, and reports that as a flaky test.
+    Until Python 3.12, all calls share one counter of the depth of a tree. If garbage is collected during a call and
+    its finalizer calls ast.parse too, the first call fails with "AST constructor recursion depth mismatch". Hypothesis
+    parses the source of lambdas, and reports that as a flaky test.
     """
 
     @functools.wraps(parse)
