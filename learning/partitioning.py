@@ -160,6 +160,11 @@ def place(values: np.ndarray, sharding: jax.sharding.Sharding) -> jax.Array:
     return jax.make_array_from_callback(values.shape, sharding, lambda index: values[index])
 
 
+def place_all(tables: Mapping[str, np.ndarray], mesh: Mesh) -> dict[str, jax.Array]:
+    """Returns arrays that all processes hold alike, whole on every device of all of them."""
+    return {name: place(values, replicated(mesh)) for name, values in tables.items()}
+
+
 def replicated(mesh: Mesh) -> NamedSharding:
     """Returns the sharding of arrays that every device holds whole."""
     return NamedSharding(mesh, PartitionSpec())

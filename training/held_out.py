@@ -19,7 +19,7 @@ from ..formats.manifest import DataSet
 from ..learning.batches import BatchIterator, BatchOpener, BatchOptions
 from ..learning.mixture import select_sets
 from ..learning.objectives import Model, Objectives, Pairs
-from ..learning.partitioning import Partitioner, data_share, replicated, shard_batch
+from ..learning.partitioning import Partitioner, data_share, place_all, replicated, shard_batch
 from ..models.encoders import Architecture
 from .retrieval import join_pairs, retrieval_figures
 
@@ -200,7 +200,9 @@ class HeldOutLosses:
                 return {"loss": loss, **metrics}
 
             compiled = jax.jit(loss_of, out_shardings=replicated(self._mesh))
-            self._compiled[task] = self._partitioner.wrap(compiled, self._mesh)
+            run = self._partitioner.wrap(compiled, self._mesh)
+            tables = place_all(self._objectives.tables(task), self._mesh)
+            self._compiled[task] = lambda params, batch, number: run(params, {**tables, **batch}, number)
         return self._compiled[task]
 
 

@@ -9,7 +9,7 @@ import optax
 from jax.sharding import Mesh
 
 from ..learning.objectives import DeviceBatch, Metrics, Objectives
-from ..learning.partitioning import Partitioner, replicated
+from ..learning.partitioning import Partitioner, place_all, replicated
 from .train_state import TrainState
 
 TrainStep = Callable[[TrainState, DeviceBatch, jax.Array], tuple[TrainState, Metrics]]
@@ -58,7 +58,9 @@ def make_train_step(
 
     shardings = jax.tree.map(lambda array: array.sharding, abstract)
     compiled = jax.jit(step, donate_argnums=_DONATED_STATE, out_shardings=(shardings, replicated(mesh)))
-    return partitioner.wrap(compiled, mesh)
+    run = partitioner.wrap(compiled, mesh)
+    tables = place_all(objectives.tables(task), mesh)
+    return lambda state, batch, key: run(state, {**tables, **batch}, key)
 
 
 def make_train_steps(

@@ -104,7 +104,7 @@ class Objective(abc.ABC):
         Args:
           model: the model.
           params: its parameters, and those of `initial_parameters`.
-          batch: global arrays [B, ...] by feature.
+          batch: global arrays [B, ...] by feature, and the objective's `tables`.
           key: PRNG key of this step; all randomness follows from it.
 
         Raises:
@@ -120,6 +120,17 @@ class Objective(abc.ABC):
           lengths: tokens of each text of a row, by feature, see `tasks.registry.Task.text_lengths`.
           batch_size: examples over all devices; where a row has several texts of one feature, such texts.
         """
+
+    def tables(self) -> dict[str, np.ndarray]:
+        """Returns arrays of any shape that the loss finds in every batch, by name.
+
+        A program that is compiled with a large array as a constant holds a copy of it, and is compiled slowly. So the
+        trainer puts these on the devices once and gives them to each step.
+
+        Raises:
+          InputError: for files that cannot be read.
+        """
+        return {}
 
     def bounds(self, config: Architecture) -> dict[str, int]:  # noqa: ARG002
         """Returns bounds of its features' ids other than word pieces and topics, by `FeatureSpec.holds`."""
@@ -200,8 +211,16 @@ class Objectives:
         return all(objective.pretrains for objective in self.of_task.values())
 
     def loss(self, task: str, params: Any, batch: DeviceBatch, key: jax.Array) -> tuple[jax.Array, Metrics]:
-        """Returns the loss and the metrics of one batch of a task, see `Objective.loss`."""
-        return self.of_task[task].loss(self.model, params, batch, key)
+        """Returns the loss and the metrics of one batch of a task, see `Objective.loss`.
+
+        Tables that the batch lacks are constants of the program that calls this; see `tables`.
+        """
+        objective = self.of_task[task]
+        return objective.loss(self.model, params, {**objective.tables(), **batch}, key)
+
+    def tables(self, task: str) -> dict[str, np.ndarray]:
+        """Returns what a caller adds to every batch of a task, see `Objective.tables`."""
+        return self.of_task[task].tables()
 
     def pairs(self, task: str, params: Any, batch: DeviceBatch) -> Pairs | None:
         """Returns queries and answers of one batch of a task, see `Objective.pairs`."""

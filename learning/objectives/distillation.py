@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Final, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from ...errors import InputError
 from ...formats.teacher import NO_DAY, Teacher, read_teacher
@@ -18,6 +19,16 @@ from .base import DeviceBatch, Metrics, Model, Pairs
 from .texts import TextObjective, embed_texts, pairs_of_texts
 
 _ROLES: Final = ("anchor", "positive")
+
+
+class _Tables(NamedTuple):
+    """The arrays of a teacher on the devices, see `formats.teacher.Teacher`."""
+
+    doc_ids: jax.Array
+    keys: jax.Array
+    days: jax.Array
+    neighbors: jax.Array
+    probabilities: jax.Array
 
 
 class _Text(NamedTuple):
@@ -120,6 +131,14 @@ class Distillation(TextObjective):
         """
         return read_teacher(self.teacher)
 
+    def tables(self) -> dict[str, np.ndarray]:
+        """Returns the arrays of the teacher.
+
+        Raises:
+          InputError: see `formats.teacher.read_teacher`.
+        """
+        return {_in_batch(name): getattr(self.known, name) for name in _Tables._fields}
+
     def check(self, model: Model) -> None:
         """Refuses keys of another size than the embedding's, and what `TextObjective` refuses.
 
@@ -143,16 +162,17 @@ class Distillation(TextObjective):
           InputError: for a batch that `gradient_chunk` does not divide, or if `frozen` matches no parameter.
         """
         params = self._partly_constant(params)
+        teacher = _Tables(*(jnp.asarray(batch[_in_batch(name)]) for name in _Tables._fields))
         texts = [batch[f"{role}_tokens"] for role in _ROLES]
         text_key, mlm_key = self.split_key(key)
         embed = functools.partial(embed_texts, model, params)
         anchor, positive = map_chunks(embed, texts, text_key, self.chunks(len(texts[0]), len(texts)))
-        of_anchor, of_positive = (_places(self.known, batch[f"{role}_doc_id"]) for role in _ROLES)
+        of_anchor, of_positive = (_places(teacher, batch[f"{role}_doc_id"]) for role in _ROLES)
         known = (of_anchor >= 0) & (of_positive >= 0)
         of_anchor, of_positive = jnp.maximum(of_anchor, 0), jnp.maximum(of_positive, 0)
-        near = self._near(of_anchor) | self._near(of_positive)
+        near = self._near(teacher, of_anchor) | self._near(teacher, of_positive)
         rows = (_Text(anchor, of_anchor, of_positive), _Text(positive, of_positive, of_anchor))
-        parts = [[mean_over(values, known) for values in self._parts(text, near)] for text in rows]
+        parts = [[mean_over(values, known) for values in self._parts(teacher, text, near)] for text in rows]
         teacher_loss, pair_loss, accuracy = (sum(values) / len(parts) for values in zip(*parts, strict=True))
         metrics = {
             "accuracy": accuracy,
@@ -180,19 +200,18 @@ class Distillation(TextObjective):
         constant = matching_parameters(params, self.frozen, "Distillation.frozen")
         return jax.tree.map(lambda value, held: jax.lax.stop_gradient(value) if held else value, params, constant)
 
-    def _near(self, documents: jax.Array) -> jax.Array:
+    def _near(self, teacher: _Tables, documents: jax.Array) -> jax.Array:
         """Returns which documents [B, N] are near in days and by their keys to some documents, int32 [B]."""
-        keys, days = jnp.asarray(self.known.keys), jnp.asarray(self.known.days)
+        keys, days = teacher.keys, teacher.days
         mine = days[documents][:, None]
         dated = (mine != NO_DAY) & (days != NO_DAY)
         same_days = jnp.abs(jnp.where(dated, days - mine, 0)) <= self.near_days
         return dated & same_days & (jnp.einsum("bd,nd->bn", keys[documents], keys) > self.near_similarity)
 
-    def _parts(self, text: _Text, near: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
+    def _parts(self, teacher: _Tables, text: _Text, near: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
         """Returns the teacher's part, the pairs' part and whether the other document is found, [B] each."""
-        scores = jnp.einsum("bd,nd->bn", text.vectors, self.known.keys) / self.temperature
-        neighbors = jnp.asarray(self.known.neighbors)[text.own]
-        probabilities = jnp.asarray(self.known.probabilities)[text.own]
+        scores = jnp.einsum("bd,nd->bn", text.vectors, teacher.keys) / self.temperature
+        neighbors, probabilities = teacher.neighbors[text.own], teacher.probabilities[text.own]
         columns = jnp.arange(scores.shape[1])
         is_other = columns == text.other[:, None]
         candidates = is_other | ((columns != text.own[:, None]) & ~near)
@@ -202,7 +221,12 @@ class Distillation(TextObjective):
         return soft, pair_cross_entropy(scores, text.other, candidates), found.astype(jnp.float32)
 
 
-def _places(teacher: Teacher, doc_ids: jax.Array) -> jax.Array:
+def _in_batch(name: str) -> str:
+    """Returns the name in a batch of an array of the teacher."""
+    return f"teacher/{name}"
+
+
+def _places(teacher: _Tables, doc_ids: jax.Array) -> jax.Array:
     """Returns the rows of documents [B, 2] in the teacher's tables, int32 [B]; -1 for those that it lacks."""
     same = jnp.all(doc_ids[:, None, :] == teacher.doc_ids[None], axis=2)
     return jnp.where(jnp.any(same, axis=1), jnp.argmax(same, axis=1), -1).astype(jnp.int32)

@@ -8,7 +8,7 @@ import pytest
 from newsembed.errors import InputError
 from newsembed.formats.teacher import NO_DAY, Teacher, write_teacher
 from newsembed.learning.objectives import ALTERNATIVES, OBJECTIVES, Model, Objectives
-from newsembed.learning.objectives.distillation import Distillation, _Text, soft_cross_entropy
+from newsembed.learning.objectives.distillation import Distillation, _Tables, _Text, soft_cross_entropy
 from objective_runs import WITHOUT_DROPOUT, assert_close, embeddings_of, jit, parameters
 from toy_corpus import LENGTHS
 
@@ -185,8 +185,10 @@ def test_near_is_up_to_the_days_and_above_the_similarity_and_ties_are_found(tmp_
     write_teacher(path, Teacher(ids, keys, days, neighbors, np.full((5, 1), 0.5, np.float32)))
     rows = np.int32([0, 4])  # the second one has no day
 
+    tables = _Tables(*Distillation(teacher=path).tables().values())
+
     def near(**options):
-        return np.asarray(Distillation(teacher=path, **options)._near(rows)).tolist()
+        return np.asarray(Distillation(teacher=path, **options)._near(tables, rows)).tolist()
 
     none = [False] * 5
     assert near(near_days=2, near_similarity=0.5) == [[True, True, True, False, False], none]
@@ -195,11 +197,32 @@ def test_near_is_up_to_the_days_and_above_the_similarity_and_ties_are_found(tmp_
     assert near(near_days=3, near_similarity=1.0) == [none, none]
     vectors = np.float32([[1, 0], [0, 1], [0.6, 0.8]])
     text = _Text(vectors, np.int32([0, 0, 0]), np.int32([1, 1, 2]))
-    *_, found = Distillation(teacher=path)._parts(text, np.zeros((3, 5), bool))
+    *_, found = Distillation(teacher=path)._parts(tables, text, np.zeros((3, 5), bool))
     # The pair of the first ties with others, that of the second is below another, that of the third is above all.
     assert np.asarray(found).tolist() == [1, 0, 1]
-    *_, alone = Distillation(teacher=path)._parts(text, np.ones((3, 5), bool))
+    *_, alone = Distillation(teacher=path)._parts(tables, text, np.ones((3, 5), bool))
     assert np.asarray(alone).tolist() == [1, 1, 1]
+
+
+def test_a_step_gets_the_teacher_as_an_argument_and_not_as_a_constant(path, teacher, batch):
+    made = objectives(path)
+    tables = made.tables("triplets")
+    assert {name: values.shape for name, values in tables.items()} == {
+        f"teacher/{field.name}": getattr(teacher, field.name).shape for field in dataclasses.fields(teacher)
+    }
+
+    def loss(batch):
+        return made.loss("triplets", parameters(), batch, jax.random.key(0))[0]
+
+    def value(tables):
+        return float(jit(loss)({**tables, **batch}))
+
+    keys = f"tensor<{len(teacher.keys)}x{teacher.keys.shape[1]}xf32>"
+    lines = jax.jit(loss).lower({**tables, **batch}).as_text().splitlines()
+    assert [line for line in lines if "constant" in line and keys in line] == []
+    assert value(tables) == pytest.approx(value({}), rel=1e-6)
+    other = tables | {"teacher/keys": np.roll(tables["teacher/keys"], 1, axis=0)}
+    assert value(other) != pytest.approx(value({}), rel=1e-3)
 
 
 def test_keys_of_another_model_and_a_missing_file_are_refused(path, teacher, tmp_path):
