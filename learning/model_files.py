@@ -8,6 +8,7 @@ from ..formats.model_folder import ModelDescription, ModelFolder
 from ..formats.prompts import Prompts
 from ..formats.vocabulary import VocabularyFile
 from ..models.encoders import Architecture, config_from_dict, named_kind
+from ..models.encoders.news import EncoderConfig
 
 # The run files set these fields by macros; a key that nothing uses is an error, so the values must come by macros, too.
 _MACROS: Final = {
@@ -77,8 +78,11 @@ def architecture_gin(config: Architecture) -> str:
     """The architecture as a gin file that follows a run file; number type and execution options stay the run's."""
     name, left_to_the_run = type(config).__name__, ("vocab_size", "dtype", *config.execution_options)
     lines = ["# The shape of an imported model; give it after the run file: --gin_file=runs/… --gin_file=this"]
+    macros = _MACROS if type(config) is EncoderConfig else {}
+    if not macros:  # the run files have the shape of an `EncoderConfig`
+        lines.append(f"ModelOptions.architecture = @{name}")
     for field in dataclasses.fields(config):
         if field.name not in left_to_the_run:
-            key = _MACROS.get(field.name, f"{name}.{field.name}")
+            key = macros.get(field.name, f"{name}.{field.name}")
             lines.append(f"{key} = {getattr(config, field.name)!r}")
     return "\n".join(lines) + "\n"
