@@ -75,6 +75,21 @@ class IndexedDocument:
         return dataclasses.asdict(self) | {"byline_date": self.byline_date.isoformat() if self.byline_date else None}
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class Reading:
+    """How the encoder of an index read its documents, under the names of ``index.json``.
+
+    Attributes:
+      document_prompt: the text before each document, where it was not the encoder's own.
+      long_documents: how documents of more tokens were read, where it was not as the encoder does itself.
+      max_length: tokens that the encoder read of each document; None where it is not known.
+    """
+
+    document_prompt: str | None = None
+    long_documents: str | None = None
+    max_length: int | None = None
+
+
 @dataclasses.dataclass(frozen=True)
 class StoredIndex:
     """The content of an index folder.
@@ -86,11 +101,9 @@ class StoredIndex:
       encoder_digest: its digest.
       exact_limit: most documents searched exactly; None where the folder does not say.
       inverted_file: faiss's, None where search is exact.
-      document_prompt: the text before each document, where it was not the encoder's own.
-      long_documents: how documents of more tokens were read, where it was not as the encoder does itself.
+      reading: how the encoder read the documents.
       words: of the documents, by their numbers; None for an index of vectors only.
       ranking: how scores of words and vectors are joined, JSON values; None where nothing was learned.
-      max_length: tokens that the encoder read of each document; None where the folder does not say.
     """
 
     embeddings: npt.NDArray[np.float32]
@@ -99,11 +112,9 @@ class StoredIndex:
     encoder_digest: str = ""
     exact_limit: int | None = None
     inverted_file: Any = None
-    document_prompt: str | None = None
-    long_documents: str | None = None
+    reading: Reading = Reading()
     words: WordsFolder | None = None
     ranking: Mapping[str, Any] | None = None
-    max_length: int | None = None
 
 
 def facts_file(folder: str) -> str:
@@ -132,9 +143,7 @@ def write_index(folder: str, index: StoredIndex) -> None:
             "encoder": index.encoder,
             "encoder_beside": _beside(folder, index.encoder),
             "encoder_digest": index.encoder_digest,
-            "document_prompt": index.document_prompt,
-            "long_documents": index.long_documents,
-            "max_length": index.max_length,
+            **dataclasses.asdict(index.reading),
         }
         if index.words is not None:
             link_words(index.words.folder, os.path.join(folder, _WORDS.format(version)))
@@ -271,11 +280,9 @@ def _read_version(folder: str, facts: dict[str, Any]) -> StoredIndex:
             facts["encoder_digest"],
             facts.get("exact_limit"),
             None if inverted is None else _read_faiss(os.path.join(folder, inverted), len(documents)),
-            facts.get("document_prompt"),
-            facts.get("long_documents"),
+            Reading(*(facts.get(field.name) for field in dataclasses.fields(Reading))),
             None if words is None else _read_words(os.path.join(folder, words), len(documents)),
             facts.get("ranking"),
-            facts.get("max_length"),
         )
     except InputError:
         raise

@@ -22,7 +22,7 @@ from ..formats.articles import ArticleText, article_files, read_articles
 from ..formats.index import IndexedDocument, facts_file
 from ..formats.whole import check_output
 from .embed import embedded
-from .index import DocumentIndex, append, indexed_document
+from .index import DocumentIndex, append, indexed_document, reading_of
 from .interface import TextEncoder
 from .search import index_encoder
 from .specs import add_encoder_arguments, add_long_documents_argument, encoder_from_spec, encoder_spec
@@ -180,10 +180,8 @@ def build_index(
         documents,
         encoder=spec,
         encoder_digest=encoder.digest,
-        document_prompt=document_prompt,
-        long_documents=long_documents,
+        reading=reading_of(encoder, document_prompt, long_documents),
     )
-    index.max_length = getattr(encoder, "max_length", None)  # a SavedModel has its own
     index.words = words.built()
     index.ranking = _learned(index, encoder)
     return index
