@@ -35,7 +35,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .. import __version__
-from ..errors import InputError
+from ..errors import InputError, counted
 from .arrays import DAMAGE
 from .digests import SUMS, damage, file_sha256, read_sums, write_list
 from .whole import replacing
@@ -175,7 +175,7 @@ def append_index(
         facts = _read_facts(folder)
         _check_content(folder, facts)
         if facts["documents"] != count_before:
-            problem = f"another process has changed the index to {facts['documents']} documents"
+            problem = f"another process has changed the index to {counted(facts['documents'], 'document')}"
             raise InputError(problem, path=folder, remedy="run the command again")
         if addition.embeddings.shape[1] != facts["dimensions"]:
             problem = (
@@ -303,14 +303,16 @@ def _read_faiss(path: str, rows: int) -> Any:
 
     index = faiss.read_index(path)
     if index.ntotal != rows:
-        raise InputError(f"holds {index.ntotal} vectors for {rows} documents", path=path, remedy=_REMEDY)
+        problem = f"holds {counted(index.ntotal, 'vector')} for {counted(rows, 'document')}"
+        raise InputError(problem, path=path, remedy=_REMEDY)
     return index
 
 
 def _read_words(path: str, rows: int) -> WordsFolder:
     words = WordsFolder(path)
     if len(words) != rows:
-        raise InputError(f"holds the words of {len(words)} documents, expected {rows}", path=path, remedy=_REMEDY)
+        problem = f"holds the words of {counted(len(words), 'document')}, expected {rows}"
+        raise InputError(problem, path=path, remedy=_REMEDY)
     return words
 
 

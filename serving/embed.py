@@ -18,7 +18,7 @@ from typing import Final
 
 import numpy as np
 
-from ..errors import InputError
+from ..errors import InputError, counted
 from ..formats.articles import ArticleText, article_files, read_articles
 from ..formats.embeddings import has_vectors, write_folder, write_parquet
 from ..formats.whole import check_output
@@ -63,7 +63,7 @@ def run(args: argparse.Namespace) -> int:
     else:
         named = (([article.doc_id for article in articles], embeddings) for articles, embeddings in chunks)
         write_folder(args.output, named, encoder.dimensions)
-    print(f"{counts['embedded']} articles embedded, {counts['empty']} without text left out: {args.output}")
+    print(f"{counted(counts['embedded'], 'article')} embedded, {counts['empty']} without text left out: {args.output}")
     return 0
 
 
@@ -95,5 +95,7 @@ def embedded(
             )
         yield kept, embeddings
     if not counts.get("embedded"):
-        problem = f"none of {counts['empty']} articles has text" if counts.get("empty") else "holds no articles"
+        problem = (
+            f"none of {counted(counts['empty'], 'article')} has text" if counts.get("empty") else "holds no articles"
+        )
         raise InputError(problem, path=source or None, remedy="give articles with a title or a body")

@@ -12,7 +12,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import InputError
+from ..errors import InputError, counted
 from ..formats.articles import ArticleText
 from ..formats.index import IndexedDocument, Reading, StoredIndex, append_index, read_index, write_index
 from ..formats.urls import canonical_url
@@ -80,7 +80,7 @@ class DocumentIndex:
       documents: N, in the same order.
       encoder: ``KIND:REST`` of the encoder that made them, "" if unknown.
       encoder_digest: its digest; a query must be embedded by the same one.
-      reading: how it read the documents.
+      reading: how it read the documents; None if unknown.
       exact_limit: most documents searched exactly.
       inverted_file: faiss's, of these embeddings, if it was built before; otherwise it is built here if N exceeds the
         limit.
@@ -100,13 +100,13 @@ class DocumentIndex:
         *,
         encoder: str = "",
         encoder_digest: str = "",
-        reading: Reading = Reading(),
+        reading: Reading | None = None,
         exact_limit: int = EXACT_LIMIT,
         inverted_file: Any = None,
     ) -> None:
         if embeddings.ndim != 2 or len(embeddings) != len(documents):
             raise InputError(
-                f"got embeddings of shape {embeddings.shape} for {len(documents)} documents",
+                f"got embeddings of shape {embeddings.shape} for {counted(len(documents), 'document')}",
                 remedy="Build it with newsembed index.",
             )
         if not documents:
@@ -119,7 +119,7 @@ class DocumentIndex:
         self.documents = tuple(documents)
         self.encoder = encoder
         self.encoder_digest = encoder_digest
-        self.reading = reading
+        self.reading = reading or Reading()
         self.words: Words | None = None
         self.ranking: Mapping[str, Any] | None = None
         self._days = as_days([document.byline_date for document in documents])
@@ -398,7 +398,9 @@ def append(
         problem = f"the index was built with another encoder ({before.encoder or 'unnamed'})"
         raise InputError(problem, path=folder, remedy="embed with the index's encoder, or build the index again")
     if embeddings.ndim != 2 or len(embeddings) != len(articles):
-        raise InputError(f"got embeddings of shape {embeddings.shape} for {len(articles)} articles", path=folder)
+        raise InputError(
+            f"got embeddings of shape {embeddings.shape} for {counted(len(articles), 'article')}", path=folder
+        )
     if not np.isfinite(embeddings).all():
         raise InputError("the embeddings hold NaN or infinity", remedy="use a checkpoint from before training diverged")
     known = {document.doc_id for document in before.documents}

@@ -16,7 +16,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from ..errors import InputError
+from ..errors import InputError, counted
 from ..formats.archive import is_archive
 from ..formats.articles import ArticleText, article_files, read_articles
 from ..formats.index import IndexedDocument, facts_file
@@ -82,7 +82,7 @@ def run(args: argparse.Namespace) -> int:
     index.save(args.output)
     how = "exact" if index.is_exact else "approximate"
     counts["undated"] = sum(document.byline_date is None for document in index.documents)
-    print(f"{len(index)} articles indexed for {how} search{_remarks(counts)}: {args.output}")
+    print(f"{counted(len(index), 'article')} indexed for {how} search{_remarks(counts)}: {args.output}")
     return 0
 
 
@@ -106,7 +106,7 @@ def _append(args: argparse.Namespace) -> int:
     if kept:
         parts = [embeddings for _, embeddings in embedded(encoder, iter(kept))]
         append(args.output, np.concatenate(parts), kept, encoder_digest=encoder.digest)
-    print(f"{len(kept)} articles added to {len(index)}{_remarks(counts)}: {args.output}")
+    print(f"{counted(len(kept), 'article')} added to {len(index)}{_remarks(counts)}: {args.output}")
     return 0
 
 
@@ -130,7 +130,7 @@ def _unseen(
 _REMARKS: Final = {
     "empty": "without text left out",
     "known": "known already",
-    "repeated": "left out that repeat a URL or doc_id",
+    "repeated": "with the URL or doc_id of another left out",
     "undated": "without a date (byline_date or published_at, YYYY-MM-DD)",
 }
 

@@ -346,7 +346,7 @@ def test_a_finished_job_with_a_missing_or_changed_file_runs_again(out, name, cap
     assert not run(out).skipped
     (out / name).write_text("other")
     assert not run(out).skipped
-    assert f"{out}: 1 files are missing or changed, first {name}; the job runs again" in caplog.text
+    assert f"{out}: 1 file missing or changed, first {name}; the job runs again" in caplog.text
     assert tree(out) == before
     assert run(out).skipped
 

@@ -271,7 +271,7 @@ def test_a_caller_without_a_digest_is_trusted(tmp_path):
     DocumentIndex(unit_rows(3), documents(3), encoder_digest="one").save(folder)
     with pytest.raises(InputError, match="with another encoder"):
         append(folder, unit_rows(1), [article], encoder_digest="two")
-    with pytest.raises(InputError, match=r"shape \(1,\) for 1 articles"):
+    with pytest.raises(InputError, match=r"shape \(1,\) for 1 article$"):
         append(folder, np.ones(1, np.float32), [article])
     assert append(folder, unit_rows(1), [article]).documents == 4
     assert (
