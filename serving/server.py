@@ -179,7 +179,7 @@ def _add_errors(app: FastAPI) -> None:
 
     @app.exception_handler(RequestValidationError)
     def describe(request: Request, error: RequestValidationError) -> JSONResponse:
-        # Without FastAPI's echo of the input, which may be large.
+        """Returns 422 without FastAPI's echo of the input, which may be large."""
         details = [
             {"type": part["type"], "loc": [_utf8(place) for place in part["loc"]], "msg": part["msg"]}
             for part in error.errors()

@@ -1,6 +1,7 @@
 """Encoders by a short text, as the command lines name them."""
 
 import argparse
+import functools
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -24,24 +25,13 @@ def factories(
       ``REST``.
     """
 
-    def factory(kind: str) -> "Callable[[str], DocumentEncoder]":
-        def make(rest: str) -> "DocumentEncoder":
-            from .interface import DocumentEncoder
+    def make(kind: str, rest: str) -> "DocumentEncoder":
+        from .interface import DocumentEncoder
 
-            return DocumentEncoder(
-                make_encoder(
-                    kind,
-                    rest,
-                    max_length=max_length,
-                    progress=progress,
-                    document_prompt=document_prompt,
-                    long_documents=long_documents,
-                )
-            )
+        reading = {"document_prompt": document_prompt, "long_documents": long_documents}
+        return DocumentEncoder(make_encoder(kind, rest, max_length=max_length, progress=progress, **reading))
 
-        return make
-
-    return {kind: factory(kind) for kind in ("model", "random", "savedmodel")}
+    return {kind: functools.partial(make, kind) for kind in ("model", "random", "savedmodel")}
 
 
 def make_encoder(

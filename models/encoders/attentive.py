@@ -66,6 +66,7 @@ class AttentiveDecoder(nn.Module):
         first = linear(size, ("embed", "mlp"), dtype, "first_state")(mean_of_tokens(states, is_token).astype(dtype))
 
         def step(state: jax.Array, own: jax.Array) -> tuple[jax.Array, tuple[jax.Array, jax.Array]]:
+            """Reads what the state attends to, and moves it by one token."""
             now = state.astype(dtype)
             alike = jnp.tanh(keys + (now @ query)[:, None]).astype(jnp.float32) @ scores
             # The least number, not -inf: a row without tokens reads zeros.
