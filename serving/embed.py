@@ -23,21 +23,14 @@ from ..formats.articles import ArticleText, article_files, read_articles
 from ..formats.embeddings import has_vectors, write_folder, write_parquet
 from ..formats.whole import check_output
 from .interface import FloatArray, TextEncoder
-from .specs import add_encoder_arguments, add_long_documents_argument, encoder_from_spec, encoder_spec
+from .specs import add_embedding_arguments, encoder_from_spec, encoder_spec
 
 _CHUNK: Final = 4096  # articles in memory at once with their texts
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the options of ``newsembed embed``."""
-    add_encoder_arguments(parser, required=True)
-    add_long_documents_argument(parser)
-    parser.add_argument(
-        "--input",
-        required=True,
-        metavar="FILE|DIR",
-        help="articles: Parquet or JSONL (.gz, .zst); - for JSONL on standard input",
-    )
+    add_embedding_arguments(parser)
     parser.add_argument("--output", required=True, metavar="DIR|FILE.parquet", help="where the vectors go")
     parser.add_argument("--overwrite", action="store_true", help="replace the vectors of an earlier run")
 

@@ -25,21 +25,14 @@ from .embed import embedded
 from .index import DocumentIndex, append, indexed_document, reading_of
 from .interface import TextEncoder
 from .search import index_encoder
-from .specs import add_encoder_arguments, add_long_documents_argument, encoder_from_spec, encoder_spec
+from .specs import add_embedding_arguments, encoder_from_spec, encoder_spec
 from .tuning import learn_ranking
 from .words import WordsBuilder
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the options of ``newsembed index``."""
-    add_encoder_arguments(parser, required=True)
-    add_long_documents_argument(parser)
-    parser.add_argument(
-        "--input",
-        required=True,
-        metavar="FILE|DIR",
-        help="articles: Parquet or JSONL (.gz, .zst); - for JSONL on standard input",
-    )
+    add_embedding_arguments(parser)
     parser.add_argument(
         "--output",
         required=True,

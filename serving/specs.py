@@ -119,6 +119,18 @@ def add_encoder_arguments(parser: argparse.ArgumentParser, *, required: bool, pr
     add_prompt_argument(parser, prompted)
 
 
+def add_embedding_arguments(parser: argparse.ArgumentParser) -> None:
+    """Adds the encoder, how it reads long documents, and ``--input``, the articles."""
+    add_encoder_arguments(parser, required=True)
+    add_long_documents_argument(parser)
+    parser.add_argument(
+        "--input",
+        required=True,
+        metavar="FILE|DIR",
+        help="articles: Parquet or JSONL (.gz, .zst); - for JSONL on standard input",
+    )
+
+
 def add_prompt_argument(parser: argparse.ArgumentParser, prompted: str = "document") -> None:
     """Adds ``--prompt``, the text before each `prompted`."""
     parser.add_argument(

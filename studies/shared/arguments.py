@@ -74,6 +74,38 @@ def add_study_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_suite_arguments(parser: argparse.ArgumentParser) -> None:
+    """Adds ``--suite`` and ``--cross_publisher``, see :func:`benchmarks_of`."""
+    parser.add_argument(
+        "--suite",
+        action="append",
+        default=[],
+        metavar="SUITE=PATH",
+        help="a benchmark as for `newsembed evaluate`, such as events=heldout.jsonl; may be repeated",
+    )
+    parser.add_argument(
+        "--cross_publisher", action="store_true", help="events: leave out candidates of the query's publisher"
+    )
+
+
+def add_numbers(
+    parser: argparse.ArgumentParser, defaults: Any, kind: type[int | float], *rows: tuple[str, str, str]
+) -> None:
+    """Adds options with a number.
+
+    Args:
+      parser: of the command.
+      defaults: an object with a field for each option.
+      kind: of the numbers.
+      rows: (name, metavar, help) of each option.
+    """
+    for name, metavar, text in rows:
+        default = getattr(defaults, name)
+        parser.add_argument(
+            f"--{name}", type=kind, default=default, metavar=metavar, help=f"{text} (default: {default})"
+        )
+
+
 def require_positive(args: argparse.Namespace, *names: str) -> None:
     """Checks numbers of the command line.
 
