@@ -138,6 +138,7 @@ class AttentiveConfig(FieldsConfig):
     """
 
     kind: ClassVar[str] = "attentive"
+    capabilities: ClassVar[frozenset[Capability]] = frozenset({Capability.TRANSLATION})
     free_options: ClassVar[tuple[str, ...]] = ("dtype", "dropout_rate", "max_length", "num_languages")
 
     vocab_size: int
@@ -152,11 +153,6 @@ class AttentiveConfig(FieldsConfig):
     def embedding_size(self) -> int:
         """Width of the embedding, both directions of the encoder."""
         return 2 * self.hidden_size
-
-    @property
-    def capabilities(self) -> frozenset[Capability]:
-        """Translation."""
-        return frozenset({Capability.TRANSLATION})
 
     def module(self) -> nn.Module:
         """The `AttentiveTranslator`."""
