@@ -66,13 +66,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="of pieces: smooth inverse frequency or inverse document frequency in the corpus, by rank in the "
         "vocabulary (Zipf's law), or none (default: sif with a corpus, otherwise zipf)",
     )
-    parser.add_argument(
-        "--gin",
-        action="append",
-        default=[],
-        metavar="NAME=VALUE",
-        help="a binding for runs/train_static.gin; may be repeated",
-    )
+    arguments.add_repeated(parser, "--gin", "NAME=VALUE", "a binding for runs/train_static.gin")
 
 
 def run(args: argparse.Namespace) -> int:

@@ -77,13 +77,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     arguments.add_numbers(parser, _DEFAULT, float, *((name, "X", text) for name, text in shares))
     _add_layers(parser)
-    parser.add_argument(
-        "--gin",
-        action="append",
-        default=[],
-        metavar="NAME=VALUE",
-        help="a binding for the run file of the layers; may be repeated",
-    )
+    arguments.add_repeated(parser, "--gin", "NAME=VALUE", "a binding for the run file of the layers")
     arguments.add_suite_arguments(parser)
 
 
