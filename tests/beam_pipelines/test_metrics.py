@@ -79,6 +79,12 @@ def test_a_job_that_goes_on_counts_the_shards_of_the_killed_run_once(tmp_path, r
     assert outcome.manifest["counts"]["in"] == SHARDS * COUNTS["in"]
 
 
+def test_a_job_fails_if_its_engine_counts_other_records(tmp_path, monkeypatch):
+    monkeypatch.setattr(metrics, "count", lambda *_: None)
+    with pytest.raises(RuntimeError, match="phase write one: Beam counted 0 records as in, the files have 20"):
+        jobs.execute(JOB, {}, str(tmp_path / "out"), beam_args=["--direct_num_workers=1"])
+
+
 def test_an_element_that_arrives_twice_fails_the_job(tmp_path):
     phase = Phase(str(tmp_path), "write", 1)
     with beam.Pipeline() as pipeline:

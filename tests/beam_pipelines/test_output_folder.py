@@ -248,6 +248,12 @@ def test_the_owner_on_another_host_may_be_alive(tmp_path):
         run(tmp_path)
 
 
+def test_a_finished_job_is_skipped_while_another_run_has_the_lock(tmp_path):
+    run(tmp_path)
+    (tmp_path / ".lock").write_text(lock_of(1, "1", host="another.example"))
+    assert run(tmp_path).skipped
+
+
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"pid": 0, "host": "x"}'])
 def test_a_lock_without_an_owner_is_taken_over(tmp_path, text):
     (tmp_path / ".lock").write_text(text)
