@@ -1,4 +1,4 @@
-"""`InputError`: an error that the user can correct; and how a command says that Ctrl-C or SIGTERM stopped it.
+"""What commands say: `InputError`, an error that the user can correct; that Ctrl-C or SIGTERM stopped them; numbers.
 
 An `InputError` names the file, the field, the problem and the remedy.
 """
@@ -26,6 +26,15 @@ _WRITING: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.E
 # Where a library passes on the words of the system only. EPERM's words are in messages of other kinds, too.
 _WORDS: Final = {os.strerror(number): number for number in (*_WRITING, errno.EACCES) if number != errno.EPERM}
 _PART_WRITTEN: Final = re.compile(r"\d+ requested and \d+ written")  # NumPy's words for a full disk
+
+
+def counted(count: int, noun: str) -> str:
+    """Returns a number with the form of a noun that goes with it.
+
+    >>> counted(1, "article"), counted(12_345, "article")
+    ('1 article', '12,345 articles')
+    """
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
 class InputError(ValueError):

@@ -8,6 +8,7 @@ from typing import Final
 
 from rich.filesize import decimal
 
+from ..errors import counted
 from ..formats import files
 from .graph import Progress
 
@@ -97,8 +98,8 @@ def input_size(job: str, paths: Iterable[str]) -> str:
             count, size = count + 1, size + os.path.getsize(path)
         else:
             remote += 1
-    local = f"{count:,} {'file' if count == 1 else 'files'}, {decimal(size)}" if count else ""
-    stored = f"{remote:,} {'path' if remote == 1 else 'paths'} elsewhere" if remote else ""
+    local = f"{counted(count, 'file')}, {decimal(size)}" if count else ""
+    stored = f"{counted(remote, 'path')} elsewhere" if remote else ""
     return f"{job}: input: {'; '.join(filter(None, (local, stored)))}"
 
 

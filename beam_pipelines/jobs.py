@@ -22,7 +22,7 @@ from typing import Any
 import apache_beam as beam
 
 from .. import __version__
-from ..errors import InputError
+from ..errors import InputError, counted
 from ..formats import files, object_stores
 from ..formats.digests import file_sha256
 from ..formats.manifest import (
@@ -377,9 +377,8 @@ def _finished(output: str, digest: str) -> Outcome | None:
     if not has_manifest(output) or (found := read_manifest(output)).get("digest") != digest:
         return None
     if missing := missing_files(output, found):
-        _log.warning(
-            "%s: %d files are missing or changed, first %s; the job runs again", output, len(missing), missing[0]
-        )
+        what = counted(len(missing), "file")
+        _log.warning("%s: %s missing or changed, first %s; the job runs again", output, what, missing[0])
         return None
     return Outcome(found, skipped=True, seconds=read_seconds(output))
 

@@ -122,6 +122,7 @@ def _worker_deaths_noted(deaths: list[str]) -> Iterator[None]:
     ignores_interrupts = signal.getsignal(signal.SIGINT) is signal.SIG_IGN
 
     def hook(ended: threading.ExceptHookArgs) -> None:
+        """Notes the first worker that dies and interrupts the main thread; passes on what other threads raise."""
         if ended.thread is not None and ended.thread.name == _WORKER_THREAD:
             # Control-C reaches the workers too; this process handles it itself.
             if deaths or (str(ended.exc_value).endswith(_INTERRUPTED) and not ignores_interrupts):

@@ -10,6 +10,7 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
+from ..errors import counted
 from .accounting import CUT_BODIES, MARKUP_IN_BODIES, UNREAD_DATES, UNREAD_FIELD
 from .jobs import Outcome
 
@@ -129,15 +130,16 @@ def remarks(job: str, tallies: Mapping[str, int]) -> Iterator[str]:
     if unread:
         yield f"{job} does not read these fields: {', '.join(_named(unread))}"
     if count := tallies.get(UNREAD_DATES):
-        yield f"{job} cannot read the dates of {count:,} articles; write them as YYYY-MM-DD"
+        yield f"{job} cannot read the dates of {counted(count, 'article')}; write them as YYYY-MM-DD"
     if count := tallies.get(CUT_BODIES):
-        yield f"{job} has cut the bodies of {count:,} articles to 50,000 characters"
+        yield f"{job} has cut the bodies of {counted(count, 'article')} to 50,000 characters"
     if count := tallies.get(MARKUP_IN_BODIES):
-        yield f"{job} has left HTML tags in the bodies of {count:,} articles; give plain text, or pages as WARC files"
+        bodies = f"the bodies of {counted(count, 'article')}"
+        yield f"{job} has left HTML tags in {bodies}; give plain text, or pages as WARC files"
 
 
 def _alarm(alarm: Mapping[str, Any]) -> str:
-    before = f"{alarm['before']:.0%} of {alarm['judged_before']:,} articles before"
+    before = f"{alarm['before']:.0%} of {counted(alarm['judged_before'], 'article')} before"
     if alarm["kind"] == "lost":
         return f"{alarm['publisher']}: no articles now; kept {before}"
     now = f"{alarm['now']:.0%} of {alarm['judged_now']:,} now"

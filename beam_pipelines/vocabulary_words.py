@@ -156,6 +156,7 @@ def choose_words(words: Iterable[list[WordUse]], rules: WordRules, tally: Callab
     """
 
     def kept() -> Iterator[tuple[int, str]]:
+        """Yields the words that pass the rules, the most frequent ones with the smallest number."""
         for uses in words:
             reason = _why_not(uses, rules)
             if reason:

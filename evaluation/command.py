@@ -25,7 +25,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-from ..errors import InputError
+from ..errors import InputError, counted
 from ..formats.command_line import without_secrets
 from .baselines import (
     BinaryWordEncoder,
@@ -365,5 +365,5 @@ def _print_progress(result: Result) -> None:
     note = result.error
     if result.status == "ok":
         rate = f"{result.texts_per_second or 0:.0f} texts/s{' (cached)' if result.from_cache else ''}"
-        note = f"{result.texts} texts in {result.seconds:.1f} s, {rate}"
+        note = f"{counted(result.texts, 'text')} in {result.seconds:.1f} s, {rate}"
     print(f"{result.encoder} on {result.benchmark}: {result.status}, {note}", file=sys.stderr)

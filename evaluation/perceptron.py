@@ -115,6 +115,7 @@ def _fit(head: Perceptron, classes: int, rows: Any, labels: Any, dev_rows: Any, 
         return (optax.apply_updates(layers, updates), moments, key), None
 
     def epoch(state: Any, _: None) -> tuple[Any, None]:
+        """Trains on all rows once, in random order, and keeps the layers if they are not worse on the dev rows."""
         (layers, moments, key), best = state
         key, own = jax.random.split(key)
         places = jnp.arange(steps * size)

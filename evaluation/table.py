@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from .benchmark import ALL, Score
-from .compare import compare, compare_folds, compare_printed
+from .compare import Comparison, FoldComparison, PrintedComparison, compare, compare_folds, compare_printed
 from .crosslingual import AVERAGES
 from .published import beside
 from .results import Result, Results
@@ -160,18 +160,13 @@ def _grid(name: str, results: list[Result], facts: Mapping[str, Any]) -> Grid:
     return Grid(name, ("encoder", *headings, "width", "seconds", "texts/s"), tuple(rows), errors, notes)
 
 
+def _t_test(row: Comparison | FoldComparison | PrintedComparison, part: str, names: str) -> tuple[str, ...]:
+    return row.benchmark, part, names, f"{row.difference:+.4f}", f"{row.t:.2f}", f"{row.p:.4f}"
+
+
 def _comparisons(results: Results) -> Grid:
     rows = tuple(
-        (
-            row.benchmark,
-            row.group,
-            f"{row.first} - {row.second}",
-            f"{row.difference:+.4f}",
-            f"{row.t:.2f}",
-            f"{row.p:.4f}",
-            str(row.cells),
-        )
-        for row in compare(results.results)
+        (*_t_test(row, row.group, f"{row.first} - {row.second}"), str(row.cells)) for row in compare(results.results)
     )
     return Grid(
         "Paired t-tests over X→Y cells", ("benchmark", "cells", "encoders", "difference", "t", "p", "count"), rows, ()
@@ -181,12 +176,7 @@ def _comparisons(results: Results) -> Grid:
 def _fold_comparisons(results: Results) -> Grid:
     rows = tuple(
         (
-            row.benchmark,
-            row.group,
-            f"{row.first} - {row.second}",
-            f"{row.difference:+.4f}",
-            f"{row.t:.2f}",
-            f"{row.p:.4f}",
+            *_t_test(row, row.group, f"{row.first} - {row.second}"),
             f"{row.corrected_t:.2f}",
             f"{row.corrected_p:.4f}",
             str(row.folds),
@@ -199,18 +189,7 @@ def _fold_comparisons(results: Results) -> Grid:
 
 def _printed_comparisons(results: Results) -> Grid:
     found = compare_printed(results.results, results.manifest.get("benchmarks", {}))
-    rows = tuple(
-        (
-            row.benchmark,
-            row.part,
-            f"{row.encoder} - {row.system}",
-            f"{row.difference:+.4f}",
-            f"{row.t:.2f}",
-            f"{row.p:.4f}",
-            str(row.folds),
-        )
-        for row in found
-    )
+    rows = tuple((*_t_test(row, row.part, f"{row.encoder} - {row.system}"), str(row.folds)) for row in found)
     columns = ("benchmark", "part", "encoder and printed system", "difference", "t", "p", "folds")
     notes = tuple(dict.fromkeys(row.source for row in found))
     return Grid("One-sample t-tests of folds against printed figures", columns, rows, (), notes)

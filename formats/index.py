@@ -35,7 +35,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .. import __version__
-from ..errors import InputError
+from ..errors import InputError, counted
 from .arrays import DAMAGE
 from .digests import SUMS, damage, file_sha256, read_sums, write_list
 from .whole import replacing
@@ -75,6 +75,21 @@ class IndexedDocument:
         return dataclasses.asdict(self) | {"byline_date": self.byline_date.isoformat() if self.byline_date else None}
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class Reading:
+    """How the encoder of an index read its documents, under the names of ``index.json``.
+
+    Attributes:
+      document_prompt: the text before each document, where it was not the encoder's own.
+      long_documents: how documents of more tokens were read, where it was not as the encoder does itself.
+      max_length: tokens that the encoder read of each document; None where it is not known.
+    """
+
+    document_prompt: str | None = None
+    long_documents: str | None = None
+    max_length: int | None = None
+
+
 @dataclasses.dataclass(frozen=True)
 class StoredIndex:
     """The content of an index folder.
@@ -86,11 +101,9 @@ class StoredIndex:
       encoder_digest: its digest.
       exact_limit: most documents searched exactly; None where the folder does not say.
       inverted_file: faiss's, None where search is exact.
-      document_prompt: the text before each document, where it was not the encoder's own.
-      long_documents: how documents of more tokens were read, where it was not as the encoder does itself.
+      reading: how the encoder read the documents.
       words: of the documents, by their numbers; None for an index of vectors only.
       ranking: how scores of words and vectors are joined, JSON values; None where nothing was learned.
-      max_length: tokens that the encoder read of each document; None where the folder does not say.
     """
 
     embeddings: npt.NDArray[np.float32]
@@ -99,11 +112,9 @@ class StoredIndex:
     encoder_digest: str = ""
     exact_limit: int | None = None
     inverted_file: Any = None
-    document_prompt: str | None = None
-    long_documents: str | None = None
+    reading: Reading = Reading()
     words: WordsFolder | None = None
     ranking: Mapping[str, Any] | None = None
-    max_length: int | None = None
 
 
 def facts_file(folder: str) -> str:
@@ -132,9 +143,7 @@ def write_index(folder: str, index: StoredIndex) -> None:
             "encoder": index.encoder,
             "encoder_beside": _beside(folder, index.encoder),
             "encoder_digest": index.encoder_digest,
-            "document_prompt": index.document_prompt,
-            "long_documents": index.long_documents,
-            "max_length": index.max_length,
+            **dataclasses.asdict(index.reading),
         }
         if index.words is not None:
             link_words(index.words.folder, os.path.join(folder, _WORDS.format(version)))
@@ -166,7 +175,7 @@ def append_index(
         facts = _read_facts(folder)
         _check_content(folder, facts)
         if facts["documents"] != count_before:
-            problem = f"another process has changed the index to {facts['documents']} documents"
+            problem = f"another process has changed the index to {counted(facts['documents'], 'document')}"
             raise InputError(problem, path=folder, remedy="run the command again")
         if addition.embeddings.shape[1] != facts["dimensions"]:
             problem = (
@@ -271,11 +280,9 @@ def _read_version(folder: str, facts: dict[str, Any]) -> StoredIndex:
             facts["encoder_digest"],
             facts.get("exact_limit"),
             None if inverted is None else _read_faiss(os.path.join(folder, inverted), len(documents)),
-            facts.get("document_prompt"),
-            facts.get("long_documents"),
+            Reading(*(facts.get(field.name) for field in dataclasses.fields(Reading))),
             None if words is None else _read_words(os.path.join(folder, words), len(documents)),
             facts.get("ranking"),
-            facts.get("max_length"),
         )
     except InputError:
         raise
@@ -296,14 +303,16 @@ def _read_faiss(path: str, rows: int) -> Any:
 
     index = faiss.read_index(path)
     if index.ntotal != rows:
-        raise InputError(f"holds {index.ntotal} vectors for {rows} documents", path=path, remedy=_REMEDY)
+        problem = f"holds {counted(index.ntotal, 'vector')} for {counted(rows, 'document')}"
+        raise InputError(problem, path=path, remedy=_REMEDY)
     return index
 
 
 def _read_words(path: str, rows: int) -> WordsFolder:
     words = WordsFolder(path)
     if len(words) != rows:
-        raise InputError(f"holds the words of {len(words)} documents, expected {rows}", path=path, remedy=_REMEDY)
+        problem = f"holds the words of {counted(len(words), 'document')}, expected {rows}"
+        raise InputError(problem, path=path, remedy=_REMEDY)
     return words
 
 

@@ -18,10 +18,11 @@ import glob
 import json
 import os
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from ..errors import InputError
 
+T = TypeVar("T", int, str)
 VERSION: Final = 1
 MANIFEST: Final = "manifest.json"
 TIMING: Final = "timing.json"
@@ -123,13 +124,7 @@ def recorded_files(manifest: Mapping[str, Any], folder: str) -> dict[str, int] |
     Raises:
       InputError: if the list is damaged; names the folder.
     """
-    found = manifest.get("files")
-    if found is None:
-        return None
-    if not isinstance(found, dict) or not all(isinstance(size, int) for size in found.values()):
-        problem = f"got {type(found).__name__}, expected a JSON object of paths and sizes"
-        raise InputError(problem, path=manifest_path(folder), field="files", remedy=_REMEDY)
-    return found
+    return _recorded(manifest, folder, "files", int, "sizes")
 
 
 def recorded_digests(manifest: Mapping[str, Any], folder: str) -> dict[str, str] | None:
@@ -138,12 +133,21 @@ def recorded_digests(manifest: Mapping[str, Any], folder: str) -> dict[str, str]
     Raises:
       InputError: if the list is damaged; names the folder.
     """
-    found = manifest.get("sha256")
+    return _recorded(manifest, folder, "sha256", str, "digests")
+
+
+def _recorded(manifest: Mapping[str, Any], folder: str, field: str, kind: type[T], what: str) -> dict[str, T] | None:
+    """A list of files in a manifest, with a value for each; ``None`` if it is absent.
+
+    Raises:
+      InputError: if it is no such list.
+    """
+    found = manifest.get(field)
     if found is None:
         return None
-    if not isinstance(found, dict) or not all(isinstance(digest, str) for digest in found.values()):
-        problem = f"got {type(found).__name__}, expected a JSON object of paths and digests"
-        raise InputError(problem, path=manifest_path(folder), field="sha256", remedy=_REMEDY)
+    if not isinstance(found, dict) or not all(isinstance(value, kind) for value in found.values()):
+        problem = f"got {type(found).__name__}, expected a JSON object of paths and {what}"
+        raise InputError(problem, path=manifest_path(folder), field=field, remedy=_REMEDY)
     return found
 
 

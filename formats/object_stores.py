@@ -134,7 +134,8 @@ boto3_client.Client = _Client
 def _http_status(error: Exception) -> int | None:
     """The status of the answer that an error is about; ``None`` if the connection broke, so that Beam repeats it.
 
-    Beam's own function fails in that case.
+    Beam's own function fails in that case. All methods of its client call the function, also for errors of a body that
+    is read later, so it is replaced itself: neither a subclass nor a wrapper of boto3's client would reach them all.
     """
     answer = getattr(error, "response", None) or {}
     status = answer.get("ResponseMetadata", {}).get("HTTPStatusCode")

@@ -3,6 +3,7 @@
 import argparse
 import dataclasses
 import difflib
+import functools
 import importlib
 import logging
 import os
@@ -40,6 +41,7 @@ class Command:
     extras: tuple[str, ...] = ()
 
 
+_mine = functools.partial(Command, "Mine", extras=("mine",))
 COMMANDS = {
     "demo": Command(
         "Start here",
@@ -50,63 +52,29 @@ COMMANDS = {
     "doctor": Command("Start here", "what this machine has, and which parts are installed", "launch.doctor"),
     "completion": Command("Start here", "a script that completes commands in bash, zsh or tcsh", "launch.completion"),
     "newsroom": Command("Start here", "generate (and serve) a fictional newsroom", "newsroom.command", ("mine",)),
-    "build": Command(
-        "Mine", "all mining jobs in order: WARC and article files to training data", "launch.build", ("mine",)
+    "build": _mine("all mining jobs in order: WARC and article files to training data", "launch.build"),
+    "crawl": _mine("feeds, hubs and pages to WARC", "beam_pipelines.crawl"),
+    "extract": _mine("WARC and article files to articles and hubs", "beam_pipelines.extract"),
+    "clean": _mine("reject articles by rules, language, and exact and near duplicates", "beam_pipelines.clean"),
+    "rejected": _mine("print records that jobs rejected, with the reasons", "launch.rejected"),
+    "vocabulary": _mine("learn a WordPiece vocabulary on a smoothed sample", "beam_pipelines.vocabulary"),
+    "pack": _mine("documents and translation pairs to pretraining TFRecords", "beam_pipelines.pack"),
+    "translations": _mine("translation pairs to TFRecords for an encoder and a decoder", "beam_pipelines.translations"),
+    "entities": _mine("learn the entity table, its aliases and embeddings", "beam_pipelines.entities"),
+    "knowledge": _mine("a Wikidata dump to the table of names that entities links", "beam_pipelines.knowledge"),
+    "vectors": _mine("entity, image and text vectors of every article", "beam_pipelines.vectors"),
+    "neighbors": _mine("nearest neighbors in every space, restricted by date", "beam_pipelines.neighbors"),
+    "bitext": _mine("sentences of articles in different languages that translate each other", "beam_pipelines.bitext"),
+    "triplets": _mine(
+        "(anchor, positive, negative) by byline dates and the evergreen filter", "beam_pipelines.triplets"
     ),
-    "crawl": Command("Mine", "feeds, hubs and pages to WARC", "beam_pipelines.crawl", ("mine",)),
-    "extract": Command("Mine", "WARC and article files to articles and hubs", "beam_pipelines.extract", ("mine",)),
-    "clean": Command(
-        "Mine", "reject articles by rules, language, and exact and near duplicates", "beam_pipelines.clean", ("mine",)
+    "label": _mine("label pairs for the evergreen filter, on a local page or in the terminal", "studies.label"),
+    "topics": _mine("document-topic labels from hubs", "beam_pipelines.topics"),
+    "categories": _mine(
+        "triplets of articles that share a category and one that does not", "beam_pipelines.categories"
     ),
-    "rejected": Command("Mine", "print records that jobs rejected, with the reasons", "launch.rejected", ("mine",)),
-    "vocabulary": Command(
-        "Mine", "learn a WordPiece vocabulary on a smoothed sample", "beam_pipelines.vocabulary", ("mine",)
-    ),
-    "pack": Command(
-        "Mine", "documents and translation pairs to pretraining TFRecords", "beam_pipelines.pack", ("mine",)
-    ),
-    "translations": Command(
-        "Mine", "translation pairs to TFRecords for an encoder and a decoder", "beam_pipelines.translations", ("mine",)
-    ),
-    "entities": Command(
-        "Mine", "learn the entity table, its aliases and embeddings", "beam_pipelines.entities", ("mine",)
-    ),
-    "knowledge": Command(
-        "Mine", "a Wikidata dump to the table of names that entities links", "beam_pipelines.knowledge", ("mine",)
-    ),
-    "vectors": Command("Mine", "entity, image and text vectors of every article", "beam_pipelines.vectors", ("mine",)),
-    "neighbors": Command(
-        "Mine", "nearest neighbors in every space, restricted by date", "beam_pipelines.neighbors", ("mine",)
-    ),
-    "bitext": Command(
-        "Mine",
-        "sentences of articles in different languages that translate each other",
-        "beam_pipelines.bitext",
-        ("mine",),
-    ),
-    "triplets": Command(
-        "Mine",
-        "(anchor, positive, negative) by byline dates and the evergreen filter",
-        "beam_pipelines.triplets",
-        ("mine",),
-    ),
-    "label": Command(
-        "Mine", "label pairs for the evergreen filter, on a local page or in the terminal", "studies.label", ("mine",)
-    ),
-    "topics": Command("Mine", "document-topic labels from hubs", "beam_pipelines.topics", ("mine",)),
-    "categories": Command(
-        "Mine",
-        "triplets of articles that share a category and one that does not",
-        "beam_pipelines.categories",
-        ("mine",),
-    ),
-    "examples": Command("Mine", "augmented triplet and topic TFRecords", "beam_pipelines.examples", ("mine",)),
-    "pairs": Command(
-        "Mine",
-        "pairs of an article with its title, link texts or posts, as TFRecords",
-        "beam_pipelines.pairs",
-        ("mine",),
-    ),
+    "examples": _mine("augmented triplet and topic TFRecords", "beam_pipelines.examples"),
+    "pairs": _mine("pairs of an article with its title, link texts or posts, as TFRecords", "beam_pipelines.pairs"),
     "train": Command("Train", "pretrain or train with gin files", "launch.train", ("train",)),
     "import-hf": Command(
         "Train", "convert a BERT-like Hugging Face model to a model folder", "launch.import_hf", ("train",)

@@ -14,7 +14,7 @@ from ..beam_pipelines import dry_run
 from ..beam_pipelines.emptiness import why_empty
 from ..beam_pipelines.jobs import Job, execute
 from ..beam_pipelines.progress import JobProgress, print_outcomes
-from ..errors import InputError
+from ..errors import InputError, counted
 from . import encoders
 from .parsing import Parser, nearest, option_names
 
@@ -42,9 +42,9 @@ def run(job: Job, argv: Sequence[str]) -> int:
 
 def _show_plan(planned: dry_run.Plan) -> None:
     for pipeline in planned.pipelines:
-        print(f"pipeline {pipeline.name}: {pipeline.stages} stages, {pipeline.shuffles} shuffles")
+        print(f"pipeline {pipeline.name}: {counted(pipeline.stages, 'stage')}, {counted(pipeline.shuffles, 'shuffle')}")
         for name, shard_count in pipeline.phases:
-            print(f"  phase {name}: {shard_count} shards")
+            print(f"  phase {name}: {counted(shard_count, 'shard')}")
         for transform in pipeline.transforms:
             print(f"    {transform}")
     print("sent to workers: " + (", ".join(planned.staged) or "nothing"))

@@ -25,7 +25,7 @@ from ..beam_pipelines.crawl.options import CrawlOptions
 from ..beam_pipelines.extract.job import ExtractOptions
 from ..beam_pipelines.output_lock import locked
 from ..beam_pipelines.progress import print_table
-from ..errors import InputError
+from ..errors import InputError, counted
 from ..formats.archive import trained_model, training_work
 from ..serving.events import EventOptions
 from ..serving.specs import add_long_documents_argument, add_prompt_argument, encoder_from_spec
@@ -115,7 +115,7 @@ def retrain(
     with locked(training_work(archive), "--train"):
         training = Retraining(archive, model, choice.reading(), options, beam_args)
         if missing := training.missing_articles():
-            problem = f"{missing} more articles are needed to train again"
+            problem = f"{counted(missing, 'more article')} {'is' if missing == 1 else 'are'} needed to train again"
             if is_asked:
                 raise InputError(
                     problem, path=archive, field="--train.least_new", remedy="wait, or give a lower number"

@@ -13,7 +13,7 @@ import dataclasses
 import posixpath
 from collections.abc import Iterator
 
-from ..errors import InputError
+from ..errors import InputError, counted
 from ..formats import files
 from ..formats.digests import SUMS, differing, read_sums
 from ..formats.manifest import HELD_OUT, MANIFEST, read_manifest, recorded_digests, recorded_files
@@ -95,4 +95,4 @@ def _line(result: Verified) -> str:
         return f"{result.folder}: lists no files; an older version of newsembed wrote it"
     what = "" if result.is_digested else ", sizes only; an older version of newsembed wrote it"
     state = f"{len(result.wrong)} missing or changed" if result.wrong else "as written"
-    return f"{result.folder}: {result.files} file{'' if result.files == 1 else 's'}, {state}{what}"
+    return f"{result.folder}: {counted(result.files, 'file')}, {state}{what}"

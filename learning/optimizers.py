@@ -265,6 +265,7 @@ def depths(params: Any) -> Any:
         raise InputError("the model has no layers", field="adam.layer_decay", remedy="leave it at 1 for this model")
 
     def depth(keys: tuple[Any, ...], _: Any) -> int:
+        """Returns the distance from the output: 0 after the last layer, 1 in it, most for the embeddings."""
         path = _path_of(keys)
         number = _layer(path)
         if number is not None:

@@ -188,6 +188,7 @@ def run_blocks(
     looped = None if keys is None else keys[first:end].reshape(periods, period, *keys.shape[1:])
 
     def one_period(hidden: jax.Array, own: tuple[Any, Any]) -> tuple[jax.Array, None]:
+        """Runs the layers of one period, the body of the scan."""
         own_params, own_keys = own
         for place in range(period):
             run = _applied(config, first + place, kernel, in_loop=True)

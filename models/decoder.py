@@ -151,6 +151,7 @@ def translate(module: nn.Module, variables: Any, tokens: jax.Array, languages: j
     words = jnp.full((tokens.shape[0], length), PAD_ID, jnp.int32).at[:, 0].set(START_ID)
 
     def step(place: jax.Array, words: jax.Array) -> jax.Array:
+        """Writes the word at place + 1 of each row, or padding after its end."""
         # Everything written so far is read again: simple, for people who look at a few translations.
         states = module.apply(variables, reading, words, languages, method="write")
         state = jax.lax.dynamic_slice_in_dim(states, place, 1, axis=1)

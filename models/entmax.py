@@ -104,6 +104,7 @@ def _solve(scores: jax.Array, alpha: jax.Array, steps: int) -> jax.Array:
         return found
 
     def step(_: int, tau: jax.Array) -> jax.Array:
+        """One step of Newton's method for tau."""
         total, lower = (
             functools.reduce(jnp.add, [jnp.sum(one, axis=-1, keepdims=True) for one in ones])
             for ones in zip(*terms(tau), strict=True)

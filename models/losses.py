@@ -237,6 +237,7 @@ def _contrast(
     """Cross entropy [B] of query i picking number i of the first group, and 1 where nothing scored higher [B]."""
 
     def rows(block: _Queries, _: jax.Array) -> tuple[jax.Array, jax.Array]:
+        """Scores a block of queries against the documents of all groups."""
         scores, own_score = [], jnp.zeros(())
         for place, group in enumerate(groups):
             score = jnp.einsum("id,jd->ij", block.vectors, group.vectors) / temperature

@@ -149,6 +149,7 @@ def _local_terms(
     def add(
         carry: tuple[jax.Array, jax.Array, jax.Array], start: jax.Array | int, size: int
     ) -> tuple[jax.Array, jax.Array, jax.Array]:
+        """Adds a chunk of pieces to the largest logit, the sum of exponentials below it, and the target's logit."""
         largest, total, target = carry
         logits = _logits(states, *_slice(start, size, table, bias))
         place = targets - (first + start)
@@ -188,6 +189,7 @@ def _local_gradients(
     def add(
         carry: tuple[jax.Array, jax.Array, jax.Array], start: jax.Array | int, size: int
     ) -> tuple[jax.Array, jax.Array, jax.Array]:
+        """Adds what a chunk of pieces brings to the gradients of the states, and writes those of its own rows."""
         states_gradient, table_gradient, bias_gradient = carry
         pieces, biases = _slice(start, size, table, bias)
         probabilities = jnp.exp(_logits(states, pieces, biases) - log_normalizer[:, None])

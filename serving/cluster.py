@@ -11,7 +11,7 @@ above it. The TSV has the columns group, size, doc_id, date, publisher, title, u
 import argparse
 import sys
 
-from ..errors import InputError
+from ..errors import InputError, counted
 from ..formats.whole import check_output
 from .groups import IntArray, agglomerative, components, pairs_above, pairs_within_days, write_groups
 from .index import DocumentIndex
@@ -41,7 +41,8 @@ def run(args: argparse.Namespace) -> int:
     index = load_current(args.index)
     labels = cluster(index, args.method, args.threshold, args.max_day_gap)
     groups, members = write_groups(args.output, labels, index.documents, args.min_size)
-    print(f"{groups} groups of at least {args.min_size} with {members} of {len(index)} articles: {args.output}")
+    found = f"{counted(groups, 'group')} of at least {args.min_size}"
+    print(f"{found} with {members} of {counted(len(index), 'article')}: {args.output}")
     if not groups:
         print(f"note: a --threshold below {args.threshold:g} joins more articles", file=sys.stderr)
     return 0

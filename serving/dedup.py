@@ -22,7 +22,7 @@ import argparse
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from ..errors import InputError
+from ..errors import InputError, counted
 from ..formats.whole import check_output, writing_text
 from ..models.greedy import Walk, walk
 from .groups import IntArray, check_threshold, components, pairs_above, pairs_in_time, write_groups
@@ -77,7 +77,8 @@ def run(args: argparse.Namespace) -> int:
     if args.pairs:
         pairs = _written(pairs, index, args.pairs)
     groups, members = write_groups(args.output, components(len(index), pairs), index.documents, smallest=2)
-    print(f"{groups} groups with {members} of {len(index)} articles, {members - groups} could go: {args.output}")
+    found = f"{counted(groups, 'group')} with {members} of {counted(len(index), 'article')}"
+    print(f"{found}, {members - groups} could go: {args.output}")
     return 0
 
 
@@ -127,9 +128,8 @@ def _thin(args: argparse.Namespace) -> int:
     found = walk(index.embeddings[rows], args.threshold, args.most)
     _write_walk(args.output, index, rows, found)
     count, shown = len(found.shown), int(found.shown.sum())
-    print(
-        f"{shown} of {count} articles shown, {count - shown} skipped, {len(rows) - count} not looked at: {args.output}"
-    )
+    ends = f"{count - shown} skipped, {len(rows) - count} not looked at: {args.output}"
+    print(f"{shown} of {counted(count, 'article')} shown, {ends}")
     return 0
 
 

@@ -18,26 +18,19 @@ from typing import Final
 
 import numpy as np
 
-from ..errors import InputError
+from ..errors import InputError, counted
 from ..formats.articles import ArticleText, article_files, read_articles
 from ..formats.embeddings import has_vectors, write_folder, write_parquet
 from ..formats.whole import check_output
 from .interface import FloatArray, TextEncoder
-from .specs import add_encoder_arguments, add_long_documents_argument, encoder_from_spec, encoder_spec
+from .specs import add_embedding_arguments, encoder_from_spec, encoder_spec
 
 _CHUNK: Final = 4096  # articles in memory at once with their texts
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the options of ``newsembed embed``."""
-    add_encoder_arguments(parser, required=True)
-    add_long_documents_argument(parser)
-    parser.add_argument(
-        "--input",
-        required=True,
-        metavar="FILE|DIR",
-        help="articles: Parquet or JSONL (.gz, .zst); - for JSONL on standard input",
-    )
+    add_embedding_arguments(parser)
     parser.add_argument("--output", required=True, metavar="DIR|FILE.parquet", help="where the vectors go")
     parser.add_argument("--overwrite", action="store_true", help="replace the vectors of an earlier run")
 
@@ -63,7 +56,7 @@ def run(args: argparse.Namespace) -> int:
     else:
         named = (([article.doc_id for article in articles], embeddings) for articles, embeddings in chunks)
         write_folder(args.output, named, encoder.dimensions)
-    print(f"{counts['embedded']} articles embedded, {counts['empty']} without text left out: {args.output}")
+    print(f"{counted(counts['embedded'], 'article')} embedded, {counts['empty']} without text left out: {args.output}")
     return 0
 
 
@@ -95,5 +88,7 @@ def embedded(
             )
         yield kept, embeddings
     if not counts.get("embedded"):
-        problem = f"none of {counts['empty']} articles has text" if counts.get("empty") else "holds no articles"
+        problem = (
+            f"none of {counted(counts['empty'], 'article')} has text" if counts.get("empty") else "holds no articles"
+        )
         raise InputError(problem, path=source or None, remedy="give articles with a title or a body")

@@ -27,12 +27,14 @@ def text_module(
     strings = tf.TensorSpec([None], tf.string)
 
     def embedding(title: Any, body: Any) -> dict[str, Any]:
+        """Embeds texts with the prompt before the title, or before the body where there is no title."""
         if encoder.document_prompt:
             prompt, has_title = tf.constant(encoder.document_prompt), tf.strings.length(title) > 0
             title, body = tf.where(has_title, prompt + title, title), tf.where(has_title, body, prompt + body)
         return embedding_as_is(title, body)
 
     def embedding_as_is(title: Any, body: Any) -> dict[str, Any]:
+        """Embeds texts without a prompt; a document of several rows is their weighted mean."""
         how, length = encoder.long_documents, encoder.max_length
         ragged = vocabulary.tf_encode_documents(title, body, tokens_read(how, length))
         if how == HEAD:

@@ -12,14 +12,15 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import InputError
+from ..errors import InputError, counted
 from ..formats.articles import ArticleText
-from ..formats.index import IndexedDocument, StoredIndex, append_index, read_index, write_index
+from ..formats.index import IndexedDocument, Reading, StoredIndex, append_index, read_index, write_index
 from ..formats.urls import canonical_url
 from .analysis import base_language
 from .dates import ALL_DATES, DateRange, as_days
 from .extracts import Extract
 from .filters import Filters, as_filters, known_value
+from .interface import TextEncoder
 from .words import Words, add_articles
 
 EXACT_LIMIT: Final = 50_000  # one query over 50 000 x 768 floats takes some 20 ms on one core
@@ -34,6 +35,17 @@ def indexed_document(article: ArticleText) -> IndexedDocument:
     """The fields of an article that search results show."""
     names = [field.name for field in dataclasses.fields(IndexedDocument)]
     return IndexedDocument(*(getattr(article, name) for name in names))
+
+
+def reading_of(encoder: TextEncoder, document_prompt: str | None, long_documents: str | None) -> Reading:
+    """How an encoder reads documents.
+
+    Args:
+      encoder: what embeds; a SavedModel does not say how many tokens it reads.
+      document_prompt: what it was given in place of its own prompt.
+      long_documents: what it was given in place of its own way to read documents of more tokens.
+    """
+    return Reading(document_prompt, long_documents, getattr(encoder, "max_length", None))
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -68,8 +80,7 @@ class DocumentIndex:
       documents: N, in the same order.
       encoder: ``KIND:REST`` of the encoder that made them, "" if unknown.
       encoder_digest: its digest; a query must be embedded by the same one.
-      document_prompt: the text before each document, where it was not the encoder's own.
-      long_documents: how documents of more tokens were read, where it was not as the encoder does itself.
+      reading: how it read the documents; None if unknown.
       exact_limit: most documents searched exactly.
       inverted_file: faiss's, of these embeddings, if it was built before; otherwise it is built here if N exceeds the
         limit.
@@ -77,7 +88,6 @@ class DocumentIndex:
     Attributes:
       words: of the documents, by their places; None for vectors only.
       ranking: how scores of words and vectors are joined, see ``formats.index``.
-      max_length: tokens that the encoder read of each document; None where it is not known.
 
     Raises:
       InputError: on different lengths, no documents, or embeddings that are not finite.
@@ -90,14 +100,13 @@ class DocumentIndex:
         *,
         encoder: str = "",
         encoder_digest: str = "",
-        document_prompt: str | None = None,
-        long_documents: str | None = None,
+        reading: Reading | None = None,
         exact_limit: int = EXACT_LIMIT,
         inverted_file: Any = None,
     ) -> None:
         if embeddings.ndim != 2 or len(embeddings) != len(documents):
             raise InputError(
-                f"got embeddings of shape {embeddings.shape} for {len(documents)} documents",
+                f"got embeddings of shape {embeddings.shape} for {counted(len(documents), 'document')}",
                 remedy="Build it with newsembed index.",
             )
         if not documents:
@@ -110,11 +119,9 @@ class DocumentIndex:
         self.documents = tuple(documents)
         self.encoder = encoder
         self.encoder_digest = encoder_digest
-        self.document_prompt = document_prompt
-        self.long_documents = long_documents
+        self.reading = reading or Reading()
         self.words: Words | None = None
         self.ranking: Mapping[str, Any] | None = None
-        self.max_length: int | None = None
         self._days = as_days([document.byline_date for document in documents])
         self._exact_limit = exact_limit
         self._by_url = {
@@ -260,11 +267,9 @@ class DocumentIndex:
                 self.encoder_digest,
                 self._exact_limit,
                 self._faiss,
-                self.document_prompt,
-                self.long_documents,
+                self.reading,
                 None if self.words is None else self.words.files,
                 self.ranking,
-                self.max_length,
             ),
         )
 
@@ -281,15 +286,14 @@ class DocumentIndex:
             stored.documents,
             encoder=stored.encoder,
             encoder_digest=stored.encoder_digest,
-            document_prompt=stored.document_prompt,
-            long_documents=stored.long_documents,
+            reading=stored.reading,
             exact_limit=EXACT_LIMIT if stored.exact_limit is None else stored.exact_limit,
             inverted_file=stored.inverted_file,
         )
         index.words = (
             None if stored.words is None else Words(stored.words, [document.language for document in stored.documents])
         )
-        index.ranking, index.max_length = stored.ranking, stored.max_length
+        index.ranking = stored.ranking
         return index
 
     def number_of(self, url: str) -> int:
@@ -394,7 +398,9 @@ def append(
         problem = f"the index was built with another encoder ({before.encoder or 'unnamed'})"
         raise InputError(problem, path=folder, remedy="embed with the index's encoder, or build the index again")
     if embeddings.ndim != 2 or len(embeddings) != len(articles):
-        raise InputError(f"got embeddings of shape {embeddings.shape} for {len(articles)} articles", path=folder)
+        raise InputError(
+            f"got embeddings of shape {embeddings.shape} for {counted(len(articles), 'article')}", path=folder
+        )
     if not np.isfinite(embeddings).all():
         raise InputError("the embeddings hold NaN or infinity", remedy="use a checkpoint from before training diverged")
     known = {document.doc_id for document in before.documents}

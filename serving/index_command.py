@@ -16,30 +16,23 @@ from typing import Any, Final
 
 import numpy as np
 
-from ..errors import InputError
+from ..errors import InputError, counted
 from ..formats.archive import is_archive
 from ..formats.articles import ArticleText, article_files, read_articles
 from ..formats.index import IndexedDocument, facts_file
 from ..formats.whole import check_output
 from .embed import embedded
-from .index import DocumentIndex, append, indexed_document
+from .index import DocumentIndex, append, indexed_document, reading_of
 from .interface import TextEncoder
 from .search import index_encoder
-from .specs import add_encoder_arguments, add_long_documents_argument, encoder_from_spec, encoder_spec
+from .specs import add_embedding_arguments, encoder_from_spec, encoder_spec
 from .tuning import learn_ranking
 from .words import WordsBuilder
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the options of ``newsembed index``."""
-    add_encoder_arguments(parser, required=True)
-    add_long_documents_argument(parser)
-    parser.add_argument(
-        "--input",
-        required=True,
-        metavar="FILE|DIR",
-        help="articles: Parquet or JSONL (.gz, .zst); - for JSONL on standard input",
-    )
+    add_embedding_arguments(parser)
     parser.add_argument(
         "--output",
         required=True,
@@ -82,7 +75,7 @@ def run(args: argparse.Namespace) -> int:
     index.save(args.output)
     how = "exact" if index.is_exact else "approximate"
     counts["undated"] = sum(document.byline_date is None for document in index.documents)
-    print(f"{len(index)} articles indexed for {how} search{_remarks(counts)}: {args.output}")
+    print(f"{counted(len(index), 'article')} indexed for {how} search{_remarks(counts)}: {args.output}")
     return 0
 
 
@@ -106,7 +99,7 @@ def _append(args: argparse.Namespace) -> int:
     if kept:
         parts = [embeddings for _, embeddings in embedded(encoder, iter(kept))]
         append(args.output, np.concatenate(parts), kept, encoder_digest=encoder.digest)
-    print(f"{len(kept)} articles added to {len(index)}{_remarks(counts)}: {args.output}")
+    print(f"{counted(len(kept), 'article')} added to {len(index)}{_remarks(counts)}: {args.output}")
     return 0
 
 
@@ -130,7 +123,7 @@ def _unseen(
 _REMARKS: Final = {
     "empty": "without text left out",
     "known": "known already",
-    "repeated": "left out that repeat a URL or doc_id",
+    "repeated": "with the URL or doc_id of another left out",
     "undated": "without a date (byline_date or published_at, YYYY-MM-DD)",
 }
 
@@ -180,10 +173,8 @@ def build_index(
         documents,
         encoder=spec,
         encoder_digest=encoder.digest,
-        document_prompt=document_prompt,
-        long_documents=long_documents,
+        reading=reading_of(encoder, document_prompt, long_documents),
     )
-    index.max_length = getattr(encoder, "max_length", None)  # a SavedModel has its own
     index.words = words.built()
     index.ranking = _learned(index, encoder)
     return index

@@ -310,7 +310,10 @@ def _load_graph(folder: str) -> Any:
 
 
 def _quiet_xla(library: str) -> None:
-    """Applies ``TF_CPP_MIN_LOG_LEVEL`` to XLA, which TensorFlow 2.20 forgets: it logs a line that nobody needs."""
+    """Applies ``TF_CPP_MIN_LOG_LEVEL`` to XLA, which TensorFlow 2.20 forgets: it logs a line that nobody needs.
+
+    TensorFlow documents no other setting (its issue 100442 is open), and Python's absl does not reach the C++ library.
+    """
     level = os.environ.get(_LOG_LEVEL, "")
     if level.isdecimal():
         try:

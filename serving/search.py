@@ -195,11 +195,11 @@ def index_encoder(
     if not spec and not index.encoder:
         raise InputError("the index does not say which encoder built it", remedy="give --model or --saved_model")
     if max_length is None and not (spec or index.encoder).startswith("savedmodel:"):  # which has its own
-        max_length = index.max_length
+        max_length = index.reading.max_length
     options = {
         "max_length": max_length,
-        "document_prompt": index.document_prompt,
-        "long_documents": index.long_documents,
+        "document_prompt": index.reading.document_prompt,
+        "long_documents": index.reading.long_documents,
         "query_prompt": query_prompt,
         "few_texts": few_texts,
     }

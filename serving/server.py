@@ -31,7 +31,7 @@ from pydantic_core import to_json
 from starlette.middleware.authentication import AuthenticationMiddleware
 
 from .. import __version__
-from ..errors import InputError
+from ..errors import InputError, counted
 from .access import ANY_HOST, LOCAL_HOSTS, HostCheck, KeyBackend, add_access_arguments, allowed_hosts, api_key, explain
 from .api_page import api_page
 from .batching import add_batch_arguments, batch_options
@@ -179,7 +179,7 @@ def _add_errors(app: FastAPI) -> None:
 
     @app.exception_handler(RequestValidationError)
     def describe(request: Request, error: RequestValidationError) -> JSONResponse:
-        # Without FastAPI's echo of the input, which may be large.
+        """Returns 422 without FastAPI's echo of the input, which may be large."""
         details = [
             {"type": part["type"], "loc": [_utf8(place) for place in part["loc"]], "msg": part["msg"]}
             for part in error.errors()
@@ -280,11 +280,11 @@ def reloading(
 
     def replace(index: DocumentIndex) -> None:
         service.replace(index)
-        print(f"a new version of the index is served: {len(index)} documents", flush=True)
+        print(f"a new version of the index is served: {counted(len(index), 'document')}", flush=True)
 
     def renew(index: DocumentIndex) -> None:
         service.replace(index, None if encoder_of is None else encoder_of(index))
-        print(f"a new version of the index and its encoder are served: {len(index)} documents", flush=True)
+        print(f"a new version of the index and its encoder are served: {counted(len(index), 'document')}", flush=True)
 
     if path is None or service.index is None:
         return contextlib.nullcontext()

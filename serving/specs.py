@@ -1,6 +1,7 @@
 """Encoders by a short text, as the command lines name them."""
 
 import argparse
+import functools
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -24,24 +25,13 @@ def factories(
       ``REST``.
     """
 
-    def factory(kind: str) -> "Callable[[str], DocumentEncoder]":
-        def make(rest: str) -> "DocumentEncoder":
-            from .interface import DocumentEncoder
+    def make(kind: str, rest: str) -> "DocumentEncoder":
+        from .interface import DocumentEncoder
 
-            return DocumentEncoder(
-                make_encoder(
-                    kind,
-                    rest,
-                    max_length=max_length,
-                    progress=progress,
-                    document_prompt=document_prompt,
-                    long_documents=long_documents,
-                )
-            )
+        reading = {"document_prompt": document_prompt, "long_documents": long_documents}
+        return DocumentEncoder(make_encoder(kind, rest, max_length=max_length, progress=progress, **reading))
 
-        return make
-
-    return {kind: factory(kind) for kind in ("model", "random", "savedmodel")}
+    return {kind: functools.partial(make, kind) for kind in ("model", "random", "savedmodel")}
 
 
 def make_encoder(
@@ -127,6 +117,18 @@ def add_encoder_arguments(parser: argparse.ArgumentParser, *, required: bool, pr
         help="tokens read of each document, with --model (default: as in training)",
     )
     add_prompt_argument(parser, prompted)
+
+
+def add_embedding_arguments(parser: argparse.ArgumentParser) -> None:
+    """Adds the encoder, how it reads long documents, and ``--input``, the articles."""
+    add_encoder_arguments(parser, required=True)
+    add_long_documents_argument(parser)
+    parser.add_argument(
+        "--input",
+        required=True,
+        metavar="FILE|DIR",
+        help="articles: Parquet or JSONL (.gz, .zst); - for JSONL on standard input",
+    )
 
 
 def add_prompt_argument(parser: argparse.ArgumentParser, prompted: str = "document") -> None:

@@ -20,3 +20,8 @@ def test_a_source_is_parsed_although_garbage_parses_another_meanwhile():
     for _ in range(20):
         Parsing()
         assert len(ast.parse(source).body) == 300
+
+
+def test_worker_processes_find_the_tests_however_pytest_is_started(pytestconfig):
+    """They import a test module by its name, from the repository."""
+    assert pytestconfig.rootpath in pytestconfig.getini("pythonpath")

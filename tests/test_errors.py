@@ -4,7 +4,7 @@ import pickle
 from pathlib import Path
 
 import pytest
-from newsembed.errors import InputError
+from newsembed.errors import InputError, counted
 from newsembed.launch.extras import MissingExtraError
 
 
@@ -38,3 +38,18 @@ def test_an_error_of_another_process_arrives_whole(error: InputError) -> None:
     assert str(again) == str(error)
     assert again.args == error.args
     assert vars(again) == vars(error)
+
+
+@pytest.mark.parametrize(
+    ("count", "text"),
+    [
+        (0, "0 files"),
+        (1, "1 file"),
+        (2, "2 files"),
+        (999, "999 files"),
+        (1000, "1,000 files"),
+        (1_000_001, "1,000,001 files"),
+    ],
+)
+def test_a_noun_has_the_form_of_its_number(count: int, text: str) -> None:
+    assert counted(count, "file") == text

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 import gin
 import jax
 
+from ..errors import counted
 from ..formats.model_folder import ModelFolder
 from ..learning.model_files import write_model_files
 from ..learning.objectives import Objective
@@ -114,7 +115,8 @@ def _say_how_it_ended(
         rest = "the last one" if is_early or result.step == train_steps else "the same command continues"
         progress.say(f"{result.interrupted}: saved step {result.step}; {rest}")
     if is_early:
-        progress.say(f"PATIENCE: ended at step {result.step}, {options.patience} evaluations brought no better figure")
+        without = counted(options.patience, "evaluation")
+        progress.say(f"PATIENCE: ended at step {result.step}, {without} brought no better figure")
     if result.best_step is not None:
         progress.say(f"KEEP_BEST: {options.keeping.best} was best at the checkpoint of step {result.best_step}")
 

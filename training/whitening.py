@@ -49,6 +49,7 @@ def whiten_embedding_head(
     width, size = head["kernel"].shape
 
     def moments(params: Any, batch: dict[str, jax.Array]) -> tuple[jax.Array, jax.Array, jax.Array]:
+        """Returns the count, sum [H] and sum of products [H, H] of the pieces of a batch that are long enough."""
         segments = batch["segment_ids"]
         hidden = model.apply({"params": params}, batch["tokens"], segments, batch["positions"], method="encode")
         pooled = model.apply({"params": params}, hidden, batch["tokens"], segments, method="pool_pieces")

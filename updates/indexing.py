@@ -15,7 +15,7 @@ from ..formats.parquet import read_records
 from ..formats.records import Article
 from ..serving.embed import embedded
 from ..serving.events import Vectors
-from ..serving.index import DocumentIndex, append, indexed_document
+from ..serving.index import DocumentIndex, append, indexed_document, reading_of
 from ..serving.interface import TextEncoder
 from ..serving.words import WordsBuilder
 from .options import EncoderChoice
@@ -88,9 +88,7 @@ def write_index(writer: VersionWriter, encoder: TextEncoder, choice: EncoderChoi
         documents,
         encoder=choice.spec,
         encoder_digest=encoder.digest,
-        document_prompt=choice.document_prompt,
-        long_documents=choice.long_documents,
+        reading=reading_of(encoder, choice.document_prompt, choice.long_documents),
     )
-    index.max_length = getattr(encoder, "max_length", None)  # a SavedModel has its own
     index.words = words.built()
     index.save(writer.path(INDEX))

@@ -6,6 +6,7 @@ from typing import Any
 
 from ..beam_pipelines.clean.options import SWITCHES
 from ..beam_pipelines.progress import print_table
+from ..errors import counted
 
 
 @dataclasses.dataclass(frozen=True)
@@ -81,7 +82,7 @@ def print_report(archive: str, report: Report) -> None:
         print(f"note: {note}")
     if report.rejected or report.failed:
         print(f"`newsembed rejected {archive}` prints the rejected and failed records")
-    has = f"{report.articles:,} articles in {report.events:,} events"
+    has = f"{counted(report.articles, 'article')} in {counted(report.events, 'event')}"
     if report.published:
         seconds = sum(report.seconds.values())
         print(f"{archive}: version {report.version}, {has}; {seconds:.1f} s")

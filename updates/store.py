@@ -187,6 +187,7 @@ def _vector_rows(writer: VersionWriter, change: Change) -> Callable[[npt.NDArray
     stay = np.flatnonzero(~change.removed)
 
     def read(rows: npt.NDArray[np.int64]) -> Vectors:
+        """Returns the vectors of rows: those of the articles that stay come first, then the new ones."""
         result = np.zeros((len(rows), change.vectors.shape[1]), np.float32)
         is_new = rows >= len(stay)
         result[is_new] = change.vectors[rows[is_new] - len(stay)]

@@ -11,7 +11,7 @@ from functools import partial
 import numpy as np
 import numpy.typing as npt
 
-from ...errors import InputError
+from ...errors import InputError, counted
 from ...formats import files
 from ...formats.parquet import read_records, shard_paths
 from ...formats.records import Article, Cluster, Rejection
@@ -61,7 +61,8 @@ def run(job: JobRun) -> None:
     job.extra["yield_alarms"] = [alarm_to_json(alarm) for alarm in alarms]
     if alarms and options.fail_on_yield_alarm:
         raise InputError(
-            f"the yield of {len(alarms)} publishers dropped: {', '.join(alarm.publisher for alarm in alarms[:10])}",
+            f"the yield of {counted(len(alarms), 'publisher')} dropped: "
+            f"{', '.join(alarm.publisher for alarm in alarms[:10])}",
             field="--fail_on_yield_alarm",
             remedy=f"see {job.workspace}/{TABLE}; fix the extraction of their pages, or run without this option",
         )

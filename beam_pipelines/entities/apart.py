@@ -5,6 +5,7 @@ import itertools
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from .aliases import Entity
+from .linking import priors_without
 from .tables import Alias
 
 _LEAST_PRIOR = 1e-4  # alias tables have four digits
@@ -79,6 +80,5 @@ def _together(before: Mapping[str, Mapping[int, float]]) -> Iterator[tuple[str, 
 
 def _in_language(meanings: Sequence[Alias], base: str) -> Mapping[int, float]:
     """The prior of each meaning in a language, by its number; see `Linker`."""
-    here = [number for number, item in enumerate(meanings) if not item.languages or base in item.languages.split(",")]
-    lost = sum(item.prior for item in meanings) - sum(meanings[number].prior for number in here)
-    return {number: meanings[number].prior / max(1e-9, 1 - lost) for number in here}
+    here = {number for number, item in enumerate(meanings) if not item.languages or base in item.languages.split(",")}
+    return priors_without([item.prior for item in meanings], here)

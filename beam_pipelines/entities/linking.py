@@ -20,7 +20,7 @@ _SHORT_CHINESE: Final = 2  # characters of a name that longer names may have in 
 _BY_SOUND: Final = re.compile(f"[{''.join(sorted(TRANSCRIBING))}]")
 _SHORT: Final = 2  # letters of a name that is a word of some language
 _END: Final = "\n"  # between texts; in no word
-_Meaning = tuple[float, int, frozenset[str] | None]  # prior, row, languages
+_Meaning = tuple[float, int, frozenset[str] | None, str]  # prior, row, languages, spelling
 
 
 class Linker:
@@ -49,10 +49,10 @@ class Linker:
                 if alias.languages:
                     limited.add(key)
                 languages = languages_of(alias.languages) if alias.languages else None
-                meanings.setdefault(key, []).append((alias.prior, rows[alias.entity], languages))
+                meanings.setdefault(key, []).append((alias.prior, rows[alias.entity], languages, alias.alias))
         meanings.pop("", None)
         keys = sorted(meanings)
-        self._meanings = [_ranked([(prior, row) for prior, row, _ in meanings[key]]) for key in keys]
+        self._meanings = [_ranked([(prior, row) for prior, row, *_ in meanings[key]]) for key in keys]
         self._numbers = {key: number for number, key in enumerate(keys)}
         self._widths = [key.count(" ") + 1 for key in keys]
         self._lengths = _lengths_by_first_word(keys, self._widths)
@@ -61,7 +61,7 @@ class Linker:
             for number, key in enumerate(keys)
             if len(key) <= _SHORT and key.isalpha() and key.istitle() and key.isascii()
         }
-        self._limited = {number: meanings[key] for number, key in enumerate(keys) if key in limited}
+        self._limited = {number: _by_spelling(meanings[key]) for number, key in enumerate(keys) if key in limited}
         self._in_language: dict[tuple[int, str], list[tuple[float, int]]] = {}
         self._forms = _forms_of({key: meanings[key] for key in keys}, spelled, declined)
 
@@ -173,10 +173,12 @@ class Linker:
         base = language.partition("-")[0]
         found = self._in_language.get((number, base))
         if found is None:
-            here = [(prior, row) for prior, row, tags in limited if tags is None or base in tags]
-            lost = sum(prior for prior, _, _ in limited) - sum(prior for prior, _ in here)
-            found = _ranked([(prior / max(1e-9, 1 - lost), row) for prior, row in here])
-            self._in_language[number, base] = found
+            found = []
+            for same in limited:
+                here = {place for place, (_, _, tags, _) in enumerate(same) if tags is None or base in tags}
+                priors = priors_without([prior for prior, *_ in same], here)
+                found += [(prior, same[place][1]) for place, prior in priors.items()]
+            self._in_language[number, base] = _ranked(found)
         return found
 
     def link(
@@ -225,6 +227,27 @@ class Linker:
         return row if prior >= LEAST_PRIOR else None
 
 
+def priors_without(priors: Sequence[float], kept: Collection[int]) -> dict[int, float]:
+    """Returns the priors of some meanings of one alias where its other meanings are known to be wrong, by number.
+
+    Args:
+      priors: of all meanings; what they lack of 1 is that of meanings which no table has.
+      kept: the numbers of the meanings that may be right, ascending in the result.
+    """
+    here = {number: prior for number, prior in enumerate(priors) if number in kept}
+    total = sum(here.values())
+    left = max(total, 1 - (sum(priors) - total))  # priors of a table may add up to more than 1
+    return {number: prior / left for number, prior in here.items()}
+
+
+def _by_spelling(meanings: Iterable[_Meaning]) -> list[list[_Meaning]]:
+    """Divides the meanings of a key by the spelling: priors of each add up to 1."""
+    found: dict[str, list[_Meaning]] = {}
+    for meaning in meanings:
+        found.setdefault(meaning[-1], []).append(meaning)
+    return list(found.values())
+
+
 def _is_of_corpus(alias: Alias) -> bool:
     """Whether an entity was found in the corpus by its capitals: such a name is no adjective and no nationality."""
     return alias.entity.removeprefix(f"{alias.languages}:") == alias.name.replace(" ", "_")
@@ -236,8 +259,8 @@ def _forms_of(meanings: Mapping[str, Sequence[_Meaning]], spelled: Collection[st
     limits: dict[str, frozenset[str]] = {}
     everywhere = set()
     for key, found in meanings.items():
-        row = min(row for _, row, _ in found)
-        tags = [languages for _, _, languages in found if languages is not None]
+        row = min(row for _, row, *_ in found)
+        tags = [languages for _, _, languages, _ in found if languages is not None]
         for word in key.split(" "):
             first[word] = min(row, first.get(word, row))
             if len(tags) < len(found):

@@ -60,7 +60,7 @@ def parse_day(value: Any) -> datetime.date | None:
     moment = _moment(text)
     if moment is not None:
         return utc_day(moment)
-    if found := _ISO_DAY.match(text) or _DIGITS.fullmatch(text):
+    if found := _DIGITS.fullmatch(text):
         return _day(*map(int, found.groups()))
     return day_in_text(text)
 

@@ -33,6 +33,11 @@ def pack(value: Any) -> bytes:
     blobs: list[bytes] = []
 
     def described(item: Any) -> dict[str, Any]:
+        """Returns the JSON of a value that JSON lacks; bytes follow the text, in the order of their places in it.
+
+        Raises:
+          TypeError: for a value of another type.
+        """
         if isinstance(item, bytes | bytearray):
             blobs.append(bytes(item))
             return {_TYPE: "bytes", "size": len(item)}
@@ -59,6 +64,7 @@ def unpack(raw: bytes) -> Any:
         place = _SIZE.size + size
 
         def restored(fields: dict[str, Any]) -> Any:
+            """Returns the value of a JSON object; objects end in the order in which their bytes follow."""
             nonlocal place
             kind = fields.pop(_TYPE, None)
             if kind is None:

@@ -109,6 +109,7 @@ def background(
     taken = range(0, total, max(1, -(-total // most_pairs)))
 
     def parts() -> Iterator[Floats]:
+        """Yields the features of the chosen pairs; pair n is of the first row whose pairs end after n."""
         for start in range(0, len(taken), _PAIRS_AT_ONCE):
             numbers = np.array(taken[start : start + _PAIRS_AT_ONCE])
             left = np.searchsorted(ends, numbers, side="right")

@@ -163,6 +163,7 @@ def fit_model(articles: Sequence[Article], counts: Floats, first_month: int) -> 
     own = np.array([month_of(article) - first_month for article in articles])
 
     def candidates() -> Iterator[tuple[float, float, float]]:
+        """Yields (log likelihood of the own months, -prior, sharpness) of each choice."""
         for prior in _PRIOR_MONTHS:
             ratios = log_ratios(articles, fit(counts, prior))
             for sharpness in _SHARPNESS:

@@ -66,6 +66,7 @@ class AttentiveDecoder(nn.Module):
         first = linear(size, ("embed", "mlp"), dtype, "first_state")(mean_of_tokens(states, is_token).astype(dtype))
 
         def step(state: jax.Array, own: jax.Array) -> tuple[jax.Array, tuple[jax.Array, jax.Array]]:
+            """Reads what the state attends to, and moves it by one token."""
             now = state.astype(dtype)
             alike = jnp.tanh(keys + (now @ query)[:, None]).astype(jnp.float32) @ scores
             # The least number, not -inf: a row without tokens reads zeros.
@@ -137,6 +138,7 @@ class AttentiveConfig(FieldsConfig):
     """
 
     kind: ClassVar[str] = "attentive"
+    capabilities: ClassVar[frozenset[Capability]] = frozenset({Capability.TRANSLATION})
     free_options: ClassVar[tuple[str, ...]] = ("dtype", "dropout_rate", "max_length", "num_languages")
 
     vocab_size: int
@@ -151,11 +153,6 @@ class AttentiveConfig(FieldsConfig):
     def embedding_size(self) -> int:
         """Width of the embedding, both directions of the encoder."""
         return 2 * self.hidden_size
-
-    @property
-    def capabilities(self) -> frozenset[Capability]:
-        """Translation."""
-        return frozenset({Capability.TRANSLATION})
 
     def module(self) -> nn.Module:
         """The `AttentiveTranslator`."""

@@ -139,6 +139,7 @@ class BilingualConfig(FieldsConfig):
     """
 
     kind: ClassVar[str] = "bilingual"
+    capabilities: ClassVar[frozenset[Capability]] = frozenset({Capability.BILINGUAL, Capability.PARTS})
     free_options: ClassVar[tuple[str, ...]] = ("dtype", "dropout_rate", "max_length", "vector")
     num_languages: ClassVar[int] = 2
 
@@ -172,11 +173,6 @@ class BilingualConfig(FieldsConfig):
     def embedding_size(self) -> int:
         """Width of the embedding, that of a head or of all."""
         return self.vector_size if self.vector == "sum" else self.num_heads * self.vector_size
-
-    @property
-    def capabilities(self) -> frozenset[Capability]:
-        """Two translators, which are models of their own."""
-        return frozenset({Capability.BILINGUAL, Capability.PARTS})
 
     def module(self) -> nn.Module:
         """The `Bilingual`."""

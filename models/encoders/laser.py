@@ -123,6 +123,7 @@ class LaserConfig(FieldsConfig):
     """
 
     kind: ClassVar[str] = "laser"
+    capabilities: ClassVar[frozenset[Capability]] = frozenset({Capability.TRANSLATION})
     free_options: ClassVar[tuple[str, ...]] = ("dtype", "dropout_rate", "max_length")
 
     vocab_size: int
@@ -140,11 +141,6 @@ class LaserConfig(FieldsConfig):
     def embedding_size(self) -> int:
         """Width of the embedding, both directions."""
         return 2 * self.hidden_size
-
-    @property
-    def capabilities(self) -> frozenset[Capability]:
-        """Translation."""
-        return frozenset({Capability.TRANSLATION})
 
     def module(self) -> nn.Module:
         """The `Laser`."""

@@ -138,6 +138,7 @@ class TranslatorConfig(FieldsConfig):
     """
 
     kind: ClassVar[str] = "translator"
+    capabilities: ClassVar[frozenset[Capability]] = frozenset({Capability.TRANSLATION})
     free_options: ClassVar[tuple[str, ...]] = ("dtype", "dropout_rate", "max_length")
 
     vocab_size: int
@@ -171,11 +172,6 @@ class TranslatorConfig(FieldsConfig):
     def embedding_size(self) -> int:
         """Width of the embedding, that of the encoder."""
         return self.hidden_size
-
-    @property
-    def capabilities(self) -> frozenset[Capability]:
-        """Translation."""
-        return frozenset({Capability.TRANSLATION})
 
     def module(self) -> nn.Module:
         """The `Translator`."""

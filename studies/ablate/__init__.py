@@ -65,16 +65,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--rows", default="all", metavar="NAME,…", help=f"rows to compare with the first (default: all): {known}"
     )
-    parser.add_argument(
-        "--suite",
-        action="append",
-        default=[],
-        metavar="SUITE=PATH",
-        help="a benchmark of `newsembed evaluate`; may be repeated",
-    )
-    parser.add_argument(
-        "--cross_publisher", action="store_true", help="events: leave out candidates of the query's publisher"
-    )
+    arguments.add_suite_arguments(parser)
     parser.add_argument(
         "--evaluations", type=int, metavar="N", help="checkpoints of each training to evaluate (default: 4)"
     )

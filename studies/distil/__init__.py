@@ -45,7 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--work", metavar="DIR", help="folder of a finished `newsembed build`, to train on its triplets"
     )
-    for name, metavar, text in (
+    integers = (
         ("size", "D", "principal components of the encoder's vectors"),
         ("words", "N", "frequent words of the corpus that become pieces, with newsembed's own tokenizer"),
         ("lexical_size", "D", "random units to add to them"),
@@ -53,30 +53,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         ("max_length", "TOKENS", "tokens of a text that the result reads"),
         ("train_steps", "N", "steps on the triplets; 0 trains nothing"),
         ("batch_size", "N", "triplets in a step"),
-    ):
-        default = getattr(_DEFAULT, name)
-        parser.add_argument(
-            f"--{name}", type=int, default=default, metavar=metavar, help=f"{text} (default: {default})"
-        )
-    for name, text in (
+    )
+    arguments.add_numbers(parser, _DEFAULT, int, *integers)
+    shares = (
         ("whitening", "power of the standard deviations by which components are divided; 1: all vary the same"),
         ("lexical_share", "share of the random units in the variance of texts"),
-    ):
-        default = getattr(_DEFAULT, name)
-        parser.add_argument(f"--{name}", type=float, default=default, metavar="X", help=f"{text} (default: {default})")
+    )
+    arguments.add_numbers(parser, _DEFAULT, float, *((name, "X", text) for name, text in shares))
     parser.add_argument(
         "--weights",
         choices=WEIGHTS,
         help="of pieces: smooth inverse frequency or inverse document frequency in the corpus, by rank in the "
         "vocabulary (Zipf's law), or none (default: sif with a corpus, otherwise zipf)",
     )
-    parser.add_argument(
-        "--gin",
-        action="append",
-        default=[],
-        metavar="NAME=VALUE",
-        help="a binding for runs/train_static.gin; may be repeated",
-    )
+    arguments.add_repeated(parser, "--gin", "NAME=VALUE", "a binding for runs/train_static.gin")
 
 
 def run(args: argparse.Namespace) -> int:

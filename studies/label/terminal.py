@@ -9,6 +9,7 @@ from rich.console import Console, Group
 from rich.table import Table
 from rich.text import Text as Line
 
+from ...errors import counted
 from .session import Session, Shown, Side
 from .store import Answer
 from .texts import Segments
@@ -71,7 +72,7 @@ def _show(shown: Shown, progress: dict[str, int], console: Console) -> None:
     facts = [
         f"{progress['labels']} of {progress['wanted']}",
         f"{progress['same']} same",
-        f"{shown.day_gap} days apart",
+        f"{counted(shown.day_gap, 'day')} apart",
         *known,
     ]
     console.rule(" · ".join(facts))

@@ -48,7 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--work", required=True, metavar="DIR", help="folder of a finished `newsembed build`")
     parser.add_argument("--output", required=True, metavar="DIR", help="folder for all steps; the result is in model/")
-    for name, metavar, text in (
+    integers = (
         ("words_steps", "N", "steps of the static model; 0 leaves it out"),
         (
             "projection_size",
@@ -64,12 +64,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         ),
         ("context_length", "TOKENS", "tokens of a text that the layers of the result read"),
         ("max_length", "TOKENS", "tokens of a text that the lexical part of the result reads"),
-    ):
-        default = getattr(_DEFAULT, name)
-        parser.add_argument(
-            f"--{name}", type=int, default=default, metavar=metavar, help=f"{text} (default: {default})"
-        )
-    for name, text in (
+    )
+    arguments.add_numbers(parser, _DEFAULT, int, *integers)
+    shares = (
         ("learning_rate", "peak learning rate of the layers"),
         ("teacher_share", "share of TF-IDF in the teacher's similarity, from 0 to 1; the rest is the checkpoint's"),
         ("words_share", "share of the lexical part in the cosine, between 0 and 1"),
@@ -77,27 +74,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             "average",
             "share of the trained weights in the result's layers, above 0 to 1; the rest is the start's",
         ),
-    ):
-        default = getattr(_DEFAULT, name)
-        parser.add_argument(f"--{name}", type=float, default=default, metavar="X", help=f"{text} (default: {default})")
+    )
+    arguments.add_numbers(parser, _DEFAULT, float, *((name, "X", text) for name, text in shares))
     _add_layers(parser)
-    parser.add_argument(
-        "--gin",
-        action="append",
-        default=[],
-        metavar="NAME=VALUE",
-        help="a binding for the run file of the layers; may be repeated",
-    )
-    parser.add_argument(
-        "--suite",
-        action="append",
-        default=[],
-        metavar="SUITE=PATH",
-        help="a benchmark as for `newsembed evaluate`, such as events=heldout.jsonl; may be repeated",
-    )
-    parser.add_argument(
-        "--cross_publisher", action="store_true", help="events: leave out candidates of the query's publisher"
-    )
+    arguments.add_repeated(parser, "--gin", "NAME=VALUE", "a binding for the run file of the layers")
+    arguments.add_suite_arguments(parser)
 
 
 def _add_layers(parser: argparse.ArgumentParser) -> None:

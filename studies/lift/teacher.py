@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...beam_pipelines.progress import JobProgress
-from ...errors import InputError
+from ...errors import InputError, counted
 from ...evaluation.encoders import Document, TfidfEncoder
 from ...formats import parquet
 from ...formats.articles import ArticleText, read_articles
@@ -60,7 +60,9 @@ def chosen_articles(work: str, documents: int) -> list[ArticleText]:
     kept = set(sorted(ids, key=lambda doc_id: (doc_id not in named, doc_id))[:documents])
     if len(kept) < 2:
         remedy = "Build from more articles, or use --recipe contrastive."
-        raise InputError(f"got {len(kept)} articles with text, expected at least 2", path=folder, remedy=remedy)
+        raise InputError(
+            f"got {counted(len(kept), 'article')} with text, expected at least 2", path=folder, remedy=remedy
+        )
     chosen = [article for article in read_articles(folder) if article.doc_id in kept]
     return sorted(chosen, key=lambda article: article.doc_id)
 

@@ -37,33 +37,15 @@ def add_study_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--pretrain_steps", type=int, metavar="N", help="steps of pretraining (default: the run file's)"
     )
-    parser.add_argument(
-        "--gin",
-        action="append",
-        default=[],
-        metavar="NAME=VALUE",
-        help="gin binding of weak supervision; may be repeated",
-    )
-    parser.add_argument(
-        "--pretrain_gin",
-        action="append",
-        default=[],
-        metavar="NAME=VALUE",
-        help="gin binding of pretraining; may be repeated",
-    )
+    add_repeated(parser, "--gin", "NAME=VALUE", "gin binding of weak supervision")
+    add_repeated(parser, "--pretrain_gin", "NAME=VALUE", "gin binding of pretraining")
     parser.add_argument(
         "--seeds", type=int, metavar="N", help="train each model N times, with seeds 0 to N-1 (default: 3)"
     )
     parser.add_argument(
         "--parallel", type=int, metavar="N", help="trainings at a time, each on its share of the cores (default: 1)"
     )
-    parser.add_argument(
-        "--beam",
-        action="append",
-        default=[],
-        metavar="=--OPTION",
-        help="a Beam option for mining, such as --beam=--runner=DataflowRunner; may be repeated",
-    )
+    add_repeated(parser, "--beam", "=--OPTION", "a Beam option for mining, such as --beam=--runner=DataflowRunner")
     parser.add_argument(
         "--print_commands", action="store_true", help="run nothing; print one command for each launch on a cluster"
     )
@@ -72,6 +54,39 @@ def add_study_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="only mine, and pretrain what all launches share: the first of these commands",
     )
+
+
+def add_repeated(parser: argparse.ArgumentParser, name: str, metavar: str, text: str) -> None:
+    """Adds an option that may be given several times, a list."""
+    parser.add_argument(name, action="append", default=[], metavar=metavar, help=f"{text}; may be repeated")
+
+
+def add_suite_arguments(parser: argparse.ArgumentParser) -> None:
+    """Adds ``--suite`` and ``--cross_publisher``, see :func:`benchmarks_of`."""
+    add_repeated(
+        parser, "--suite", "SUITE=PATH", "a benchmark as for `newsembed evaluate`, such as events=heldout.jsonl"
+    )
+    parser.add_argument(
+        "--cross_publisher", action="store_true", help="events: leave out candidates of the query's publisher"
+    )
+
+
+def add_numbers(
+    parser: argparse.ArgumentParser, defaults: Any, kind: type[int | float], *rows: tuple[str, str, str]
+) -> None:
+    """Adds options with a number.
+
+    Args:
+      parser: of the command.
+      defaults: an object with a field for each option.
+      kind: of the numbers.
+      rows: (name, metavar, help) of each option.
+    """
+    for name, metavar, text in rows:
+        default = getattr(defaults, name)
+        parser.add_argument(
+            f"--{name}", type=kind, default=default, metavar=metavar, help=f"{text} (default: {default})"
+        )
 
 
 def require_positive(args: argparse.Namespace, *names: str) -> None:

@@ -161,6 +161,11 @@ def train_all(
     lock, done = threading.Lock(), 0
 
     def train(run: Run) -> str:
+        """Trains a run on the next free cores; returns what went wrong, "" for nothing.
+
+        Raises:
+          KeyboardInterrupt: if it was stopped; the runs that wait are not started.
+        """
         nonlocal done
         cores = shares.get()
         started = time.monotonic()

@@ -265,7 +265,7 @@ def test_yields_and_their_alarm(tmp_path):
         "no_author",
     )
     assert json.loads((tmp_path / "before/manifest.json").read_text())["yield_alarms"] == []
-    with pytest.raises(InputError, match=r"1 publishers dropped: p1\.example"):
+    with pytest.raises(InputError, match=r"1 publisher dropped: p1\.example"):
         run(tmp_path, broken, CleanOptions(fail_on_yield_alarm=True), name="strict", history=[before])
     assert not (tmp_path / "strict/manifest.json").exists()
 

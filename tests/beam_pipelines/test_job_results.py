@@ -152,6 +152,16 @@ def test_the_digest_of_an_input_is_that_of_its_manifest_or_of_its_file(tmp_path)
         assert jobs.input_digest(str(tmp_path / name)) == files.file_digest(str(tmp_path / name))
 
 
+def test_an_input_is_digested_as_its_job_says(tmp_path):
+    raw, digests = tmp_path / "raw.txt", ["one", "one", "two"]
+    job = job_of(make_hubs, jobs.InputSpec("raw", "", digest=lambda _: digests.pop(0)))
+    skipped = []
+    for text in ("a", "b", "b"):
+        raw.write_text(text)
+        skipped.append(jobs.execute(job, {"raw": [str(raw)]}, str(tmp_path / "out"), beam_args=ONE).skipped)
+    assert (skipped, digests) == ([False, True, False], [])
+
+
 def test_an_input_is_required_and_one_unless_its_job_says_otherwise(tmp_path):
     job = job_of(make_hubs, jobs.InputSpec("raw", ""))
     with pytest.raises(InputError, match="--raw: got 2 paths, expected one"):

@@ -22,7 +22,7 @@ from newsembed.beam_pipelines.entities.known import (
     readable_names,
     spans_of,
 )
-from newsembed.beam_pipelines.entities.linking import Linker
+from newsembed.beam_pipelines.entities.linking import Linker, priors_without
 from newsembed.beam_pipelines.entities.sounds import Spellings, similarity, sound_key
 from newsembed.beam_pipelines.entities.tables import Alias
 from newsembed.beam_pipelines.entities.tokens import WordUse
@@ -212,6 +212,30 @@ def test_a_meaning_of_another_language_does_not_count():
     linker = Linker(aliases, {"PW": 0, "city": 1})
     assert linker.link(["Palu"], "en") == {1: 1}
     assert linker.link(["Palu"], "xx-YY") == {0: 1}
+
+
+def test_each_spelling_of_a_name_has_priors_of_its_own():
+    # Readers leave the mark of the second one out, so both are one name.
+    aliases = [Alias("\u0627\u0645", "mother", 0.1, ""), Alias("\u0623\u0645", "nation", 1, "", "fa")]
+    linker = Linker(aliases, {"mother": 0, "nation": 1})
+    assert linker.link(["\u0627\u0645"], "fa") == {1: 1}
+    assert linker.link(["\u0627\u0645"], "ar") == {}
+    linker = Linker([Alias("Roe", "a", 0.6, "", "de"), Alias("Roe", "b", 0.3, "", "en")], {"a": 0, "b": 1})
+    assert [linker.link(["Roe"], language) for language in ("de", "en", "fr")] == [{0: 1}, {1: 1}, {}]
+
+
+@pytest.mark.parametrize(
+    ("priors", "kept", "expected"),
+    [
+        ([0.8, 0.1], [1], {1: 0.5}),  # 0.1 of 0.2, as another 0.1 is of no known meaning
+        ([0.8, 0.2], [0, 1], {0: 0.8, 1: 0.2}),
+        ([0.8, 0.2], [], {}),
+        ([1.0, 0.5, 0.5], [1, 2], {1: 0.5, 2: 0.5}),  # a table of a user
+        ([1.0, 0.25], [1], {1: 1.0}),
+    ],
+)
+def test_priors_of_meanings_without_the_others(priors, kept, expected):
+    assert priors_without(priors, kept) == pytest.approx(expected)
 
 
 def test_known_entities_take_over_those_of_the_same_name_but_not_surnames():

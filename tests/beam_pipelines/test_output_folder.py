@@ -248,6 +248,12 @@ def test_the_owner_on_another_host_may_be_alive(tmp_path):
         run(tmp_path)
 
 
+def test_a_finished_job_is_skipped_while_another_run_has_the_lock(tmp_path):
+    run(tmp_path)
+    (tmp_path / ".lock").write_text(lock_of(1, "1", host="another.example"))
+    assert run(tmp_path).skipped
+
+
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"pid": 0, "host": "x"}'])
 def test_a_lock_without_an_owner_is_taken_over(tmp_path, text):
     (tmp_path / ".lock").write_text(text)
@@ -346,7 +352,7 @@ def test_a_finished_job_with_a_missing_or_changed_file_runs_again(out, name, cap
     assert not run(out).skipped
     (out / name).write_text("other")
     assert not run(out).skipped
-    assert f"{out}: 1 files are missing or changed, first {name}; the job runs again" in caplog.text
+    assert f"{out}: 1 file missing or changed, first {name}; the job runs again" in caplog.text
     assert tree(out) == before
     assert run(out).skipped
 

@@ -5,11 +5,17 @@ import pytest
 from benchmarking import circle, found, write
 from newsembed.errors import InputError
 from newsembed.evaluation import classification, crosslingual, pairs
-from newsembed.evaluation.classification import NewsClassification, classification_scores, few_shot_scores
+from newsembed.evaluation.classification import (
+    NewsClassification,
+    classification_scores,
+    few_shot_scores,
+    mlp_scores,
+)
 from newsembed.evaluation.crosslingual import CrossLingual
 from newsembed.evaluation.encoders import Document
 from newsembed.evaluation.pairs import PairClassification
 from scipy import sparse
+from sklearn.model_selection import StratifiedKFold
 
 # Few-shot
 
@@ -104,6 +110,8 @@ def test_without_a_split_every_document_is_tested_once_by_a_model_that_has_not_s
     for train, test in splits_seen:
         assert sorted(train + test) == list(range(20))
         assert len([row for row in test if row % 2]) == len(test) / 2 == 2
+    folds = StratifiedKFold(5, shuffle=True, random_state=0).split(np.zeros(20), list("ab" * 10))
+    assert splits_seen == [(train.tolist(), test.tolist()) for train, test in folds]  # scores of two days are compared
     assert (scores["accuracy", "all"].runs, scores["accuracy", "all"].count) == (5, 20)
     assert scores["accuracy", "all"].value == pytest.approx(3 / 4)
 
@@ -147,6 +155,23 @@ def test_scores_are_means_over_splits(monkeypatch):
     scores = found(classification_scores(np.eye(4), labels, [(rows[2:], rows[:2]), (rows[:2], rows[2:])]))
     assert (scores["accuracy", "all"].value, scores["accuracy", "all"].std) == (0.5, pytest.approx(np.sqrt(0.5)))
     assert scores["macro-F1", "all"].value == 0.5
+
+
+@pytest.mark.parametrize(
+    ("head", "score"),
+    [
+        ("logistic_regression", lambda *where: classification_scores(*where[:2], [where[2:]])),
+        ("paper_mlp", lambda *where: mlp_scores(*where[:2], [where[2:]])),
+        ("_mlp", lambda *where: few_shot_scores(*where, 1, 1)),
+        ("paper_mlp", lambda *where: few_shot_scores(*where, 1, 1, "simlte")),
+    ],
+)
+def test_macro_f1_is_over_the_classes_that_the_test_part_has(head, score, monkeypatch):
+    monkeypatch.setattr(classification, head, lambda *_: np.array(list("aacb")))
+    labels = np.array(list("abc" + "abab"))
+    f1 = score(np.eye(7), labels, np.arange(3), np.arange(3, 7))[-1]
+    assert "macro-F1" in f1.metric
+    assert f1.value == pytest.approx((1 / 2 + 2 / 3) / 2)  # of a and of b; c is only predicted
 
 
 def test_few_shot_is_left_out_where_a_class_is_too_small_and_clustering_sees_the_test_part(tmp_path, monkeypatch):

@@ -231,7 +231,7 @@ def test_what_does_not_fit_an_index_is_refused(tmp_path):
         append(folder, vectors(8, 1), articles(8, 1), encoder_digest="two")
     with pytest.raises(InputError, match="3 dimensions for an index of 4"):
         append(folder, np.ones((1, 3), np.float32), articles(8, 1))
-    with pytest.raises(InputError, match=r"shape \(2, 4\) for 1 articles"):
+    with pytest.raises(InputError, match=r"shape \(2, 4\) for 1 article$"):
         append(folder, vectors(8, 2), articles(8, 1))
     with pytest.raises(InputError, match="NaN"):
         append(folder, np.full((1, 4), np.nan, np.float32), articles(8, 1))

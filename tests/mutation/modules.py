@@ -43,7 +43,9 @@ _WARC = (
     *(f"{_PIPELINES}/extract/test_{name}.py" for name in ("cdx", "sources", "path_lists")),
     *("tests/attack/test_damaged_warc.py", f"{_PIPELINES}/test_extract.py"),
 )
-_ENTITIES = tuple(f"{_PIPELINES}/test_{name}.py" for name in ("entity_names", "entities", "entity_spellings"))
+_ENTITIES = tuple(
+    f"{_PIPELINES}/test_{name}.py" for name in ("entity_names", "known_entities", "entities", "entity_spellings")
+)
 _UPDATES = (
     "tests/updates/test_report.py",
     "tests/updates/test_store.py",

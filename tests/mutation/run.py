@@ -32,6 +32,7 @@ import importlib
 import importlib.metadata
 import itertools
 import json
+import logging
 import math
 import os
 import random
@@ -155,10 +156,16 @@ class Compiled:
 
 
 def import_libraries() -> None:
-    """Imports what the tests import, if it is installed; an import alone starts no threads, which a fork would lose."""
+    """Imports what the tests import, if it is installed; an import alone starts no threads, which a fork would lose.
+
+    A library that logs while it is imported gives logging a handler that prints every message. It is removed: under
+    pytest alone there is none, and a test that reads what a job prints would find Beam's messages there.
+    """
+    handlers = list(logging.getLogger().handlers)
     for name in (*LIBRARIES, *(plugin.module for plugin in importlib.metadata.entry_points(group="pytest11"))):
         with contextlib.suppress(ImportError):
             importlib.import_module(name)
+    logging.getLogger().handlers[:] = handlers
     gc.collect()
     gc.freeze()  # or each fork would look through the libraries' objects for garbage
 

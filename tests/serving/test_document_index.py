@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from newsembed.errors import InputError
 from newsembed.formats.articles import ArticleText
-from newsembed.formats.index import IndexedDocument
+from newsembed.formats.index import IndexedDocument, Reading
 from newsembed.serving import index as module
 from newsembed.serving.dates import DateRange
 from newsembed.serving.extracts import Extract
@@ -236,27 +236,24 @@ def test_a_folder_keeps_everything(tmp_path, monkeypatch):
         unit_rows(3),
         list(map(indexed_document, articles)),
         encoder_digest="one",
-        document_prompt="passage: ",
-        long_documents="mean:128",
+        reading=Reading("passage: ", "mean:128", 64),
         exact_limit=2,
     )
     with WordsBuilder() as builder:
         builder.add(articles)
-    index.words, index.ranking, index.max_length = builder.built(), {"weights": [1.0]}, 64
+    index.words, index.ranking = builder.built(), {"weights": [1.0]}
     index.save(str(tmp_path / "i"))
     monkeypatch.setattr(module, "_build_faiss", lambda _: pytest.fail("the folder has it"))
     found = DocumentIndex.load(str(tmp_path / "i"))
-    assert (found.document_prompt, found.long_documents, found.encoder_digest) == ("passage: ", "mean:128", "one")
-    assert found.max_length == 64
+    assert (found.reading, found.encoder_digest) == (Reading("passage: ", "mean:128", 64), "one")
     append(str(tmp_path / "i"), unit_rows(1, seed=1), [dataclasses.replace(articles[0], doc_id="d9")])
-    assert DocumentIndex.load(str(tmp_path / "i")).max_length == 64
+    assert DocumentIndex.load(str(tmp_path / "i")).reading == found.reading
     assert (found.is_exact, found._exact_limit, found.ranking) == (False, 2, {"weights": [1.0]})
     assert found.words.search(found.words.read("storm"), 3).numbers.tolist() == [0]
     plain = DocumentIndex(unit_rows(3), documents(3))
     plain.save(str(tmp_path / "plain"))
     again = DocumentIndex.load(str(tmp_path / "plain"))
-    assert (again.words, again.ranking, again.document_prompt, again.long_documents) == (None, None, None, None)
-    assert again.max_length is None
+    assert (again.words, again.ranking, again.reading) == (None, None, Reading())
 
 
 def test_an_inverted_file_is_made_when_the_limit_is_passed():
@@ -274,7 +271,7 @@ def test_a_caller_without_a_digest_is_trusted(tmp_path):
     DocumentIndex(unit_rows(3), documents(3), encoder_digest="one").save(folder)
     with pytest.raises(InputError, match="with another encoder"):
         append(folder, unit_rows(1), [article], encoder_digest="two")
-    with pytest.raises(InputError, match=r"shape \(1,\) for 1 articles"):
+    with pytest.raises(InputError, match=r"shape \(1,\) for 1 article$"):
         append(folder, np.ones(1, np.float32), [article])
     assert append(folder, unit_rows(1), [article]).documents == 4
     assert (

@@ -330,11 +330,11 @@ def test_articles_are_added_by_the_command(folder, tmp_path, capsys):
     rows += [{"doc_id": "d8", "title": " ", "body": ""}, {"doc_id": "d9", "title": "Zebra, later", "body": ""}]
     (tmp_path / "today.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
     undated = "without a date (byline_date or published_at, YYYY-MM-DD)"
-    first = f"1 known already, 1 left out that repeat a URL or doc_id, 1 {undated}:"
-    for added, before, others in ((1, 5, first), (0, 6, "3 known already:")):
+    first = f"1 known already, 1 with the URL or doc_id of another left out, 1 {undated}:"
+    for added, before, others in (("1 article", 5, first), ("0 articles", 6, "3 known already:")):
         options = ("--model=any", "--input", tmp_path / "today.jsonl", "--output", folder, "--append")
         assert run(index_command, *options) == 0
-        assert f"{added} articles added to {before}, 1 without text left out, {others}" in capsys.readouterr().out
+        assert f"{added} added to {before}, 1 without text left out, {others}" in capsys.readouterr().out
     found = find(DocumentIndex.load(folder), "zebra stripes", mode="words").hits
     assert [(hit.document.doc_id, hit.number) for hit in found] == [("d9", 5)]
     with pytest.raises(InputError, match="--append: documents are read as the index says"):

@@ -392,7 +392,7 @@ def test_an_index_remembers_how_many_tokens_were_read(model_dir, articles, tmp_p
 
 def test_embed_refuses_a_corpus_without_text(model_dir, tmp_path):
     (tmp_path / "a.jsonl").write_text('{"title": "", "body": " "}\n')
-    with pytest.raises(InputError, match=r"a\.jsonl: none of 1 articles has text"):
+    with pytest.raises(InputError, match=r"a\.jsonl: none of 1 article has text"):
         embed.run(
             parse(
                 embed,

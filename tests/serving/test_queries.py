@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from newsembed.errors import InputError
 from newsembed.formats.articles import ArticleText
-from newsembed.formats.index import IndexedDocument
+from newsembed.formats.index import IndexedDocument, Reading
 from newsembed.serving import cluster, embed, search, specs
 from newsembed.serving.dates import ALL_DATES, DateRange, as_days
 from newsembed.serving.filters import Filters
@@ -136,7 +136,7 @@ def test_the_index_names_its_encoder_unless_another_is_given(index, monkeypatch)
 
     monkeypatch.setattr(search, "encoder_from_spec", make)
     search.index_encoder(index, max_length=7)
-    index.document_prompt = "d "  # of the documents: what it was built with
+    index.reading = Reading("d ")  # of the documents: what it was built with
     search.index_encoder(index, "savedmodel:moved", query_prompt="q ", few_texts=True)
     unset = {"long_documents": None, "progress": False}
     assert made == [
@@ -149,7 +149,7 @@ def test_the_index_names_its_encoder_unless_another_is_given(index, monkeypatch)
             {"max_length": None, "document_prompt": "d ", "query_prompt": "q ", "few_texts": True, **unset},
         ),
     ]
-    index.max_length = 64
+    index.reading = Reading(max_length=64)
     for spec, given in (("model:there", None), ("model:there", 7), ("savedmodel:moved", None)):
         search.index_encoder(index, spec, max_length=given)
     assert [options["max_length"] for _, options in made[2:]] == [64, 7, None]

@@ -98,5 +98,5 @@ def test_articles_of_triplets_come_first_and_those_without_text_never(work):
 
 
 def test_one_article_is_too_few(work):
-    with pytest.raises(InputError, match=r"clean/articles: got 1 articles with text, expected at least 2"):
+    with pytest.raises(InputError, match=r"clean/articles: got 1 article with text, expected at least 2"):
         chosen_articles(work, 1)

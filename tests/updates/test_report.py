@@ -71,6 +71,7 @@ def test_counts_of_nothing_are_left_out_and_a_run_without_a_version_says_so(caps
     rows, last = printed(capsys, quiet)
     assert list(rows) == ["in", "new", "already known"]
     assert last == "archive: nothing new; version 3 stays, 12,345 articles in 678 events"
+    assert printed(capsys, dataclasses.replace(quiet, articles=1, events=1))[1].endswith("1 article in 1 event")
     first = dataclasses.replace(quiet, version=0)
     assert printed(capsys, first)[1].endswith("the archive has no version yet")
     rejected = dataclasses.replace(first, rejected={"near_duplicate": 2, "no_author": 1038})

@@ -50,8 +50,8 @@ def test_dates_that_nothing_reads_and_tags_in_bodies_are_counted_and_shown(tmp_p
     print_outcomes([("extract", jobs.Outcome({"counts": counts}, skipped=False, seconds=1.0))])
     shown = capsys.readouterr().out
     assert "note: extract cannot read the dates of 2 articles; write them as YYYY-MM-DD\n" in shown
-    assert "note: extract has cut the bodies of 1 articles to 50,000 characters\n" in shown
-    assert "note: extract has left HTML tags in the bodies of 1 articles" in shown
+    assert "note: extract has cut the bodies of 1 article to 50,000 characters\n" in shown
+    assert "note: extract has left HTML tags in the bodies of 1 article;" in shown
 
 
 def test_texts_of_another_type_fail_and_one_text_is_one_feed(tmp_path):
