@@ -22,7 +22,8 @@ class Report:
       rejected: by reason: rules, and duplicates with another text or URL.
       failed: by reason.
       hubs_and_images: feeds, section pages and images, which are not counted in ``read``.
-      superseded: articles of earlier runs whose place a new article takes, because it has an earlier date.
+      superseded: articles of earlier runs whose place a new article takes, because it has an earlier date
+        or, with the same URL and date, another text.
       articles: in the archive now.
       events: with at least one article now.
       opened: events that this run opened and that are still there.
@@ -68,7 +69,7 @@ def print_report(archive: str, report: Report) -> None:
     rows += [(f"failed: {name}", count) for name, count in _largest_first(report.failed)]
     optional = (
         ("hubs and images", report.hubs_and_images),
-        ("superseded by earlier reports", report.superseded),
+        ("superseded by earlier or corrected reports", report.superseded),
         ("events opened", report.opened),
         ("events merged", report.merged),
     )

@@ -55,7 +55,7 @@ def test_every_count_is_printed_with_the_largest_reason_first(capsys):
         ("rejected: too_short", "4"),
         ("failed: broken_record", "5"),
         ("hubs and images", "11"),
-        ("superseded by earlier reports", "2"),
+        ("superseded by earlier or corrected reports", "2"),
         ("events opened", "60"),
         ("events merged", "1"),
         ("URLs crawled", "30"),

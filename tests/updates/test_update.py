@@ -130,6 +130,21 @@ def test_an_article_that_another_replaces_leaves_the_index_when_that_pays(tmp_pa
     assert len(set(events_of(archive).values())) == 3
 
 
+def test_a_corrected_text_is_searched_and_stays_in_its_event(tmp_path):
+    archive, before = tmp_path / "archive", [article(number, told("e", number), 5) for number in range(2)]
+    run(archive, write(tmp_path / "1.jsonl", before))
+    events = events_of(archive)
+    corrected = before[0] | {"body": before[0]["body"] + " The bridge was repaired."}
+    report = run(archive, write(tmp_path / "2.jsonl", [corrected]))
+    assert (report.new, report.superseded, report.articles, report.opened) == (1, 1, 2, 0)
+    assert events_of(archive) == events
+    index = DocumentIndex.load(current_index(str(archive)))
+    assert len(index.words.search(index.words.read("bridge"), 5).numbers) == 1
+    assert len(index) == 2
+    again = run(archive, write(tmp_path / "3.jsonl", before))  # what was read before does not come back
+    assert (again.known, again.published) == (2, False)
+
+
 def test_every_article_has_an_event_and_streams_have_one_order(daily):
     members = events_of(daily[0])
     assert sorted(members) == [one.doc_id for one in articles_of(daily[0])]
