@@ -13,6 +13,7 @@ text are left out and counted. An output that exists is replaced only with ``--o
 
 import argparse
 import itertools
+import os
 from collections.abc import Iterator
 from typing import Final
 
@@ -25,6 +26,7 @@ from ..formats.whole import check_output
 from .interface import FloatArray, TextEncoder
 from .specs import add_encoder_arguments, add_long_documents_argument, encoder_from_spec, encoder_spec
 
+_OTHER_FILES: Final = (".npy", ".npz", ".json", ".jsonl", ".csv", ".tsv", ".txt")
 _CHUNK: Final = 4096  # articles in memory at once with their texts
 
 
@@ -50,6 +52,10 @@ def run(args: argparse.Namespace) -> int:
     """
     article_files(args.input)  # a wrong path is noticed before the model is read
     is_file = args.output.endswith(".parquet")
+    if args.output.endswith(_OTHER_FILES) and not os.path.isdir(args.output):
+        problem = "is the name of a file, and only files that end in .parquet are written"
+        remedy = "name a folder, for embeddings.npy and ids.txt, or a file that ends in .parquet"
+        raise InputError(problem, path=args.output, field="--output", remedy=remedy)
     check_output(args.output, is_folder=not is_file)
     if has_vectors(args.output) and not args.overwrite:
         remedy = "choose another path, or give --overwrite to replace them"

@@ -249,8 +249,12 @@ class DocumentIndex:
             return _build_faiss(np.concatenate([self.embeddings, rows]))
         return self._faiss
 
-    def save(self, folder: str) -> None:
-        """Writes the index; see ``formats.index``."""
+    def save(self, folder: str, *, replace: bool = True) -> None:
+        """Writes the index; see ``formats.index``.
+
+        Raises:
+          InputError: if there is an index that is not to be replaced, or another process writes it.
+        """
         write_index(
             folder,
             StoredIndex(
@@ -266,6 +270,7 @@ class DocumentIndex:
                 self.ranking,
                 self.max_length,
             ),
+            replace=replace,
         )
 
     @classmethod
