@@ -80,6 +80,23 @@ def test_counts_of_nothing_are_left_out_and_a_run_without_a_version_says_so(caps
     assert printed(capsys, unswitched)[1].endswith("no version yet: 1,040 of 1,040 rejected as duplicate_body")
 
 
+@pytest.mark.parametrize(
+    ("crawl", "said"),
+    [
+        ({"in": 3, "out": 0, "rejected": {}, "failed": {"timeout": 3}}, True),
+        ({"in": 3, "out": 0, "rejected": {"robots_disallowed": 1}, "failed": {"timeout": 2}}, True),
+        ({"in": 3, "out": 0, "rejected": {"not_modified": 2}, "failed": {"timeout": 1}}, False),
+        ({"in": 3, "out": 1, "rejected": {}, "failed": {"timeout": 2}}, False),
+        ({"in": 3, "out": 0, "rejected": {"not_modified": 3}, "failed": {}}, False),
+    ],
+)
+def test_a_crawl_that_could_fetch_nothing_says_so_and_where_the_urls_are(capsys, crawl, said):
+    print_report("archive", dataclasses.replace(REPORT, rejected={}, failed={}, crawl=(crawl,)))
+    shown = capsys.readouterr().out
+    assert ("note: nothing of the crawl could be fetched" in shown) is said
+    assert ("`newsembed rejected archive` prints" in shown) is bool(crawl["failed"])
+
+
 def test_the_file_of_a_report_names_what_was_read_in():
     values = REPORT.to_json()
     assert values["in"] == 1040
