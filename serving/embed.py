@@ -14,6 +14,8 @@ text are left out and counted. An output that exists is replaced only with ``--o
 import argparse
 import itertools
 import os
+import sys
+import time
 from collections.abc import Iterator
 from typing import Final
 
@@ -27,6 +29,7 @@ from .interface import FloatArray, TextEncoder
 from .specs import add_encoder_arguments, add_long_documents_argument, encoder_from_spec, encoder_spec
 
 _OTHER_FILES: Final = (".npy", ".npz", ".json", ".jsonl", ".csv", ".tsv", ".txt")
+_TOLD_SECONDS: Final = 30.0  # from one count of the articles so far to the next
 _CHUNK: Final = 4096  # articles in memory at once with their texts
 
 
@@ -78,6 +81,8 @@ def embedded(
 ) -> Iterator[tuple[list[ArticleText], FloatArray]]:
     """Yields chunks of (articles, their embeddings ``[n, D]``), articles without text left out.
 
+    A run of many chunks says on standard error how many articles it has embedded: the bar of an encoder is of one chunk.
+
     Args:
       encoder: what embeds.
       articles: any number; a chunk of them is in memory at once.
@@ -88,6 +93,7 @@ def embedded(
       InputError: if no article has text, or an embedding is not finite.
     """
     counts = {} if counts is None else counts
+    told = time.monotonic()
     while chunk := list(itertools.islice(articles, _CHUNK)):
         kept = [article for article in chunk if not article.is_empty]
         counts["empty"] = counts.get("empty", 0) + len(chunk) - len(kept)
@@ -99,6 +105,9 @@ def embedded(
             raise InputError(
                 "the encoder returned NaN or infinity", remedy="use a checkpoint from before training diverged"
             )
+        if time.monotonic() - told >= _TOLD_SECONDS:
+            told = time.monotonic()
+            print(f"{counts['embedded']:,} articles embedded so far", file=sys.stderr)
         yield kept, embeddings
     if not counts.get("embedded"):
         problem = f"none of {counts['empty']} articles has text" if counts.get("empty") else "holds no articles"
