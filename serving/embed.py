@@ -81,7 +81,7 @@ def embedded(
 ) -> Iterator[tuple[list[ArticleText], FloatArray]]:
     """Yields chunks of (articles, their embeddings ``[n, D]``), articles without text left out.
 
-    A run of many chunks says on standard error how many articles it has embedded: the bar of an encoder is of one chunk.
+    A run of many chunks says on standard error how many articles it has embedded: a bar of the encoder is of one chunk.
 
     Args:
       encoder: what embeds.
