@@ -126,7 +126,10 @@ def write_index(folder: str, index: StoredIndex, *, replace: bool = True) -> Non
     os.makedirs(folder, exist_ok=True)
     with _writing(folder) as version:
         if not replace and os.path.exists(facts_file(folder)):
-            problem, remedy = "another process has written an index here", "choose another folder, and run this again"
+            problem, remedy = (
+                "another process has written an index here",
+                "name another folder, or add to it by --append",
+            )
             raise InputError(problem, path=folder, remedy=remedy)
         _write_part(os.path.join(folder, _PART.format(version)), index.embeddings, index.documents)
         facts = {

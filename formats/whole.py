@@ -74,8 +74,6 @@ def _check_writable(folder: str, path: str) -> None:
             pass
     except OSError as error:
         known = of_file_system(OSError(error.errno, error.strerror, place))
-        problem, remedy = (
-            f"cannot be written: {place}: {error.strerror}",
-            known.remedy if known else "name another path",
-        )
+        problem = f"cannot be written: {place}: {error.strerror}"
+        remedy = known.remedy if known else "name another path"
         raise InputError(problem, path=path, field="--output", remedy=remedy) from error

@@ -40,7 +40,7 @@ class Found:
 
     @property
     def matches(self) -> bool:
-        """Whether there are results, and the mode hybrid knows a word of the query or scores one of them above 0."""
+        """Whether there are results and, in the mode hybrid, a word of the query is known or a score is not near 0."""
         if self.mode != "hybrid" or any(word.frequency for word in self.words):
             return bool(self.hits)
         return any(hit.score >= _LEAST_SCORE for hit in self.hits)
