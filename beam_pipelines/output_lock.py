@@ -33,14 +33,17 @@ def locked(output: str, field: str = "--output") -> Iterator[None]:
       field: the option that names it, for the error.
 
     Raises:
-      InputError: if another run holds the lock; names its owner.
+      InputError: if another run holds the lock, which names its owner, or if the folder cannot be made.
       OSError: if the folder or a lock in it cannot be read or written.
     """
     if "://" in output:
         yield
         return
     created = not os.path.isdir(output)
-    os.makedirs(output, exist_ok=True)
+    try:
+        os.makedirs(output, exist_ok=True)
+    except FileNotFoundError as error:  # in a file system that makes none, such as /proc
+        raise InputError("no folder can be made here", path=output, field=field, remedy="name another path") from error
     path, owner = os.path.join(output, LOCK), _this_run()
     try:
         _acquire(path, owner, field)

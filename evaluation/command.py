@@ -27,6 +27,7 @@ from typing import Any, Final
 
 from ..errors import InputError, counted
 from ..formats.command_line import without_secrets
+from ..formats.whole import check_output
 from .baselines import (
     BinaryWordEncoder,
     FunctionEncoder,
@@ -201,11 +202,15 @@ def run(args: argparse.Namespace, factories: Factories) -> int:
 
     Returns:
       The exit code.
+
+    Raises:
+      InputError: for an output that cannot be written.
     """
     import rich
 
     from .table import console, grids
 
+    check_output(args.output, is_folder=True)
     benchmarks, specs, facts = _asked(args)
     encoders = {name: encoder_factory(spec, factories) for name, spec in specs.items()}
     if args.leakage:

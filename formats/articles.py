@@ -19,6 +19,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from ..errors import InputError
+from .archive import is_archive, read_pointer, version_folder
 from .jsonl import read_jsonl
 from .manifest import has_manifest
 from .whole import replacing
@@ -163,11 +164,12 @@ def article_files(path: str) -> list[str]:
     The folder of a job, such as ``work/clean``, stands for its articles.
 
     Raises:
-      InputError: if there are none, or a folder holds both kinds.
+      InputError: if there are none, or a folder holds both kinds or is an archive.
     """
     if path == _STANDARD_INPUT:
         return [_spooled_input()]
     if os.path.isdir(path):
+        _refuse_archive(path)
         stream = os.path.join(path, _STREAM)
         if has_manifest(path) and os.path.isdir(stream):
             path = stream  # the folder of a job holds other streams and dead letters, too
@@ -186,6 +188,18 @@ def article_files(path: str) -> list[str]:
             "the name ends neither in .parquet nor in .jsonl, .jsonl.gz or .jsonl.zst", path=path, remedy=_REMEDY
         )
     return [path]
+
+
+def _refuse_archive(path: str) -> None:
+    """Refuses an archive of ``newsembed update``: it holds a version before the current one, too, and its index.
+
+    Raises:
+      InputError: if the folder is one; it names the folder of its articles.
+    """
+    if is_archive(path) and (pointer := read_pointer(path)):
+        articles = os.path.join(version_folder(path, pointer.version), _STREAM)
+        remedy = f"name the articles of its current version, {articles}; search, serve, cluster and dedup take {path}"
+        raise InputError("is an archive of newsembed update", path=path, remedy=f"{remedy} as --index")
 
 
 @functools.cache

@@ -5,6 +5,7 @@ import hashlib
 import io
 import json
 import os
+import re
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, BinaryIO, NoReturn, cast
@@ -78,8 +79,17 @@ def make_folder(path: str) -> None:
 
 def list_files(pattern: str) -> list[str]:
     """All files that match a glob pattern, sorted by path; ``**`` matches folders below folders."""
+    anchored = _anchored(pattern)
     with _known_filesystem(pattern):
-        return sorted(metadata.path for metadata in FileSystems.match([pattern])[0].metadata_list)
+        found = FileSystems.match([anchored])[0].metadata_list
+    added = len(anchored) - len(pattern)
+    return sorted(metadata.path[added:] for metadata in found)
+
+
+def _anchored(pattern: str) -> str:
+    """The pattern with a folder before its first wildcard: Beam matches nothing without one, as in ``*.warc.gz``."""
+    literal = re.split(r"[*?\[]", pattern, maxsplit=1)[0]
+    return pattern if "/" in literal or literal == pattern else f"./{pattern}"
 
 
 def sizes_below(folder: str) -> dict[str, int]:
@@ -113,7 +123,7 @@ def _local_sizes(folder: str, prefix: str, above: frozenset[str]) -> Iterator[tu
 def total_bytes(pattern: str) -> int:
     """The size of all files that match a glob pattern, in bytes."""
     with _known_filesystem(pattern):
-        return sum(metadata.size_in_bytes for metadata in FileSystems.match([pattern])[0].metadata_list)
+        return sum(metadata.size_in_bytes for metadata in FileSystems.match([_anchored(pattern)])[0].metadata_list)
 
 
 def move(source: str, target: str) -> None:

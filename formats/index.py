@@ -122,15 +122,26 @@ def facts_file(folder: str) -> str:
     return os.path.join(folder, _INDEX_FILE)
 
 
-def write_index(folder: str, index: StoredIndex) -> None:
+def write_index(folder: str, index: StoredIndex, *, replace: bool = True) -> None:
     """Writes an index folder, or replaces the index in it.
 
+    Args:
+      folder: made if it does not exist.
+      index: what is written.
+      replace: whether an index that is there is replaced, else refused.
+
     Raises:
-      InputError: if another process writes it.
+      InputError: if another process writes it, or has written one that is not to be replaced.
       OSError: if it cannot be written; the index before stays.
     """
     os.makedirs(folder, exist_ok=True)
     with _writing(folder) as version:
+        if not replace and os.path.exists(facts_file(folder)):
+            problem, remedy = (
+                "another process has written an index here",
+                "name another folder, or add to it by --append",
+            )
+            raise InputError(problem, path=folder, remedy=remedy)
         _write_part(os.path.join(folder, _PART.format(version)), index.embeddings, index.documents)
         facts = {
             "documents": len(index.documents),

@@ -2,11 +2,12 @@
 
 import contextlib
 import os
+import tempfile
 import uuid
 from collections.abc import Iterator
 from typing import Final, TextIO
 
-from ..errors import InputError
+from ..errors import InputError, of_file_system
 
 TEMPORARY: Final = ".tmp"  # the end of the names of files that are not complete
 
@@ -50,8 +51,29 @@ def check_output(path: str, *, is_folder: bool) -> None:
       is_folder: whether the output is a folder, else a file.
 
     Raises:
-      InputError: for a file where a folder is needed, or the other way round.
+      InputError: for a file where a folder is needed, or the other way round, or a place that cannot be written.
     """
     if os.path.exists(path) and os.path.isdir(path) != is_folder:
         found, needed = ("a file", "a folder") if is_folder else ("a folder", "a file")
         raise InputError(f"is {found}, the output is {needed}", path=path, field="--output", remedy="name another path")
+    if is_folder or os.path.isfile(path) or not os.path.exists(path):  # else a pipe or a device, which has no folder
+        _check_writable(path if is_folder else os.path.dirname(os.path.abspath(path)), path)
+
+
+def _check_writable(folder: str, path: str) -> None:
+    """Checks that a file can be made in a folder, or where the folder will be; its permissions do not say it all.
+
+    Raises:
+      InputError: if not.
+    """
+    place = os.path.abspath(folder)
+    while not os.path.exists(place):
+        place = os.path.dirname(place)
+    try:
+        with tempfile.TemporaryFile(dir=place):
+            pass
+    except OSError as error:
+        known = of_file_system(OSError(error.errno, error.strerror, place))
+        problem = f"cannot be written: {place}: {error.strerror}"
+        remedy = known.remedy if known else "name another path"
+        raise InputError(problem, path=path, field="--output", remedy=remedy) from error

@@ -24,6 +24,11 @@ from . import extensions, extras
 from .parsing import Parser
 
 _VERBOSE: Final = "--verbose"
+# Commands that keep nothing of a run that was stopped.
+_WHOLE: Final = (
+    *("newsroom", "import-hf", "export", "embed", "index", "search"),
+    *("evaluate", "diagnose", "cluster", "dedup", "verify"),
+)
 _CLOSED_OUTPUT: Final = 141  # as a shell reports SIGPIPE
 
 
@@ -200,7 +205,10 @@ def _run_reported(name: str, rest: list[str], modules: Sequence[str]) -> int:
             raise
         return _report(name, named)
     except KeyboardInterrupt as stopped:
-        print(f"\nnewsembed {name}: stopped; run the same command again to resume", file=sys.stderr)
+        rest = (
+            "the same command starts from the beginning" if name in _WHOLE else "run the same command again to resume"
+        )
+        print(f"\nnewsembed {name}: stopped; {rest}", file=sys.stderr)
         return exit_code_of(type(stopped))
 
 

@@ -30,6 +30,7 @@ from .. import __version__
 from ..errors import InputError
 from ..formats.huggingface.packaged import PACKAGED_MODELS, packaged_folder
 from ..formats.model_folder import ModelFolder
+from ..formats.whole import check_output
 from ..learning.model_files import architecture_gin, write_model_files
 from ..serving.long_documents import WINDOWS
 from ..tasks.vocabulary import Vocabulary
@@ -67,6 +68,7 @@ def run(args: argparse.Namespace) -> int:
         raise InputError(
             "exists already", path=args.output, field="--output", remedy="choose another folder or give --overwrite"
         )
+    check_output(args.output, is_folder=True)
     for name, value in (("--num_topics", args.num_topics), ("--max_length", args.max_length)):
         if value is not None and value < 3:
             raise InputError(f"got {value}, expected at least 3", field=name, remedy="give a larger number")

@@ -14,6 +14,8 @@ import argparse
 from ..beam_pipelines.progress import print_table
 from ..errors import InputError
 from ..formats import files
+from ..formats.archive import LAST_RUN, POINTER
+from ..formats.manifest import MANIFEST
 
 _SAMPLE = 160  # characters of a record that are printed
 _COLUMNS = ("key", "detail", "record")
@@ -34,7 +36,7 @@ def run(args: argparse.Namespace) -> int:
     """Runs the command.
 
     Raises:
-      InputError: if there is no such folder, it has no dead letters, or none with the reason.
+      InputError: if there is no such folder, it holds no result, or no record has the reason.
     """
     if args.count < 1:
         raise InputError(f"got {args.count}, expected at least 1", field="--count", remedy="give a positive number")
@@ -44,9 +46,9 @@ def run(args: argparse.Namespace) -> int:
         raise InputError("no such folder", path=args.folder, remedy="give the folder of a job or a work folder")
     groups = samples.rejected(args.folder.rstrip("/"), args.count)
     if not groups:
-        raise InputError(
-            "no rejected or failed records", path=args.folder, remedy="give the folder of a job that has dead_letters"
-        )
+        _require_result(args.folder.rstrip("/"))
+        print(f"{args.folder}: no record was rejected or failed")
+        return 0
     kept = [group for group in groups if args.reason in (None, group.reason)]
     if not kept:
         there = ", ".join(f"{group.reason} ({group.count:,})" for group in groups)
@@ -65,3 +67,16 @@ def run(args: argparse.Namespace) -> int:
             title=f"{group.job}: {group.reason}, {group.count:,} {group.outcome}",
         )
     return 0
+
+
+def _require_result(folder: str) -> None:
+    """Checks that a folder is that of a job, of a build or of an archive.
+
+    Raises:
+      InputError: if not.
+    """
+    names = [f"{part}{MANIFEST}" for part in ("", "*/")] + [POINTER, LAST_RUN]
+    if not any(files.list_files(f"{folder}/{name}") for name in names):
+        raise InputError(
+            "no rejected or failed records", path=folder, remedy="give the folder of a job that has dead_letters"
+        )

@@ -138,3 +138,4 @@ class SearchResponse(BaseModel):
     hits: list[SearchHit]
     mode: Mode
     notes: list[str] = []
+    matches: bool  # false where the hits, if any, are only the nearest articles to a query that nothing answers

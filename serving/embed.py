@@ -13,6 +13,9 @@ text are left out and counted. An output that exists is replaced only with ``--o
 
 import argparse
 import itertools
+import os
+import sys
+import time
 from collections.abc import Iterator
 from typing import Final
 
@@ -25,6 +28,8 @@ from ..formats.whole import check_output
 from .interface import FloatArray, TextEncoder
 from .specs import add_embedding_arguments, encoder_from_spec, encoder_spec
 
+_OTHER_FILES: Final = (".npy", ".npz", ".json", ".jsonl", ".csv", ".tsv", ".txt")
+_TOLD_SECONDS: Final = 30.0  # from one count of the articles so far to the next
 _CHUNK: Final = 4096  # articles in memory at once with their texts
 
 
@@ -43,6 +48,10 @@ def run(args: argparse.Namespace) -> int:
     """
     article_files(args.input)  # a wrong path is noticed before the model is read
     is_file = args.output.endswith(".parquet")
+    if args.output.endswith(_OTHER_FILES) and not os.path.isdir(args.output):
+        problem = "is the name of a file, and only files that end in .parquet are written"
+        remedy = "name a folder, for embeddings.npy and ids.txt, or a file that ends in .parquet"
+        raise InputError(problem, path=args.output, field="--output", remedy=remedy)
     check_output(args.output, is_folder=not is_file)
     if has_vectors(args.output) and not args.overwrite:
         remedy = "choose another path, or give --overwrite to replace them"
@@ -65,6 +74,8 @@ def embedded(
 ) -> Iterator[tuple[list[ArticleText], FloatArray]]:
     """Yields chunks of (articles, their embeddings ``[n, D]``), articles without text left out.
 
+    A run of many chunks says on standard error how many articles it has embedded: a bar of the encoder is of one chunk.
+
     Args:
       encoder: what embeds.
       articles: any number; a chunk of them is in memory at once.
@@ -75,6 +86,7 @@ def embedded(
       InputError: if no article has text, or an embedding is not finite.
     """
     counts = {} if counts is None else counts
+    told = time.monotonic()
     while chunk := list(itertools.islice(articles, _CHUNK)):
         kept = [article for article in chunk if not article.is_empty]
         counts["empty"] = counts.get("empty", 0) + len(chunk) - len(kept)
@@ -86,6 +98,9 @@ def embedded(
             raise InputError(
                 "the encoder returned NaN or infinity", remedy="use a checkpoint from before training diverged"
             )
+        if time.monotonic() - told >= _TOLD_SECONDS:
+            told = time.monotonic()
+            print(f"{counts['embedded']:,} articles embedded so far", file=sys.stderr)
         yield kept, embeddings
     if not counts.get("embedded"):
         problem = (

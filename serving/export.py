@@ -52,6 +52,7 @@ from ..formats.saved_model import (
     write_vocabulary,
 )
 from ..formats.weights import flatten, unflatten
+from ..formats.whole import check_output
 from ..models.encoders import named_kind
 from .checkpoint import Model, load_model
 from .encoder import JaxEncoder
@@ -385,6 +386,7 @@ def _check_output(output: str, *, overwrite: bool) -> None:
         raise InputError(
             "exists already", path=output, field="--output", remedy="choose another folder or give --overwrite"
         )
+    check_output(output, is_folder=True)
 
 
 def _temporary(output: str) -> str:

@@ -19,6 +19,7 @@ Mode = Literal["hybrid", "words", "vectors"]
 MODES: Final[tuple[Mode, ...]] = ("hybrid", "words", "vectors")
 NO_WORDS: Final = "the index holds no words, so that only vectors are searched; build it again with newsembed index"
 _SHOWN_WORDS: Final = 5
+_LEAST_SCORE: Final = 0.01  # of a result of the mode hybrid that has something to do with the query
 
 
 @dataclasses.dataclass(frozen=True)
@@ -36,6 +37,13 @@ class Found:
     mode: Mode
     words: tuple[QueryWord, ...] = ()
     notes: tuple[str, ...] = ()
+
+    @property
+    def matches(self) -> bool:
+        """Whether there are results and, in the mode hybrid, a word of the query is known or a score is not near 0."""
+        if self.mode != "hybrid" or any(word.frequency for word in self.words):
+            return bool(self.hits)
+        return any(hit.score >= _LEAST_SCORE for hit in self.hits)
 
 
 def modes_of(index: DocumentIndex) -> tuple[Mode, ...]:

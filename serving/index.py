@@ -256,8 +256,12 @@ class DocumentIndex:
             return _build_faiss(np.concatenate([self.embeddings, rows]))
         return self._faiss
 
-    def save(self, folder: str) -> None:
-        """Writes the index; see ``formats.index``."""
+    def save(self, folder: str, *, replace: bool = True) -> None:
+        """Writes the index; see ``formats.index``.
+
+        Raises:
+          InputError: if there is an index that is not to be replaced, or another process writes it.
+        """
         write_index(
             folder,
             StoredIndex(
@@ -271,6 +275,7 @@ class DocumentIndex:
                 None if self.words is None else self.words.files,
                 self.ranking,
             ),
+            replace=replace,
         )
 
     @classmethod

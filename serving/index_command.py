@@ -72,7 +72,7 @@ def run(args: argparse.Namespace) -> int:
     counts = collections.Counter[str]()
     articles = _unseen(read_articles(args.input), set(), counts)
     index = build_index(encoder, articles, args.input, spec=spec, counts=counts, **reading)
-    index.save(args.output)
+    index.save(args.output, replace=args.overwrite)  # another process may have written one in the meantime
     how = "exact" if index.is_exact else "approximate"
     counts["undated"] = sum(document.byline_date is None for document in index.documents)
     print(f"{counted(len(index), 'article')} indexed for {how} search{_remarks(counts)}: {args.output}")

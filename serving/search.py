@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 _INDENT: Final = 6  # characters left of the results, for the rank
+_WEAK: Final = "nothing matches; these are the nearest articles"
 _SLOW_START: Final = (
     "TensorFlow computes this SavedModel and takes seconds to start; JAX starts faster (newsembed[jax] and a new "
     "export), and newsembed serve starts once"
@@ -92,7 +93,8 @@ def run(args: argparse.Namespace) -> int:
         if isinstance(encoder, SavedModelEncoder) and encoder.engine == "TensorFlow":
             print(f"note: {_SLOW_START}", file=sys.stderr)
         found = find_words(index, encoder, query, args.count, mode=mode, filters=filters)
-    for note in found.notes:
+    weak = () if found.matches or not found.hits else (_WEAK,)
+    for note in (*found.notes, *weak):
         print(f"note: {note}", file=sys.stderr)
     if args.json:
         print(json.dumps([hit.to_dict() for hit in found.hits], ensure_ascii=False, indent=2))

@@ -387,7 +387,7 @@ def _utf8(place: str | int) -> str | int:
 
 def _search_response(found: Found) -> SearchResponse:
     hits = [SearchHit(**hit.to_dict()) for hit in found.hits]
-    return SearchResponse(hits=hits, mode=found.mode, notes=list(found.notes))
+    return SearchResponse(hits=hits, mode=found.mode, notes=list(found.notes), matches=found.matches)
 
 
 def _embed_response(embeddings: FloatArray, encoder: TextEncoder) -> Response:

@@ -131,11 +131,12 @@ class Loop:
         Raises:
           InputError: if the guards stop the run, or a checkpoint cannot be written.
         """
-        state, step, saved = start.state, start.step, start.step
+        state, step = start.state, start.step
+        saved = None if start.iterators is None else step  # a new run of no step is evaluated and saved, too
         pending: _Pending | None = None
         results: dict[str, float] | None = None
         patience = self.saving.patience
-        if start.iterators is None and self.evaluation.is_due_at_start:
+        if saved is None and self.evaluation.is_due_at_start and step < train_steps:
             self._save(step, state, self._evaluate(step, state))
         self._clock.restart()
         with _stop_noted() as asked_to_stop:

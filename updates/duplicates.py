@@ -1,9 +1,10 @@
 """Duplicates among the new articles and those of the archive, by the rule of ``newsembed clean``.
 
 Articles with the same URL, with the same body, or with a common band and a similarity of the threshold or more are
-joined; of each connected component the earliest article is kept. The result is that of ``newsembed clean`` over all
-articles so far, whatever the number of runs that brought them. So an article that arrives late with an earlier date
-takes the place of the one that the archive has kept.
+joined; of each connected component the earliest article is kept, in the text that came last with its URL and date. The
+result is that of ``newsembed clean`` over all articles so far, whatever the number of runs that brought them. So an
+article that arrives late with an earlier date, or again with a corrected text, takes the place of the one that the
+archive has kept.
 
 Only the connections count, so two articles that are connected already are not compared. A bucket of many near
 duplicates then takes time in proportion to their number.
@@ -121,7 +122,7 @@ class _Components:
     """Connected components; the earliest row of each is its root.
 
     Args:
-      ages: ``[N]`` with ``ordinal`` and ``doc_id``; rows with the same of both are in the order of their numbers.
+      ages: ``[N]`` with ``ordinal`` and ``doc_id``; of rows with the same of both, the last one counts as the earliest.
     """
 
     def __init__(self, ages: Array) -> None:
@@ -144,7 +145,7 @@ class _Components:
         self.parents[second] = first
 
     def _age(self, row: int) -> tuple[int, int, int]:
-        return int(self._ages["ordinal"][row]), int(self._ages["doc_id"][row]), row
+        return int(self._ages["ordinal"][row]), int(self._ages["doc_id"][row]), -row
 
 
 def _join_equal(joined: _Components, reason: int, old: Array, new: Array) -> None:

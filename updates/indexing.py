@@ -21,6 +21,7 @@ from ..serving.words import WordsBuilder
 from .options import EncoderChoice
 
 SMALL: Final = 2_000  # documents: rewriting as many takes seconds
+CORRECTED: Final = 20_000  # documents: rewriting as many takes half a minute, so that a correction is found
 MOST_STALE: Final = 0.02  # share of the documents of an index that the archive has no more
 _CHUNK: Final = 1_024
 
@@ -52,7 +53,7 @@ def grow_index(
     """Takes over the index of the version before and adds the new articles; nothing is embedded again.
 
     Articles whose place another has taken stay in the index until they are more than :data:`MOST_STALE` of it. A small
-    index is rewritten at once.
+    index is rewritten at once, one of :data:`CORRECTED` documents where a page has another text than in the index.
 
     Args:
       writer: of the new version, whose articles and vectors are written.
@@ -69,7 +70,8 @@ def grow_index(
     appended = append(folder, vectors, [text_of(one) for one in articles], encoder_digest=encoder.digest)
     # Known are articles that take the place of one with the same URL.
     stale = appended.known + appended.documents - sum(row_count(path) for path in part_paths(writer.folder, VECTORS))
-    if stale and (appended.documents <= SMALL or stale > MOST_STALE * appended.documents):
+    small = CORRECTED if appended.known else SMALL
+    if stale and (appended.documents <= small or stale > MOST_STALE * appended.documents):
         write_index(writer, encoder, choice)
 
 

@@ -26,6 +26,7 @@ from .options import Sources, UpdateOptions
 from .signatures import SKETCH_TYPE, signature_type
 
 _ONE_PROCESS_BYTES: Final = 20_000_000  # starting others takes longer than reading this
+_FAILED: Final = "failed"
 _ONE_PROCESS: Final = "--direct_num_workers=1"
 
 
@@ -41,7 +42,7 @@ class Intake:
       hubs_and_images: number of those.
       rejected: number of rejected records by reason.
       failed: number of records that could not be read, by reason.
-      dead_letters: one for each of both.
+      dead_letters: one for each of both, and for each URL that the crawls could not fetch.
       notes: what the user should know of the article files.
       crawl: counts of the crawls, one after another.
       crawl_state: folder of the crawl's state; "" if nothing was crawled.
@@ -172,6 +173,13 @@ def _read(
         for job in ("extract", "rules")
         for path in files.list_files(f"{work}/{job}/dead_letters/**")
         for letter in read_records(path, DeadLetter)
+    ]
+    letters += [
+        letter
+        for folder in crawls
+        for path in files.list_files(f"{folder}/dead_letters/**")
+        for letter in read_records(path, DeadLetter)
+        if letter.outcome == _FAILED  # the others are mostly those that did not change
     ]
     return Intake(
         list(read_stream(f"{work}/rules/{rules.ARTICLES}", Article)),

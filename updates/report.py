@@ -2,11 +2,14 @@
 
 import dataclasses
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from ..beam_pipelines.clean.options import SWITCHES
 from ..beam_pipelines.progress import print_table
 from ..errors import counted
+from ..formats.records import Rejection
+
+_NOTHING_FETCHED: Final = "nothing of the crawl could be fetched; the feeds or the network may be down"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -23,7 +26,8 @@ class Report:
       rejected: by reason: rules, and duplicates with another text or URL.
       failed: by reason.
       hubs_and_images: feeds, section pages and images, which are not counted in ``read``.
-      superseded: articles of earlier runs whose place a new article takes, because it has an earlier date.
+      superseded: articles of earlier runs whose place a new article takes, because it has an earlier date
+        or, with the same URL and date, another text.
       articles: in the archive now.
       events: with at least one article now.
       opened: events that this run opened and that are still there.
@@ -69,7 +73,7 @@ def print_report(archive: str, report: Report) -> None:
     rows += [(f"failed: {name}", count) for name, count in _largest_first(report.failed)]
     optional = (
         ("hubs and images", report.hubs_and_images),
-        ("superseded by earlier reports", report.superseded),
+        ("superseded by earlier or corrected reports", report.superseded),
         ("events opened", report.opened),
         ("events merged", report.merged),
     )
@@ -78,9 +82,10 @@ def print_report(archive: str, report: Report) -> None:
         rows.append(("URLs crawled", counts["in"]))
         rows += [(f"URLs: {name}", count) for name, count in _largest_first(counts["rejected"] | counts["failed"])]
     print_table(("articles", "count"), [(name, f"{count:,}") for name, count in rows], numbers=("count",))
-    for note in report.notes:
+    unfetched = [counts for counts in report.crawl if counts["failed"]]
+    for note in [*report.notes, *(_NOTHING_FETCHED for counts in unfetched if not _has_answers(counts))]:
         print(f"note: {note}")
-    if report.rejected or report.failed:
+    if report.rejected or report.failed or unfetched:
         print(f"`newsembed rejected {archive}` prints the rejected and failed records")
     has = f"{counted(report.articles, 'article')} in {counted(report.events, 'event')}"
     if report.published:
@@ -90,6 +95,11 @@ def print_report(archive: str, report: Report) -> None:
         print(f"{archive}: nothing new; version {report.version} stays, {has}")
     else:
         print(f"{archive}: nothing new; the archive has no version yet{_why(report)}")
+
+
+def _has_answers(counts: Mapping[str, Any]) -> bool:
+    """Whether a crawl has fetched anything, or heard that it has not changed."""
+    return bool(counts["out"] or counts["rejected"].get(Rejection.NOT_MODIFIED))
 
 
 def _why(report: Report) -> str:

@@ -228,6 +228,7 @@ class _Run:
         for reason in reasons.values():
             rejected[str(reason)] = rejected.get(str(reason), 0) + 1
         events = set(members.events.tolist()) - {NO_EVENT}
+        opened = events - set(read_members(self._base).events.tolist()) if change else ()
         report = Report(
             version=self._number + (change is not None),
             published=change is not None,
@@ -241,7 +242,7 @@ class _Run:
             superseded=int(change.removed.sum()) if change else 0,
             articles=len(members),
             events=len(events),
-            opened=len(events & {int(article.doc_id, 16) for article in change.new}) if change else 0,
+            opened=len(opened),
             merged=merged,
             notes=intake.notes,
             crawl=intake.crawl,

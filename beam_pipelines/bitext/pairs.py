@@ -81,20 +81,32 @@ def accept_pair(shard: Shard, key: str, languages: tuple[str, str], texts: tuple
 def language_tag(language: str) -> str | None:
     """Returns a language tag in the form of BCP-47 (RFC 5646, section 2.1.1), ``None`` if it is not a tag.
 
-    >>> language_tag("EN"), language_tag("pt_br"), language_tag("ZH-hant-tw")
-    ('en', 'pt-BR', 'zh-Hant-TW')
+    A code of three letters becomes that of two letters where there is one: articles have the latter.
+
+    >>> language_tag("EN"), language_tag("pt_br"), language_tag("ZH-hant-tw"), language_tag("deu"), language_tag("fil")
+    ('en', 'pt-BR', 'zh-Hant-TW', 'de', 'fil')
     """
     tag = language.strip().replace("_", "-")
     if not tag or language_key(tag) is None:
         return None
     first, *subtags = tag.lower().split("-")
-    written = [first]
+    written = [_shortest_code(first)]
     for subtag in subtags:
         private = len(first) == 1 or any(len(before) == 1 for before in written)  # after x-, u-, …: lower case
         if not private and subtag.isalpha() and len(subtag) in (2, 4):
             subtag = subtag.upper() if len(subtag) == 2 else subtag.title()  # noqa: PLW2901 - the subtag in its canonical case
         written.append(subtag)
     return "-".join(written)
+
+
+def _shortest_code(code: str) -> str:
+    """Returns the code of ISO 639-1 for one of ISO 639-2 or 639-3 (``deu``, ``ger``), other codes as they are."""
+    if len(code) != 3:
+        return code
+    from babel.core import get_global
+
+    alias = str(get_global("language_aliases").get(code, code))
+    return alias if len(alias) == 2 else code
 
 
 def base_name(path: str) -> str:

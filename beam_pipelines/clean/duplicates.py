@@ -215,7 +215,8 @@ def _read_sketches(
 def find_clusters(edges: Iterable[Array]) -> Array:
     """Returns a decision for each member of a connected component of the edges.
 
-    The earliest member of a component is kept, and its doc_id names the cluster. Each other member gets the strongest
+    The earliest member of a component is kept, and its doc_id names the cluster. Where the input has this URL with this
+    date several times, the last of them is kept, which has the corrected text. Each other member gets the strongest
     reason among its edges: same URL, same body, near duplicate.
 
     Args:
@@ -233,11 +234,14 @@ def find_clusters(edges: Iterable[Array]) -> Array:
     )
     first = np.full(count, len(members))
     np.minimum.at(first, labels, np.arange(len(members)))
+    ages = members[["ordinal", "doc_id"]]
+    last = np.append(np.flatnonzero(ages[1:] != ages[:-1]), len(members) - 1)  # of each URL with one date
+    kept = last[np.searchsorted(last, first)]
     decisions = np.zeros(len(members), DECISION)
     decisions["shard"], decisions["row"] = members["shard"], members["row"]
     decisions["reason"] = KEPT
     for side in (one, two):
         np.minimum.at(decisions["reason"], side, every["reason"])
-    decisions["reason"][first] = KEPT
+    decisions["reason"][kept] = KEPT
     decisions["cluster"] = members["doc_id"][first[labels]]
     return decisions

@@ -214,6 +214,17 @@ function hits(results, mode) {
   return list;
 }
 
+function noMatch(body) {  // the vectors always have nearest articles
+  const node = element("div", "empty", "Nothing matches.");
+  if (body.hits.length) {
+    const button = element("button", "small", "Show the nearest articles");
+    button.type = "button";
+    button.addEventListener("click", () => node.replaceWith(hits(body.hits, body.mode)));
+    node.append(" ", button);
+  }
+  return node;
+}
+
 async function showSearch(mine) {
   const text = $("query").value.trim();
   $("more").hidden = true;
@@ -229,8 +240,8 @@ async function showSearch(mine) {
   const started = performance.now();
   const body = await answer(`search?${parameters}`, mine);
   if (mine !== turn) return;
-  $("content").replaceChildren(body.hits.length ? hits(body.hits, body.mode) : element("div", "empty", "Nothing found."));
-  say([`${counted(body.hits.length, "article", "articles")} in ${Math.round(performance.now() - started)} ms`, ...body.notes].join(" · "));
+  $("content").replaceChildren(body.matches ? hits(body.hits, body.mode) : noMatch(body));
+  say([`${counted(body.matches ? body.hits.length : 0, "article", "articles")} in ${Math.round(performance.now() - started)} ms`, ...body.notes].join(" · "));
 }
 
 async function showMap(mine) {

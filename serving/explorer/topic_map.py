@@ -1,6 +1,7 @@
 """A map of events: similar events are near each other, and groups of them have the words that set them apart."""
 
 import dataclasses
+import itertools
 from collections.abc import Sequence
 from typing import Final
 
@@ -41,8 +42,8 @@ def draw(rows: Sequence[FloatArray], titles: list[list[str]], index: DocumentInd
 
     The label of a topic has the words that tell its titles from all titles: those with the largest p log(p / q), where
     p is the share of the topic's titles that have the word and q that of all titles (the word's part of the
-    Kullback-Leibler divergence). Words of more than a twentieth of the titles of a language are left out: a topic of
-    one language would else be called by its "the" and "of".
+    Kullback-Leibler divergence). Words of more than a twentieth of the titles of a language, or of more than half of
+    all texts, are left out: a topic of one language would else be called by its "the" and "of".
 
     Args:
       rows: unit vectors ``[D]`` of n events.
@@ -104,6 +105,12 @@ def _labels(titles: list[list[str]], topics: IntArray, index: DocumentIndex) -> 
         share, overall = inside / len(own), everywhere / len(all_titles)
         weight = share * np.log(np.maximum(share, 1e-9) / overall)
         weight[is_common] = 0
-        best = np.argsort(-weight, kind="stable")[:_WORDS]
-        labels.append(" · ".join(names[word] for word in best if weight[word] > 0))
+        best = (str(names[word]) for word in np.argsort(-weight, kind="stable") if weight[word] > 0)
+        telling = (name for name in best if not _is_in_most_texts(name, index))
+        labels.append(" · ".join(itertools.islice(telling, _WORDS)))
     return tuple(labels)
+
+
+def _is_in_most_texts(name: str, index: DocumentIndex) -> bool:
+    """Whether more than half of the articles have a word, by the words of the index: in few titles none is common."""
+    return index.words is not None and any(2 * word.frequency > len(index) for word in index.words.read(name))

@@ -22,6 +22,7 @@ from typing import Final
 
 from ...errors import InputError
 from ...formats.command_line import without_secrets
+from ...formats.whole import check_output
 
 _PROJECTIONS: Final = ("tsne", "umap")
 
@@ -97,6 +98,7 @@ def run(args: argparse.Namespace) -> int:
             raise InputError(
                 f"got {getattr(args, name)}, expected at least 1", field=f"--{name}", remedy="give a positive number"
             )
+    check_output(args.output, is_folder=True)
     from ... import serving
     from ...evaluation.command import encoder_factory, encoder_specs
     from ...evaluation.diagnostics.articles import collect

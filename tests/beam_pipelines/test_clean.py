@@ -114,6 +114,17 @@ def test_the_earliest_of_a_cluster_is_kept(tmp_path):
     assert [one.byline_date for one in kept] == [datetime.date(2020, 3, 7)]
 
 
+def test_of_a_page_with_one_date_the_text_that_came_last_is_kept(tmp_path):
+    day = datetime.date(2020, 3, 3)
+    first = article(1, body=text(7), byline_date=day)
+    corrected = dataclasses.replace(first, body=text(8))
+    redated = dataclasses.replace(first, body=text(9), byline_date=day + datetime.timedelta(1))
+    copy = article(2, body=text(7), byline_date=day + datetime.timedelta(1))
+    counts, kept, _ = run(tmp_path, [first, corrected, redated, copy], shards=1)
+    assert [one.body for one in kept] == [corrected.body]
+    assert counts["rejected"] == {"duplicate_url": 2, "duplicate_body": 1}
+
+
 def test_sharding_and_workers_change_nothing(tmp_path):
     articles = [article(n % 30, doc_id=make_doc_id(str(n)), body=text(n % 30)) for n in range(60)]
     _, one, _ = run(tmp_path, articles, name="one", shards=1)

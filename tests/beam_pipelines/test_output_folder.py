@@ -269,6 +269,12 @@ def test_a_lock_that_cannot_be_read_is_not_taken_over(tmp_path):
     assert lock.is_symlink()
 
 
+def test_a_folder_that_cannot_be_made_is_an_error_that_names_it():
+    refusal = pytest.raises(InputError, match="/proc/new: --archive: no folder can be made here")
+    with refusal, locked("/proc/new", "--archive"):
+        pass
+
+
 def test_a_second_run_is_refused_and_the_first_writes_what_it_would_alone(tmp_path):
     here = str(Path(__file__).parent)
     code = f"import sys; sys.path.insert(0, {here!r}); from test_output_folder import run; run(sys.argv[1], 1)"

@@ -79,6 +79,15 @@ def test_the_folder_of_a_job_stands_for_its_articles(tmp_path):
     assert article_files(str(tmp_path)) == [str(tmp_path / "articles/part-0.parquet")]
 
 
+def test_an_archive_is_refused_and_the_folder_of_its_articles_named(tmp_path):
+    (tmp_path / "archive.json").write_text(
+        json.dumps({"format": 1, "version": 3, "manifest_sha256": "0" * 64, "index_sha256": "0" * 64})
+    )
+    with pytest.raises(InputError, match="is an archive") as raised:
+        articles_module.article_files(str(tmp_path))
+    assert f"{tmp_path}/versions/000003/articles" in raised.value.remedy
+
+
 def test_rows_name_their_place(tmp_path):
     (tmp_path / "a.jsonl").write_text('\n{"title": "t"}\n')
     pq.write_table(pa.table({"title": ["t", "u"], "other": [1, 2]}), tmp_path / "a.parquet")

@@ -36,6 +36,16 @@ def test_files_are_listed_in_the_order_of_their_paths(tmp_path):
     assert files.list_files(f"{tmp_path}/*.json") == []
 
 
+@pytest.mark.parametrize("pattern", ["*.txt", "?.txt", "[ab].txt", "*/d.txt", "in*/d.txt", "**d.txt"])
+def test_a_pattern_that_begins_with_a_wildcard_matches_in_the_working_directory(tmp_path, monkeypatch, pattern):
+    monkeypatch.chdir(tmp_path)
+    for name in ("b.txt", "a.txt", "inner/d.txt"):
+        files.write_whole(str(tmp_path / name), b"xy")
+    expected = ["inner/d.txt"] if "d" in pattern else ["a.txt", "b.txt"]
+    assert files.list_files(pattern) == expected
+    assert files.total_bytes(pattern) == 2 * len(expected)
+
+
 def test_moving_replaces_the_target_and_copying_keeps_the_source(tmp_path):
     for name in ("a", "b"):
         files.write_whole(str(tmp_path / name), name.encode())

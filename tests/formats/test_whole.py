@@ -87,3 +87,19 @@ def test_an_output_of_the_other_kind_is_refused(tmp_path, is_folder, problem):
     assert (raised.value.problem, raised.value.path, raised.value.field) == (problem, str(wrong), "--output")
     check_output(str(right), is_folder=is_folder)
     check_output(str(tmp_path / "absent"), is_folder=is_folder)
+
+
+@pytest.mark.parametrize("is_folder", [True, False])
+@pytest.mark.parametrize("path", ["/proc/new", "/proc/new/deep"])
+def test_an_output_where_nothing_can_be_written_is_refused_before_the_work(path, is_folder):
+    with pytest.raises(InputError, match="cannot be written: /proc: No such file") as raised:
+        check_output(path, is_folder=is_folder)
+    assert (raised.value.path, raised.value.field) == (path, "--output")
+
+
+def test_a_check_of_an_output_leaves_nothing_behind(tmp_path):
+    check_output(str(tmp_path / "new" / "deep"), is_folder=True)
+    check_output(str(tmp_path), is_folder=True)
+    check_output(str(tmp_path / "new" / "file"), is_folder=False)
+    assert not list(tmp_path.iterdir())
+    check_output("/dev/null", is_folder=False)  # a device is written to as it is

@@ -142,6 +142,9 @@ def test_exit_codes(monkeypatch, capsys):
     assert codes == {"ok": 0, "missed": 1, "stop": 130, "broken": 2}
     message = capsys.readouterr().err
     assert "newsembed build: stopped; run the same command again to resume" in message
+    assert cli.main(["index", "stop"]) == 130
+    assert "newsembed index: stopped; the same command starts from the beginning" in capsys.readouterr().err
+    assert set(cli._WHOLE) < cli.COMMANDS.keys()
     assert "newsembed build: error: broken\n  remedy: fix it" in message
 
 

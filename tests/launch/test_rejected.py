@@ -70,3 +70,12 @@ def test_a_column_that_is_empty_for_all_records_is_left_out(work, capsys):
     first, second = capsys.readouterr().out.split("clean: truncated")
     assert ("detail" in first, "record" in first) == (False, True)
     assert ("detail" in second, "record" in second) == (True, False)
+
+
+@pytest.mark.parametrize("result", ["manifest.json", "clean/manifest.json", "archive.json", "last_run.json"])
+def test_a_result_that_rejected_nothing_says_so(tmp_path, capsys, result):
+    path = tmp_path / "work" / result
+    path.parent.mkdir(parents=True)
+    path.write_text("{}")
+    assert cli.main(["rejected", f"{tmp_path}/work/"]) == 0
+    assert capsys.readouterr().out == f"{tmp_path}/work/: no record was rejected or failed\n"

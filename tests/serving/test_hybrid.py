@@ -15,9 +15,9 @@ from newsembed.launch import api
 from newsembed.serving import hybrid, index_command, ranking, search, server, tuning
 from newsembed.serving.dates import DateRange
 from newsembed.serving.filters import Filters
-from newsembed.serving.index import DocumentIndex, indexed_document
+from newsembed.serving.index import DocumentIndex, Hit, indexed_document
 from newsembed.serving.ranking import DEFAULT, NO_RANK, Evidence, Ranking, learn
-from newsembed.serving.words import WordsBuilder
+from newsembed.serving.words import QueryWord, WordsBuilder
 from starlette.testclient import TestClient
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -234,6 +234,24 @@ def test_queries_are_pieces_of_the_article():
     assert set(some.split()) <= {*title.split(), "Five", "six", "Seven", "eight"}
 
 
+@pytest.mark.parametrize(
+    ("mode", "frequencies", "scores", "matches"),
+    [
+        ("hybrid", [0, 0], [0.009, 0.001], False),
+        ("hybrid", [0, 0], [0.01, 0.001], True),  # by its vector
+        ("hybrid", [0, 3], [0.001], True),  # a rare word is in a long article
+        ("hybrid", [], [0.001], False),
+        ("hybrid", [0, 3], [], False),
+        ("vectors", [], [0.001], True),  # no evidence but the vector, and cosines have no least value
+        ("words", [0], [], False),
+    ],
+)
+def test_the_nearest_articles_need_not_match(index, mode, frequencies, scores, matches):
+    hits = [Hit(rank, score, index.documents[rank]) for rank, score in enumerate(scores, 1)]
+    words = tuple(QueryWord(str(place), (), frequency, 1.0) for place, frequency in enumerate(frequencies))
+    assert hybrid.Found(hits, mode, words).matches is matches
+
+
 def test_what_is_said_about_an_answer(index):
     assert find(index, "storm").notes == ()
     assert find(index, "storm zebra").notes == ("not in the index: zebra",)
@@ -310,6 +328,8 @@ def test_the_command_searches_in_each_mode(folder, capsys, monkeypatch):
         printed = capsys.readouterr()
         assert json.loads(printed.out)[0]["title"] == "Budget vote"
         assert printed.err == "note: not in the index: zebra\n"
+    assert run(search, "--index", folder, "xqz wvb") == 0
+    assert "note: nothing matches; these are the nearest articles" in capsys.readouterr().err
     assert run(search, "--index", folder, "--json", "budget", "zebra") == 0, "as without quotes in a shell"
     quoted = capsys.readouterr()
     assert (json.loads(quoted.out)[0]["title"], quoted.err) == ("Budget vote", "note: not in the index: zebra\n")
@@ -349,7 +369,7 @@ def test_the_server_searches_in_each_mode(index):
             for reply in (client.get("/search", params=given), client.post("/search", json=given)):
                 body = reply.json()
                 assert (body["mode"], body["notes"]) == (mode or "hybrid", ["not in the index: zebra"])
-                assert body["hits"][0]["title"] == "Budget vote"
+                assert (body["hits"][0]["title"], body["matches"]) == ("Budget vote", True)
                 assert body["hits"][0]["title_marks"] == [[0, 6]]
         some = client.get("/search", params={"q": "wind", "language": ["de", "en"], "publisher": "c.example"}).json()
         assert [hit["language"] for hit in some["hits"]] == ["de"]
@@ -357,7 +377,8 @@ def test_the_server_searches_in_each_mode(index):
         assert unknown.status_code == 422
         assert "the index has c.example" in unknown.json()["detail"]
         nothing = client.get("/search", params={"q": "wind", "until": "1999-01-01"}).json()
-        assert nothing["hits"] == []
+        assert (nothing["hits"], nothing["matches"]) == ([], False)
+        assert client.get("/search", params={"q": "xqz wvb"}).json()["matches"] is False
         assert "has a byline date in this range" in nothing["notes"][0]
         assert client.get("/search", params={"q": "wind", "mode": "magic"}).status_code == 422
         for query in ('"', "title:", "\x00", "AND", "🌊", "洪水 (", "^"):

@@ -379,6 +379,37 @@ def test_embed_replaces_vectors_only_when_asked(model_dir, articles, tmp_path, o
     assert embed.run(parse(embed, *options, "--overwrite")) == 0
 
 
+@pytest.mark.parametrize(("seconds", "told"), [(0.0, [2, 4, 5]), (1e9, [])])
+def test_many_articles_are_counted_while_they_are_embedded(model_dir, articles, monkeypatch, capsys, seconds, told):
+    monkeypatch.setattr(embed, "_TOLD_SECONDS", seconds)
+    monkeypatch.setattr(embed, "_CHUNK", 2)
+    found = list(embed.embedded(load_encoder(model_dir), read_articles(articles)))
+    assert sum(len(chunk) for chunk, _ in found) == 5
+    said = [line for line in capsys.readouterr().err.splitlines() if "so far" in line]
+    assert said == [f"{count} articles embedded so far" for count in told]
+
+
+@pytest.mark.parametrize("name", ["v.npy", "v.jsonl", "v.csv"])
+def test_embed_makes_no_folder_with_the_name_of_another_kind_of_file(model_dir, articles, tmp_path, name):
+    options = ("--model", model_dir, "--input", articles, "--output", str(tmp_path / name))
+    with pytest.raises(InputError, match="only files that end in .parquet are written"):
+        embed.run(parse(embed, *options))
+    (tmp_path / name).mkdir()
+    assert embed.run(parse(embed, *options)) == 0
+    assert (tmp_path / name / "embeddings.npy").exists()
+
+
+def test_an_index_that_another_process_has_written_in_the_meantime_stays(model_dir, articles, tmp_path, monkeypatch):
+    options = ("--model", model_dir, "--input", articles, "--output", str(tmp_path / "i"))
+    assert index_command.run(parse(index_command, *options)) == 0
+    before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*") if path.is_file()}
+    monkeypatch.setattr(index_command, "facts_file", lambda folder: f"{folder}/absent")  # as it was at the start
+    with pytest.raises(InputError, match="another process has written an index here"):
+        index_command.run(parse(index_command, *options))
+    assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*") if path.is_file()} == before
+    assert index_command.run(parse(index_command, *options, "--overwrite")) == 0
+
+
 def test_an_index_remembers_how_many_tokens_were_read(model_dir, articles, tmp_path, capsys):
     options = ("--model", model_dir, "--input", articles, "--output", str(tmp_path / "i"))
     assert index_command.run(parse(index_command, *options, "--max_length", "8")) == 0

@@ -189,6 +189,17 @@ def test_a_restored_start_takes_the_parameters_only(corpus, pretrained, tmp_path
     assert_same(params(folder, 1), params(pretrained, 2))
 
 
+def test_a_run_of_no_step_saves_what_it_starts_from_once(corpus, pretrained, tmp_path):
+    start, folder = str(pretrained / "checkpoints" / "2"), tmp_path / "started"
+    held_out = write_corpus(tmp_path / "held_out", seed=1)
+    options = {"TRAIN_STEPS": 0, "EVAL_PERIOD": 5, "EVAL_DATA_DIR": held_out, "EVAL_BATCHES": 1, "EVAL_START": True}
+    bindings = tiny_bindings(folder, *corpus, INITIAL_CHECKPOINT_PATH=start, **options)
+    assert run_training(TRAIN, bindings).step == 0
+    assert_same(params(folder, 0), params(pretrained, 2))
+    assert [record["step"] for record in records(folder) if "eval/loss" in record] == [0]
+    assert run_training(TRAIN, bindings).origin.startswith("resumed from step 0")
+
+
 def test_a_run_with_options_of_the_losses_logs_what_they_add(corpus, pretrained, tmp_path):
     options = {"MIXTURE_OR_TASK_NAME": "triplets/en", "MLM_WEIGHT": 0.1, "GRADIENT_CHUNK": 12}
     options |= {"Contrastive.learn_temperature": True, "Contrastive.temperature": 0.1}

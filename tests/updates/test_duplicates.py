@@ -107,6 +107,15 @@ def test_an_earlier_article_that_arrives_late_takes_the_place_of_the_kept_one(tm
     assert (found.superseded.tolist(), found.reasons) == ([], {2: Rejection.DUPLICATE_BODY})
 
 
+def test_a_corrected_text_takes_the_place_of_the_one_before_it_and_a_later_date_does_not(tmp_path):
+    growing, url = Growing(tmp_path), "https://a.example/1"
+    growing.add([make(url, " ".join(WORDS), day=2), make("https://a.example/copy", " ".join(WORDS), day=3)])
+    found = growing.add([make(url, "Corrected: " + " ".join(WORDS[::-1]), day=2)])
+    assert (found.superseded.tolist(), found.root(1), growing.kept()) == ([0], 2, [2])
+    found = growing.add([make(url, "Again, on another day.", day=3)])
+    assert (found.superseded.tolist(), found.reasons) == ([], {3: Rejection.DUPLICATE_URL})
+
+
 def test_a_new_article_can_join_two_that_are_kept(tmp_path):
     # Of 56 spans the middle text shares 51 with each of the others (51 / 61 = 0.84), these share 46 (46 / 66 = 0.70).
     left, middle = list(WORDS), list(WORDS)

@@ -4,7 +4,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from newsembed.formats.archive import read_pointer
+from newsembed.formats.archive import DEAD_LETTERS_FILE, read_pointer
+from newsembed.formats.parquet import read_records
+from newsembed.formats.records import DeadLetter
 from newsembed.updates.options import Sources, UpdateOptions
 from newsembed.updates.run import update
 from stream import CHOICE, CLEAN, OPTIONS, Words, articles_of, current, told
@@ -54,6 +56,17 @@ def crawl(web, tmp_path):
 
 def titles(archive):
     return sorted(one.title for one in articles_of(archive))
+
+
+def test_urls_that_failed_are_among_the_dead_letters_and_those_that_did_not_change_are_not(web, crawl, tmp_path):
+    archive = tmp_path / "archive"
+    publish(web, 1, 2)
+    crawl(archive)
+    web.add(f"{SITE}/", f"<html><head><title>News</title></head><body>{front(1, 2, 9)}</body></html>")  # 9 is missing
+    assert crawl(archive).crawl[0]["failed"] == {"http_error": 1}
+    letters = list(read_records(f"{archive}/{DEAD_LETTERS_FILE}", DeadLetter))
+    assert [one.reason for one in letters if one.key.endswith("story-9")] == ["http_error"]
+    assert "not_modified" not in {one.reason for one in letters}
 
 
 def test_the_next_run_stores_only_what_changed(web, crawl, tmp_path):

@@ -55,7 +55,7 @@ def test_every_count_is_printed_with_the_largest_reason_first(capsys):
         ("rejected: too_short", "4"),
         ("failed: broken_record", "5"),
         ("hubs and images", "11"),
-        ("superseded by earlier reports", "2"),
+        ("superseded by earlier or corrected reports", "2"),
         ("events opened", "60"),
         ("events merged", "1"),
         ("URLs crawled", "30"),
@@ -79,6 +79,23 @@ def test_counts_of_nothing_are_left_out_and_a_run_without_a_version_says_so(caps
     assert printed(capsys, rejected)[1].endswith(end)
     unswitched = dataclasses.replace(first, rejected={"duplicate_body": 1040})
     assert printed(capsys, unswitched)[1].endswith("no version yet: 1,040 of 1,040 rejected as duplicate_body")
+
+
+@pytest.mark.parametrize(
+    ("crawl", "said"),
+    [
+        ({"in": 3, "out": 0, "rejected": {}, "failed": {"timeout": 3}}, True),
+        ({"in": 3, "out": 0, "rejected": {"robots_disallowed": 1}, "failed": {"timeout": 2}}, True),
+        ({"in": 3, "out": 0, "rejected": {"not_modified": 2}, "failed": {"timeout": 1}}, False),
+        ({"in": 3, "out": 1, "rejected": {}, "failed": {"timeout": 2}}, False),
+        ({"in": 3, "out": 0, "rejected": {"not_modified": 3}, "failed": {}}, False),
+    ],
+)
+def test_a_crawl_that_could_fetch_nothing_says_so_and_where_the_urls_are(capsys, crawl, said):
+    print_report("archive", dataclasses.replace(REPORT, rejected={}, failed={}, crawl=(crawl,)))
+    shown = capsys.readouterr().out
+    assert ("note: nothing of the crawl could be fetched" in shown) is said
+    assert ("`newsembed rejected archive` prints" in shown) is bool(crawl["failed"])
 
 
 def test_the_file_of_a_report_names_what_was_read_in():

@@ -113,9 +113,10 @@ def test_the_index_has_the_articles_and_their_vectors(which, request):
     np.testing.assert_allclose(np.linalg.norm(vectors_of(archive), axis=1), 1, atol=1e-6)
 
 
-@pytest.mark.parametrize(("small", "titles"), [(2_000, ["Title 2", "Title 3", "Title 9"]), (0, None)])
-def test_an_article_that_another_replaces_leaves_the_index_when_that_pays(tmp_path, monkeypatch, small, titles):
-    monkeypatch.setattr("newsembed.updates.indexing.SMALL", small)
+@pytest.mark.parametrize(("most", "titles"), [(20_000, ["Title 2", "Title 3", "Title 9"]), (0, None)])
+def test_an_article_that_another_replaces_leaves_the_index_when_that_pays(tmp_path, monkeypatch, most, titles):
+    monkeypatch.setattr("newsembed.updates.indexing.SMALL", 0)
+    monkeypatch.setattr("newsembed.updates.indexing.CORRECTED", most)  # a page of another text is among them
     monkeypatch.setattr("newsembed.updates.indexing.MOST_STALE", 0.5)
     texts = [told(f"e{number}", number) for number in range(3)]
     archive = tmp_path / "archive"
@@ -128,6 +129,33 @@ def test_an_article_that_another_replaces_leaves_the_index_when_that_pays(tmp_pa
     found = sorted(one.title for one in DocumentIndex.load(current_index(str(archive))).documents)
     assert found == (titles or ["Title 0", "Title 1", "Title 2", "Title 3"])
     assert len(set(events_of(archive).values())) == 3
+
+
+@pytest.mark.parametrize(("small", "titles"), [(2_000, [0, 2, 3]), (0, [0, 1, 2, 3])])
+def test_a_copy_that_is_superseded_leaves_a_small_index_at_once(tmp_path, monkeypatch, small, titles):
+    monkeypatch.setattr("newsembed.updates.indexing.SMALL", small)
+    monkeypatch.setattr("newsembed.updates.indexing.MOST_STALE", 0.5)
+    texts = [told(f"e{number}", number) for number in range(3)]
+    archive = tmp_path / "archive"
+    run(archive, write(tmp_path / "1.jsonl", [article(number, text, 5) for number, text in enumerate(texts)]))
+    assert run(archive, write(tmp_path / "2.jsonl", [article(3, texts[1], 3)])).superseded == 1
+    found = sorted(one.title for one in DocumentIndex.load(current_index(str(archive))).documents)
+    assert found == [f"Title {number}" for number in titles]
+
+
+def test_a_corrected_text_is_searched_and_stays_in_its_event(tmp_path):
+    archive, before = tmp_path / "archive", [article(number, told("e", number), 5) for number in range(2)]
+    run(archive, write(tmp_path / "1.jsonl", before))
+    events = events_of(archive)
+    corrected = before[0] | {"body": before[0]["body"] + " The bridge was repaired."}
+    report = run(archive, write(tmp_path / "2.jsonl", [corrected]))
+    assert (report.new, report.superseded, report.articles, report.opened) == (1, 1, 2, 0)
+    assert events_of(archive) == events
+    index = DocumentIndex.load(current_index(str(archive)))
+    assert len(index.words.search(index.words.read("bridge"), 5).numbers) == 1
+    assert len(index) == 2
+    again = run(archive, write(tmp_path / "3.jsonl", before))  # what was read before does not come back
+    assert (again.known, again.published) == (2, False)
 
 
 def test_every_article_has_an_event_and_streams_have_one_order(daily):

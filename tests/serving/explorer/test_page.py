@@ -92,6 +92,21 @@ def test_search_marks_and_leads_to_the_event(page, address):
     assert "The same event: 3 reports by 3 publishers" in page.inner_text("#panel")
 
 
+def test_a_query_that_nothing_answers_says_so_and_shows_the_nearest_on_request(page, address):
+    def without_match(route):
+        answer = route.fetch()
+        route.fulfill(response=answer, json=answer.json() | {"matches": False})
+
+    page.route("**/search?*", without_match)
+    page.goto(f"{address}?q=aaac")
+    page.wait_for_selector(".empty")
+    assert page.inner_text(".empty").startswith("Nothing matches.")
+    assert "0 articles in" in page.inner_text("#message")
+    assert page.locator(".hits").count() == 0
+    page.get_by_role("button", name="Show the nearest articles").click()
+    page.wait_for_selector(".hits > li")
+
+
 def test_the_map_opens_events(page, address):
     page.goto(f"{address}?view=map&since=2024-05-01&until=2024-05-20")
     page.wait_for_selector(".map circle")

@@ -1,10 +1,12 @@
 """The map of events: near events are similar, topics are groups of them, labels are words of their titles."""
 
 import numpy as np
+from newsembed.formats.articles import ArticleText
 from newsembed.formats.index import IndexedDocument
 from newsembed.serving.explorer import topic_map
 from newsembed.serving.explorer.topic_map import _labels, draw
-from newsembed.serving.index import DocumentIndex
+from newsembed.serving.index import DocumentIndex, indexed_document
+from newsembed.serving.words import WordsBuilder
 
 NAMES = ["flood", "trial", "derby"]
 COUNT = 8
@@ -81,6 +83,20 @@ def test_words_of_more_than_ten_of_few_titles_and_of_a_twentieth_of_many_are_com
         ]
         index = DocumentIndex(np.ones((others, 2), np.float32), documents)
         assert _labels([titles], np.zeros(1, np.int64), index) == ("storm",)
+
+
+def test_words_of_more_than_half_of_the_texts_are_common_also_in_few_titles():
+    titles = ["trump and storm", "flood and rain", "calm"]
+    bodies = ["Wind and rain.", "Rain and water.", "Sun and calm."]
+    articles = [
+        ArticleText(str(n), "", "", title, body) for n, (title, body) in enumerate(zip(titles, bodies, strict=True))
+    ]
+    index = DocumentIndex(np.ones((3, 2), np.float32), list(map(indexed_document, articles)))
+    assert _labels([titles[:1], titles[1:]], np.array([0, 1]), index)[0] == "storm · trump · and"
+    with WordsBuilder() as builder:
+        builder.add(articles)
+    index.words = builder.built()
+    assert _labels([titles[:1], titles[1:]], np.array([0, 1]), index)[0] == "storm · trump"  # all three have "and"
 
 
 def test_the_number_of_topics_grows_with_the_events_up_to_a_limit(monkeypatch):
