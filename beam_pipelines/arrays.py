@@ -73,6 +73,17 @@ def map_array(path: str) -> Array:
         return np.asarray(np.load(path, allow_pickle=False))
 
 
+def map_file(path: str) -> Array:
+    """Maps an npy file into memory, read-only; one of a store from a copy on the local disk, see :func:`map_arrays`."""
+    if "://" not in path:
+        return map_array(path)
+    with tempfile.TemporaryDirectory(prefix="newsembed-arrays-") as folder:
+        copy = os.path.join(folder, "copy.npy")
+        with files.open_read(path) as source, open(copy, "wb") as sink:
+            shutil.copyfileobj(source, sink)
+        return map_array(copy)
+
+
 def new_mapped(path: str, shape: tuple[int, ...], dtype: npt.DTypeLike) -> Array:
     """Maps a new local file of zeros into memory, to write and read: only the pages in use are in memory."""
     if 0 in shape:  # a file without bytes cannot be mapped

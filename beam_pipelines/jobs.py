@@ -147,6 +147,7 @@ class JobRun:
         self._beam_args = beam_args
         self._progress = progress
         self._phases: dict[str, tuple[Phase, str]] = {}
+        self._unlisted: set[str] = set()  # phases
         self._reports: dict[str, list[dict[str, Any]]] = {}  # by phase
         self._graph: Graph | None = None  # the open one
 
@@ -154,12 +155,16 @@ class JobRun:
         """The one path of a required input."""
         return self.inputs[name][0]
 
-    def phase(self, name: str, shard_count: int, *, accounted: bool = True, beside: bool = False) -> Phase:
+    def phase(
+        self, name: str, shard_count: int, *, accounted: bool = True, beside: bool = False, listed: bool = True
+    ) -> Phase:
         """Declares a phase. Accounted phases form a chain: each passes on the records that the next reads.
 
-        The records of a phase ``beside`` the chain are added to those of the job.
+        The records of a phase ``beside`` the chain are added to those of the job. See :meth:`map_shards` for ``listed``.
         """
         phase = Phase(self.workspace, name, shard_count)
+        if not listed:
+            self._unlisted.add(name)
         self._phases[name] = (phase, "beside" if beside else "chained" if accounted else "")
         return phase
 
@@ -170,13 +175,15 @@ class JobRun:
         payloads: Sequence[Any],
         *,
         accounted: bool = True,
+        listed: bool = True,
         parts: Parts | None = None,
     ) -> None:
         """Runs ``function(shard, payloads[shard.index])`` for each shard; progress counts shards or ``parts``.
 
-        Inside :meth:`graph` the phase runs together with the others of the graph, else at once.
+        Inside :meth:`graph` the phase runs together with the others of the graph, else at once. The manifest does not
+        have the counts of a phase that is not ``listed``: one that only sends or sorts rows.
         """
-        phase = self.phase(name, len(payloads), accounted=accounted)
+        phase = self.phase(name, len(payloads), accounted=accounted, listed=listed)
         if self._graph is not None:
             self._graph.map_shards(phase, function, payloads, parts)
             return
@@ -191,6 +198,7 @@ class JobRun:
         streams: Sequence[tuple[str, Rows]],
         *,
         accounted: bool = True,
+        listed: bool = True,
     ) -> None:
         """Inside :meth:`graph`, adds a phase whose shards get rows of earlier phases.
 
@@ -200,6 +208,7 @@ class JobRun:
           payloads: one for each shard.
           streams: names of the phases that send, and what.
           accounted: see :meth:`phase`.
+          listed: see :meth:`map_shards`.
 
         Raises:
           RuntimeError: outside of a graph.
@@ -207,7 +216,8 @@ class JobRun:
         if self._graph is None:
             raise RuntimeError(f"{self.job.name}: phase {name} outside of a graph")
         senders = [(self._phases[sender][0], rows) for sender, rows in streams]
-        self._graph.map_rows(self.phase(name, len(payloads), accounted=accounted), function, payloads, senders)
+        phase = self.phase(name, len(payloads), accounted=accounted, listed=listed)
+        self._graph.map_rows(phase, function, payloads, senders)
 
     @contextlib.contextmanager
     def graph(self, name: str, shard_count: int) -> Iterator[Graph]:
@@ -285,7 +295,7 @@ class JobRun:
         }
 
     def all_counts(self) -> tuple[Counts, dict[str, Counts]]:
-        """Counts of the job (its accounted phases chained) and of every phase.
+        """Counts of the job (its accounted phases chained) and of every phase that is listed.
 
         Raises:
           RuntimeError: if a phase reads other records than the one before passed on.
@@ -298,7 +308,8 @@ class JobRun:
                 raise RuntimeError(
                     f"{self.job.name}: a phase passed on {earlier.written} records, the next read {later.read}"
                 )
-        return add_counts([chain_counts(chain), *beside]), every
+        listed = {name: counts for name, counts in every.items() if name not in self._unlisted}
+        return add_counts([chain_counts(chain), *beside]), listed
 
 
 @dataclasses.dataclass(frozen=True)

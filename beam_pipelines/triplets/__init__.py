@@ -58,7 +58,7 @@ def run(job: JobRun) -> None:
         job.map_shards("table", _tabulate, [None], accounted=False)
         job.map_shards("evergreen", partial(_prepare_filter, labels=labels), [neighbors], accounted=False)
         learned = calibration.map_stages(job, paths, neighbors)
-        pair = partial(_pair, options=options, learned=learned, shard_count=len(neighbors))
+        pair = partial(_pair, folder=job.input("neighbors"), options=options, learned=learned, count=len(neighbors))
         job.map_shards("pair", pair, neighbors, accounted=False)
         job.map_shards("events", partial(_crowded, most=options.max_anchors_per_event), [None], accounted=False)
         job.map_shards("stories", _stories, [None], accounted=False)
@@ -173,22 +173,22 @@ def _filter(path: str) -> EvergreenModel:
     return EvergreenModel.from_json(files.read_json(path), path)
 
 
-def _pair(shard: Shard, path: str, options: TripletsOptions, learned: bool, shard_count: int) -> None:
-    """Pairs the anchors of one shard of the neighbors, which are sharded by anchor.
+def _pair(shard: Shard, path: str, folder: str, options: TripletsOptions, learned: bool, count: int) -> None:
+    """Pairs the anchors of one of ``count`` shards of the neighbors, which are sharded by anchor.
 
     Raises:
       InputError: if the file has neighbors of an anchor of another shard.
     """
     table, model = read_table(f"{shard.workspace}/{TABLE}"), _filter(f"{shard.workspace}/{_FILTER}")
     candidates = read_candidates(path)
-    if len(misplaced := candidates["anchor"][shard_numbers(candidates["anchor"], shard_count) != shard.index]):
+    if len(misplaced := candidates["anchor"][shard_numbers(candidates["anchor"], count) != shard.index]):
         raise InputError(
             f"holds neighbors of {doc_id_of(int(misplaced[0]))}, which belong in another shard",
             path=path,
             remedy="run `newsembed neighbors` again; its shards must not be renamed or removed",
         )
-    anchors = table.ids[shard_numbers(table.ids, shard_count) == shard.index]
-    strengths = calibration.strengths_of(shard.workspace, options, learned=learned)
+    anchors = table.ids[shard_numbers(table.ids, count) == shard.index]
+    strengths = calibration.strengths_of(shard.workspace, folder, options, learned=learned)
     triplets, outcomes = mine(anchors, candidates, table, model, options, strengths)
     write_array(shard.path(_PAIRED, "npy"), triplets)
     write_array(shard.path(_OUTCOMES, "npy"), outcomes)

@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 from newsembed.beam_pipelines import augmentation, jobs, token_store
 from newsembed.beam_pipelines.examples import JOB, ExamplesOptions, group_negatives
 from newsembed.beam_pipelines.examples.writing import LabelledDocument, topic_features
+from newsembed.beam_pipelines.shards import Phase, Shard
+from newsembed.beam_pipelines.shuffle import blocks_of, received
 from newsembed.errors import InputError
 from newsembed.formats import files, parquet
 from newsembed.formats.records import Article, TopicLabels, Triplet, make_doc_id, words_to_doc_id
@@ -130,6 +132,20 @@ def test_anchor_texts_must_resemble_the_title():
 TOKENS = st.lists(st.integers(0, 2**31 - 1), max_size=6).map(lambda values: ids(*values))
 
 
+def write_store(folder, shards):
+    """Writes shards of documents and the index, as two phases of a job."""
+    phases = [Phase(str(folder), name, len(shards)) for name in ("tokens", "index")]
+    sent = token_store.places_sent("tokens")
+    for number, documents in enumerate(shards):
+        with Shard(phases[0], number) as shard:
+            token_store.store_documents(shard, "tokens", documents, len(shards))
+    blocks = [one for number in range(len(shards)) for one in blocks_of(number, phases[0], sent, with_bytes=True)]
+    for number in range(len(shards)):
+        groups = {"": [None], sent.stream: [block for receiver, block in blocks if receiver == number]}
+        with Shard(phases[1], number) as shard:
+            token_store.write_index(shard, received((number, groups), [(phases[0], sent)])[1], "tokens")
+
+
 @settings(max_examples=30, deadline=None)
 @given(
     st.dictionaries(st.integers(0, 2**64 - 1), st.tuples(TOKENS, TOKENS, st.lists(TOKENS, max_size=3)), max_size=12),
@@ -141,9 +157,8 @@ def test_the_store_returns_what_it_got(tmp_path_factory, contents, shard_count):
         token_store.DocumentTokens(f"{key:016x}", "zh-Hant", title, body, tuple(rest))
         for key, (title, body, rest) in contents.items()
     ]
-    for index in range(shard_count):
-        token_store.write_shard(str(folder / f"part-{index:05d}-of-{shard_count:05d}"), documents[index::shard_count])
-    store = token_store.TokenStore(str(folder))
+    write_store(folder, [documents[index::shard_count] for index in range(shard_count)])
+    store = token_store.TokenStore(str(folder / "tokens"))
     for written in documents:
         found = store.get(written.doc_id)
         assert (found.doc_id, found.language) == (written.doc_id, written.language)
