@@ -1,11 +1,12 @@
 """Arrays on disk, and document ids as 64-bit numbers."""
 
+import dataclasses
 import os
 import shutil
 import tempfile
 import zipfile
-from collections.abc import Iterable
-from typing import Any, Final
+from collections.abc import Iterable, Mapping
+from typing import IO, Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -46,11 +47,45 @@ def write_parts(path: str, shape: tuple[int, ...], dtype: np.dtype[Any], parts: 
       parts: in order, C-contiguous; together they have ``shape``.
     """
     temporary = files.temporary_name(path)
-    header = {"descr": np.lib.format.dtype_to_descr(dtype), "fortran_order": False, "shape": shape}
     with files.open_write(temporary) as sink:
-        np.lib.format.write_array_header_1_0(sink, header)
-        for part in parts:
-            sink.write(part.tobytes())
+        _write_npy(sink, shape, dtype, parts)
+    files.move(temporary, path)
+
+
+def _write_npy(sink: IO[bytes], shape: tuple[int, ...], dtype: np.dtype[Any], parts: Iterable[Array]) -> None:
+    header = {"descr": np.lib.format.dtype_to_descr(dtype), "fortran_order": False, "shape": shape}
+    np.lib.format.write_array_header_1_0(sink, header)
+    for part in parts:
+        sink.write(part.tobytes())
+
+
+@dataclasses.dataclass(frozen=True)
+class PartedArray:
+    """An array in parts along its first axis, which need not be in memory together.
+
+    Attributes:
+      shape: of the whole array.
+      dtype: of all parts.
+      parts: in order, C-contiguous; together they have ``shape``.
+    """
+
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    parts: Iterable[Array]
+
+
+def write_part_arrays(path: str, arrays: Mapping[str, PartedArray]) -> None:
+    """Writes an npz file as `formats.arrays.write_arrays` does, from parts; takes them one array after another."""
+    temporary = files.temporary_name(path)
+    # zipfile writes other bytes where it cannot seek, as in the files of a store.
+    with tempfile.TemporaryFile() as local:
+        with zipfile.ZipFile(local, "w") as archive:
+            for name, array in arrays.items():
+                with archive.open(f"{name}.npy", "w", force_zip64=True) as sink:
+                    _write_npy(sink, array.shape, array.dtype, array.parts)
+        local.seek(0)
+        with files.open_write(temporary) as target:
+            shutil.copyfileobj(local, target)
     files.move(temporary, path)
 
 

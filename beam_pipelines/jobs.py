@@ -160,7 +160,8 @@ class JobRun:
     ) -> Phase:
         """Declares a phase. Accounted phases form a chain: each passes on the records that the next reads.
 
-        The records of a phase ``beside`` the chain are added to those of the job. See :meth:`map_shards` for ``listed``.
+        The records of a phase ``beside`` the chain are added to those of the job. See :meth:`map_shards` for
+        ``listed``.
         """
         phase = Phase(self.workspace, name, shard_count)
         if not listed:

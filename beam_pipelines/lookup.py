@@ -1,7 +1,7 @@
 """Rows of all documents, looked up by document id, in parts of which a worker maps those that it uses.
 
-A document's row is in the part that `shards.shard_of` gives, so no worker needs an index of all documents. The parts are
-mapped files: pages are read when they are used, and the kernel may drop them.
+A document's row is in the part that `shards.shard_of` gives, so no worker needs an index of all documents. The parts
+are mapped files: pages are read when they are used, and the kernel may drop them.
 """
 
 from collections.abc import Iterator

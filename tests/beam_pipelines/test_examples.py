@@ -2,6 +2,7 @@
 
 import collections
 import dataclasses
+import functools
 import hashlib
 
 import numpy as np
@@ -13,7 +14,6 @@ from newsembed.beam_pipelines import augmentation, jobs, token_store
 from newsembed.beam_pipelines.examples import JOB, ExamplesOptions, group_negatives
 from newsembed.beam_pipelines.examples.writing import LabelledDocument, topic_features
 from newsembed.beam_pipelines.shards import Phase, Shard
-from newsembed.beam_pipelines.shuffle import blocks_of, received
 from newsembed.errors import InputError
 from newsembed.formats import files, parquet
 from newsembed.formats.records import Article, TopicLabels, Triplet, make_doc_id, words_to_doc_id
@@ -21,6 +21,7 @@ from newsembed.formats.vocabulary import CLS_ID, SPECIAL_TOKENS
 from newsembed.tasks import registry
 from newsembed.tasks.triplets import Augmentation
 from newsembed.tasks.vocabulary import Vocabulary
+from newsembed.tests import phases
 
 LENGTH = 16
 LETTERS = "abcdefghijklmnopqrstuvwxyz0123456789"
@@ -134,16 +135,12 @@ TOKENS = st.lists(st.integers(0, 2**31 - 1), max_size=6).map(lambda values: ids(
 
 def write_store(folder, shards):
     """Writes shards of documents and the index, as two phases of a job."""
-    phases = [Phase(str(folder), name, len(shards)) for name in ("tokens", "index")]
-    sent = token_store.places_sent("tokens")
+    tokens, index = (Phase(str(folder), name, len(shards)) for name in ("tokens", "index"))
     for number, documents in enumerate(shards):
-        with Shard(phases[0], number) as shard:
+        with Shard(tokens, number) as shard:
             token_store.store_documents(shard, "tokens", documents, len(shards))
-    blocks = [one for number in range(len(shards)) for one in blocks_of(number, phases[0], sent, with_bytes=True)]
-    for number in range(len(shards)):
-        groups = {"": [None], sent.stream: [block for receiver, block in blocks if receiver == number]}
-        with Shard(phases[1], number) as shard:
-            token_store.write_index(shard, received((number, groups), [(phases[0], sent)])[1], "tokens")
+    write = functools.partial(token_store.write_index, stream="tokens")
+    phases.map_rows(index, write, [(tokens, token_store.places_sent("tokens"))])
 
 
 @settings(max_examples=30, deadline=None)
