@@ -146,7 +146,7 @@ def damage_named(path: str, field: str | None = None) -> Iterator[None]:
       field: the option that names it, if known.
 
     Raises:
-      InputError: if the file is not a Parquet file or is damaged.
+      InputError: if the file is not a Parquet file or is damaged, or memory does not suffice for it.
       OSError: of the disk or the network, unchanged.
     """  # noqa: DOC501 - Arrow's errors become an InputError
     try:
@@ -155,12 +155,12 @@ def damage_named(path: str, field: str | None = None) -> Iterator[None]:
         if isinstance(error, OSError) and error.errno is not None:
             raise  # Arrow's own errors of the content have no number
         lines = str(error).strip().splitlines() or [type(error).__name__]
-        raise InputError(
-            f"not a Parquet file, or damaged: {lines[0]}",
-            path=path,
-            field=field,
-            remedy="write the file again, or restore it from a copy; a partial upload looks like this",
-        ) from error
+        problem = "not a Parquet file, or damaged"
+        remedy = "write the file again, or restore it from a copy; a partial upload looks like this"
+        if isinstance(error, MemoryError):  # a damaged file may ask for any memory
+            problem = "not enough memory to read it, or damaged"
+            remedy = f"give the process more memory; if it has plenty, {remedy}"
+        raise InputError(f"{problem}: {lines[0]}", path=path, field=field, remedy=remedy) from error
 
 
 def read_records(path: str, record_type: type[R]) -> Iterator[R]:

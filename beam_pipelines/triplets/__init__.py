@@ -21,7 +21,7 @@ from ..shards import Shard, shard_numbers
 from ..shuffle import Received, Rows, send
 from . import calibration
 from .candidates import SPACES, known_pairs, read_candidates
-from .dates import count_by_month, date_stats
+from .dates import count_by_month, date_stats, with_read_words
 from .dates import fit_model as fit_date_model
 from .events import STORIES, crowded_out, stories_of, write_stories
 from .evergreen import EvergreenModel, check_labels, default_model, fit_model, pair_features, read_labels
@@ -116,7 +116,7 @@ def _count(shard: Shard, path: str, first: int, months: int) -> None:
     counts, sample = count_by_month([], first, months), list[Article]()
     for batch in _dated(path):
         counts = counts + count_by_month(batch, first, months)
-        sample = _drawn([*sample, *batch])
+        sample = _drawn([*sample, *map(with_read_words, batch)])
     with files.open_write(shard.path(_COUNTS, "npy")) as sink:
         np.save(sink, counts)
     writer = shard.records(_SAMPLE, Article)

@@ -135,6 +135,12 @@ def test_errors_of_the_disk_are_not_taken_for_damage():
         assert (caught.value.path, caught.value.field) == ("a.parquet", "--articles")
     with pytest.raises(InputError, match="damaged: ArrowInvalid"), parquet.damage_named("a.parquet"):
         raise pa.ArrowInvalid("")
+    with (
+        pytest.raises(InputError, match=r"not enough memory to read it, or damaged: malloc of size 9 failed") as caught,
+        parquet.damage_named("a.parquet"),
+    ):
+        raise pa.lib.ArrowMemoryError("malloc of size 9 failed")
+    assert caught.value.remedy.startswith("give the process more memory; if it has plenty, write the file again")
 
 
 def test_a_missing_column_is_named_with_those_that_are_there(tmp_path):
