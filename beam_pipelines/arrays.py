@@ -1,11 +1,12 @@
 """Arrays on disk, and document ids as 64-bit numbers."""
 
 import dataclasses
+import hashlib
 import os
 import shutil
 import tempfile
 import zipfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import IO, Any, Final
 
 import numpy as np
@@ -174,6 +175,14 @@ def doc_numbers_of(doc_ids: pa.Array) -> Ids:
     joined = "".join(doc_ids.to_pylist()).encode()
     digits = _DIGITS[np.frombuffer(joined, np.uint8).reshape(-1, 16)]
     return np.bitwise_or.reduce(digits << _PLACES, axis=1)
+
+
+def text_digests(texts: Sequence[str]) -> Ids:
+    """Returns a number for each text, uint64 ``[N]``, equal for equal texts."""
+    known = {
+        text: hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest() for text in set(texts)
+    }
+    return np.frombuffer(b"".join(known[text] for text in texts), "<u8")
 
 
 def cosine_histogram(cosines: Array) -> CosineHistogram:

@@ -9,7 +9,6 @@ The table is sorted by id, and has ranks within the corpus, but no worker holds 
 4. :func:`write_table` writes the ranges one after another.
 """
 
-import hashlib
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import Any, Final
@@ -17,7 +16,16 @@ from typing import Any, Final
 import numpy as np
 
 from ...formats import files
-from ..arrays import Array, Ids, PartedArray, map_arrays, read_array, write_array, write_part_arrays
+from ..arrays import (
+    Array,
+    Ids,
+    PartedArray,
+    map_arrays,
+    read_array,
+    text_digests,
+    write_array,
+    write_part_arrays,
+)
 from ..shards import Shard, shard_numbers
 from ..shuffle import Received, Rows, send
 from .dates import DateStats
@@ -114,7 +122,7 @@ def send_stats(shard: Shard, stats: Sequence[DateStats], splits: Array, anchor_s
     facts = np.zeros(len(stats), FACTS.dtype)
     facts["id"], facts["expected_gap"] = ids, [one.expected_gap for one in stats]
     for name in ("publisher", "language"):
-        facts[name] = _digests([getattr(one, name) for one in stats])
+        facts[name] = text_digests([getattr(one, name) for one in stats])
     send(shard, FACTS.stream, facts, _range_of(ids, splits.shape[1] + 1))
     send(shard, ANCHORS.stream, ids, shard_numbers(ids, anchor_shards))
     names = {name: sorted({getattr(one, name) for one in stats}) for name in ("publisher", "language")}
@@ -158,7 +166,7 @@ def write_table(workspace: str) -> None:
     sizes = np.stack([read_array(path) for path in files.list_files(f"{workspace}/{_SIZES}/part-*.npy")])
     total, before = int(sizes[:, 0].sum()), np.cumsum(sizes, axis=0) - sizes
     names = {name: _all_names(workspace, name) for name in ("publisher", "language")}
-    digests = {name: _digests(known) for name, known in names.items()}
+    digests = {name: text_digests(known) for name, known in names.items()}
     orders = {name: np.argsort(known) for name, known in digests.items()}
 
     def ids(part: Array) -> Array:
@@ -190,11 +198,6 @@ def _all_names(workspace: str, name: str) -> list[str]:
     """All publishers or languages, sorted: the place of one is its code."""
     paths = files.list_files(f"{workspace}/{_NAMES}/part-*.json")
     return sorted({one for path in paths for one in files.read_json(path)[name]})
-
-
-def _digests(texts: Sequence[str]) -> Array:
-    known = {text: hashlib.blake2b(text.encode(), digest_size=8).digest() for text in set(texts)}
-    return np.frombuffer(b"".join(known[text] for text in texts), _DIGEST)
 
 
 def _range_of(ids: Ids, ranges: int) -> Array:
