@@ -38,7 +38,7 @@ class Lookup:
         self._parts: dict[int, Array] = {}
 
     def rows(self, ids: Ids) -> Iterator[tuple[Array, Array]]:
-        """Yields the rows that there are, part by part: numbers of ids, int ``[P]``, and their rows ``[P]``."""
+        """Yields the first row of each document that has one, part by part: numbers of ids and their rows, ``[P]``."""
         if not self._paths:
             return
         numbers = shard_numbers(ids, len(self._paths))
@@ -51,12 +51,17 @@ class Lookup:
             yield asked[there], part[places[there]]
 
     def row(self, doc_id: int) -> Any:
-        """Returns the row of one document, ``None`` if there is none."""
+        """Returns the first row of one document, ``None`` if there is none."""
+        rows = self.all_rows(doc_id)
+        return rows[0] if len(rows) else None
+
+    def all_rows(self, doc_id: int) -> Array:
+        """Returns the rows of one document, in the order in which :func:`write_part` got them."""
         if not self._paths:
-            return None
+            return np.zeros(0)
         part = self._part(shard_of(doc_id_of(doc_id), len(self._paths)))
-        place = int(np.searchsorted(part["id"], np.uint64(doc_id)))
-        return part[place] if place < len(part) and part["id"][place] == doc_id else None
+        start, end = (int(np.searchsorted(part["id"], np.uint64(doc_id), side=side)) for side in ("left", "right"))
+        return part[start:end]
 
     def _part(self, number: int) -> Array:
         if number not in self._parts:

@@ -11,6 +11,7 @@ from functools import cache
 from typing import Any, Generic, Self, TypeVar
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from ..errors import InputError
@@ -135,6 +136,31 @@ def read_batches(path: str, columns: list[str] | None = None, rows: int = _ROWS_
                 remedy="rename or add the column",
             )
         yield from parquet.iter_batches(batch_size=rows, columns=columns)
+
+
+def column_bounds(path: str, column: str) -> tuple[Any, Any] | None:
+    """Returns the smallest and the largest value of a column of one Parquet file; ``None`` if it has no values.
+
+    They are in the footer, so that no row is read, unless the writer has left them out.
+
+    Raises:
+      InputError: see :func:`read_batches`.
+    """
+    with files.open_read(path) as source, damage_named(path):
+        metadata = pq.ParquetFile(source).metadata
+        groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
+        chunks = [group.column(place) for group in groups for place in range(group.num_columns)]
+        found = [chunk.statistics for chunk in chunks if chunk.path_in_schema == column]
+    if found and all(one is not None and (one.has_min_max or not one.num_values) for one in found):
+        bounds = [value for one in found if one.has_min_max for value in (one.min, one.max)]
+    else:
+        bounds = [
+            value
+            for batch in read_batches(path, [column])
+            for value in pc.min_max(batch.column(0)).as_py().values()
+            if value is not None
+        ]
+    return (min(bounds), max(bounds)) if bounds else None
 
 
 @contextlib.contextmanager

@@ -19,7 +19,8 @@ from .path_lists import is_path_list, list_path
 from .read import read_slice
 from .sources import groups_of, row_slices, warc_slices
 
-_HUB_SHARDS = 4
+_LEAST_HUB_SHARDS = 4
+_ARTICLE_SHARDS_PER_HUB_SHARD = 8  # a worker holds the hubs of a shard, with the ids of the articles that they list
 
 
 @dataclasses.dataclass(frozen=True)
@@ -77,7 +78,8 @@ def run(job: JobRun) -> None:
     with job.graph("extract", len(pieces)) as graph:
         job.map_shards("read", partial(read_slice, limits=limits, max_links=options.max_links_per_page), pieces)
         groups = groups_of(pieces)
-        joined, hubs = job.phase("join", len(groups)), job.phase("hubs", _HUB_SHARDS, accounted=False)
+        hub_shards = max(_LEAST_HUB_SHARDS, -(-len(groups) // _ARTICLE_SHARDS_PER_HUB_SHARD))
+        joined, hubs = job.phase("join", len(groups)), job.phase("hubs", hub_shards, accounted=False)
         given = {"with_posts": bool(job.inputs["posts"]), "with_images": bool(job.inputs["warc"])}
         graph.add(joined, partial(_join, graph, joined, groups, **given))
         graph.add(hubs, partial(_merge, graph, hubs, len(pieces)))

@@ -8,12 +8,11 @@ from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
-import pyarrow.compute as pc
 
 from ...errors import InputError
 from ...formats import files
 from ...formats.arrays import write_arrays
-from ...formats.parquet import read_batches, read_records, read_stream, shard_paths
+from ...formats.parquet import column_bounds, read_records, read_stream, shard_paths
 from ...formats.records import Article, Rejection, Space, Triplet
 from ..arrays import doc_id_of, read_array, write_array
 from ..jobs import InputSpec, Job, JobRun
@@ -92,8 +91,8 @@ def _months(paths: Sequence[str]) -> tuple[int, int]:
     Raises:
       InputError: if no article has a byline date.
     """
-    bounds = [pc.min_max(batch.column(0)).as_py() for path in paths for batch in read_batches(path, ["byline_date"])]
-    found = [date.year * 12 + date.month - 1 for of_batch in bounds for date in of_batch.values() if date]
+    bounds = [one for path in paths if (one := column_bounds(path, "byline_date")) is not None]
+    found = [date.year * 12 + date.month - 1 for of_shard in bounds for date in of_shard]
     if not found:
         raise InputError(
             "no article has a byline date",
