@@ -147,7 +147,6 @@ class JobRun:
         self._beam_args = beam_args
         self._progress = progress
         self._phases: dict[str, tuple[Phase, str]] = {}
-        self._unlisted: set[str] = set()  # phases
         self._reports: dict[str, list[dict[str, Any]]] = {}  # by phase
         self._graph: Graph | None = None  # the open one
 
@@ -160,13 +159,10 @@ class JobRun:
     ) -> Phase:
         """Declares a phase. Accounted phases form a chain: each passes on the records that the next reads.
 
-        The records of a phase ``beside`` the chain are added to those of the job. See :meth:`map_shards` for
-        ``listed``.
+        Records of a phase ``beside`` the chain are added to those of the job; ``listed`` as in :meth:`map_shards`.
         """
         phase = Phase(self.workspace, name, shard_count)
-        if not listed:
-            self._unlisted.add(name)
-        self._phases[name] = (phase, "beside" if beside else "chained" if accounted else "")
+        self._phases[name] = (phase, "beside" if beside else "chained" if accounted else "" if listed else "unlisted")
         return phase
 
     def map_shards(
@@ -181,8 +177,8 @@ class JobRun:
     ) -> None:
         """Runs ``function(shard, payloads[shard.index])`` for each shard; progress counts shards or ``parts``.
 
-        Inside :meth:`graph` the phase runs together with the others of the graph, else at once. The manifest does not
-        have the counts of a phase that is not ``listed``: one that only sends or sorts rows.
+        Inside :meth:`graph` the phase runs together with the others of the graph, else at once. The manifest has no
+        counts of a phase that is not ``listed``: one that only sends or sorts rows.
         """
         phase = self.phase(name, len(payloads), accounted=accounted, listed=listed)
         if self._graph is not None:
@@ -309,7 +305,7 @@ class JobRun:
                 raise RuntimeError(
                     f"{self.job.name}: a phase passed on {earlier.written} records, the next read {later.read}"
                 )
-        listed = {name: counts for name, counts in every.items() if name not in self._unlisted}
+        listed = {name: counts for name, counts in every.items() if self._phases[name][1] != "unlisted"}
         return add_counts([chain_counts(chain), *beside]), listed
 
 

@@ -20,7 +20,6 @@ from newsembed.beam_pipelines.topics.choose import (
     group_titles,
     hub_title,
     link_titles,
-    normalize_title,
     obey,
     rank_topics,
 )
@@ -32,25 +31,6 @@ from newsembed.formats import parquet
 from newsembed.formats.records import Article, Hub, TopicLabels, make_doc_id
 
 ONE = ["--direct_num_workers=1"]
-
-
-@pytest.mark.parametrize(
-    ("title", "publisher", "expected"),
-    [
-        ("Politics News - Harbour Times", "harbourtimes.example", "politics"),
-        ("top/sports/us", "example.com", "sports"),
-        ("9/11", "example.com", "9/11"),
-        ("Noticias de energía", "vozdelmuelle.example", "energía"),
-        ("Vida práctica - La Voz del Muelle", "vozdelmuelle.example", "vida práctica"),
-        ("Harbour Times", "harbourtimes.example", "harbourtimes.example"),
-        ("Football RSS", "x.example", "football"),
-        ("News", "x.example", "news"),
-        ("", "x.example", ""),
-        (" | ", "x.example", ""),
-    ],
-)
-def test_hub_titles_are_normalised(title, publisher, expected):
-    assert normalize_title(title, publisher) == expected
 
 
 def hub(number, publisher, title, members, url=""):
