@@ -78,11 +78,19 @@ def run(job: JobRun) -> None:
     with job.graph("extract", len(pieces)) as graph:
         job.map_shards("read", partial(read_slice, limits=limits, max_links=options.max_links_per_page), pieces)
         groups = groups_of(pieces)
-        hub_shards = max(_LEAST_HUB_SHARDS, -(-len(groups) // _ARTICLE_SHARDS_PER_HUB_SHARD))
-        joined, hubs = job.phase("join", len(groups)), job.phase("hubs", hub_shards, accounted=False)
+        joined, hubs = job.phase("join", len(groups)), job.phase("hubs", hub_shards(len(groups)), accounted=False)
         given = {"with_posts": bool(job.inputs["posts"]), "with_images": bool(job.inputs["warc"])}
         graph.add(joined, partial(_join, graph, joined, groups, **given))
         graph.add(hubs, partial(_merge, graph, hubs, len(pieces)))
+
+
+def hub_shards(article_shards: int) -> int:
+    """Returns the number of shards of hubs.
+
+    >>> hub_shards(32), hub_shards(33), hub_shards(800)
+    (4, 5, 100)
+    """
+    return max(_LEAST_HUB_SHARDS, -(-article_shards // _ARTICLE_SHARDS_PER_HUB_SHARD))
 
 
 def _join(

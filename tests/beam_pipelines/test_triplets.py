@@ -28,6 +28,7 @@ from newsembed.beam_pipelines.triplets.dates import (
     fit,
     log_ratios,
     ngram_counts,
+    with_read_words,
 )
 from newsembed.beam_pipelines.triplets.dates import fit_model as fit_dates
 from newsembed.beam_pipelines.triplets.events import crowded_out, events_of
@@ -545,6 +546,14 @@ def test_the_byline_model_is_fitted_on_the_counts_of_all_shards(tmp_path):
     assert any(np.allclose(models, fit_by_hand(counts, prior), atol=1e-3) for prior in (0.1, 1.0, 4.0, 16.0, 64.0))
     assert splits.shape == (2, 2)
     assert (np.diff(splits) > 0).all()
+
+
+def test_the_sample_has_only_the_words_that_are_read():
+    long = dataclasses.replace(article("x", "p"), body="\n ".join(f"w{number} x" for number in range(1_000)))
+    cut = with_read_words(long)
+    assert len(cut.body.split()) == 300
+    assert (ngram_counts([cut]) != ngram_counts([long])).nnz == 0
+    assert with_read_words(cut) == cut
 
 
 def test_the_byline_model_finds_months_and_timeless_texts():
