@@ -1,11 +1,13 @@
 """Arrays on disk, and document ids as 64-bit numbers."""
 
+import dataclasses
+import hashlib
 import os
 import shutil
 import tempfile
 import zipfile
-from collections.abc import Iterable
-from typing import Any, Final
+from collections.abc import Iterable, Mapping, Sequence
+from typing import IO, Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -46,11 +48,45 @@ def write_parts(path: str, shape: tuple[int, ...], dtype: np.dtype[Any], parts: 
       parts: in order, C-contiguous; together they have ``shape``.
     """
     temporary = files.temporary_name(path)
-    header = {"descr": np.lib.format.dtype_to_descr(dtype), "fortran_order": False, "shape": shape}
     with files.open_write(temporary) as sink:
-        np.lib.format.write_array_header_1_0(sink, header)
-        for part in parts:
-            sink.write(part.tobytes())
+        _write_npy(sink, shape, dtype, parts)
+    files.move(temporary, path)
+
+
+def _write_npy(sink: IO[bytes], shape: tuple[int, ...], dtype: np.dtype[Any], parts: Iterable[Array]) -> None:
+    header = {"descr": np.lib.format.dtype_to_descr(dtype), "fortran_order": False, "shape": shape}
+    np.lib.format.write_array_header_1_0(sink, header)
+    for part in parts:
+        sink.write(part.tobytes())
+
+
+@dataclasses.dataclass(frozen=True)
+class PartedArray:
+    """An array in parts along its first axis, which need not be in memory together.
+
+    Attributes:
+      shape: of the whole array.
+      dtype: of all parts.
+      parts: in order, C-contiguous; together they have ``shape``.
+    """
+
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    parts: Iterable[Array]
+
+
+def write_part_arrays(path: str, arrays: Mapping[str, PartedArray]) -> None:
+    """Writes an npz file as `formats.arrays.write_arrays` does, from parts; takes them one array after another."""
+    temporary = files.temporary_name(path)
+    # zipfile writes other bytes where it cannot seek, as in the files of a store.
+    with tempfile.TemporaryFile() as local:
+        with zipfile.ZipFile(local, "w") as archive:
+            for name, array in arrays.items():
+                with archive.open(f"{name}.npy", "w", force_zip64=True) as sink:
+                    _write_npy(sink, array.shape, array.dtype, array.parts)
+        local.seek(0)
+        with files.open_write(temporary) as target:
+            shutil.copyfileobj(local, target)
     files.move(temporary, path)
 
 
@@ -71,6 +107,17 @@ def map_array(path: str) -> Array:
         return np.asarray(np.load(path, mmap_mode="r", allow_pickle=False))
     except ValueError:  # an array without elements cannot be mapped
         return np.asarray(np.load(path, allow_pickle=False))
+
+
+def map_file(path: str) -> Array:
+    """Maps an npy file into memory, read-only; one of a store from a copy on the local disk, see :func:`map_arrays`."""
+    if "://" not in path:
+        return map_array(path)
+    with tempfile.TemporaryDirectory(prefix="newsembed-arrays-") as folder:
+        copy = os.path.join(folder, "copy.npy")
+        with files.open_read(path) as source, open(copy, "wb") as sink:
+            shutil.copyfileobj(source, sink)
+        return map_array(copy)
 
 
 def new_mapped(path: str, shape: tuple[int, ...], dtype: npt.DTypeLike) -> Array:
@@ -128,6 +175,14 @@ def doc_numbers_of(doc_ids: pa.Array) -> Ids:
     joined = "".join(doc_ids.to_pylist()).encode()
     digits = _DIGITS[np.frombuffer(joined, np.uint8).reshape(-1, 16)]
     return np.bitwise_or.reduce(digits << _PLACES, axis=1)
+
+
+def text_digests(texts: Sequence[str]) -> Ids:
+    """Returns a number for each text, uint64 ``[N]``, equal for equal texts."""
+    known = {
+        text: hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest() for text in set(texts)
+    }
+    return np.frombuffer(b"".join(known[text] for text in texts), "<u8")
 
 
 def cosine_histogram(cosines: Array) -> CosineHistogram:

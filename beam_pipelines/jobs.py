@@ -154,13 +154,15 @@ class JobRun:
         """The one path of a required input."""
         return self.inputs[name][0]
 
-    def phase(self, name: str, shard_count: int, *, accounted: bool = True, beside: bool = False) -> Phase:
+    def phase(
+        self, name: str, shard_count: int, *, accounted: bool = True, beside: bool = False, listed: bool = True
+    ) -> Phase:
         """Declares a phase. Accounted phases form a chain: each passes on the records that the next reads.
 
-        The records of a phase ``beside`` the chain are added to those of the job.
+        Records of a phase ``beside`` the chain are added to those of the job; ``listed`` as in :meth:`map_shards`.
         """
         phase = Phase(self.workspace, name, shard_count)
-        self._phases[name] = (phase, "beside" if beside else "chained" if accounted else "")
+        self._phases[name] = (phase, "beside" if beside else "chained" if accounted else "" if listed else "unlisted")
         return phase
 
     def map_shards(
@@ -170,13 +172,15 @@ class JobRun:
         payloads: Sequence[Any],
         *,
         accounted: bool = True,
+        listed: bool = True,
         parts: Parts | None = None,
     ) -> None:
         """Runs ``function(shard, payloads[shard.index])`` for each shard; progress counts shards or ``parts``.
 
-        Inside :meth:`graph` the phase runs together with the others of the graph, else at once.
+        Inside :meth:`graph` the phase runs together with the others of the graph, else at once. The manifest has no
+        counts of a phase that is not ``listed``: one that only sends or sorts rows.
         """
-        phase = self.phase(name, len(payloads), accounted=accounted)
+        phase = self.phase(name, len(payloads), accounted=accounted, listed=listed)
         if self._graph is not None:
             self._graph.map_shards(phase, function, payloads, parts)
             return
@@ -191,6 +195,7 @@ class JobRun:
         streams: Sequence[tuple[str, Rows]],
         *,
         accounted: bool = True,
+        listed: bool = True,
     ) -> None:
         """Inside :meth:`graph`, adds a phase whose shards get rows of earlier phases.
 
@@ -200,6 +205,7 @@ class JobRun:
           payloads: one for each shard.
           streams: names of the phases that send, and what.
           accounted: see :meth:`phase`.
+          listed: see :meth:`map_shards`.
 
         Raises:
           RuntimeError: outside of a graph.
@@ -207,7 +213,8 @@ class JobRun:
         if self._graph is None:
             raise RuntimeError(f"{self.job.name}: phase {name} outside of a graph")
         senders = [(self._phases[sender][0], rows) for sender, rows in streams]
-        self._graph.map_rows(self.phase(name, len(payloads), accounted=accounted), function, payloads, senders)
+        phase = self.phase(name, len(payloads), accounted=accounted, listed=listed)
+        self._graph.map_rows(phase, function, payloads, senders)
 
     @contextlib.contextmanager
     def graph(self, name: str, shard_count: int) -> Iterator[Graph]:
@@ -285,7 +292,7 @@ class JobRun:
         }
 
     def all_counts(self) -> tuple[Counts, dict[str, Counts]]:
-        """Counts of the job (its accounted phases chained) and of every phase.
+        """Counts of the job (its accounted phases chained) and of every phase that is listed.
 
         Raises:
           RuntimeError: if a phase reads other records than the one before passed on.
@@ -298,7 +305,8 @@ class JobRun:
                 raise RuntimeError(
                     f"{self.job.name}: a phase passed on {earlier.written} records, the next read {later.read}"
                 )
-        return add_counts([chain_counts(chain), *beside]), every
+        listed = {name: counts for name, counts in every.items() if self._phases[name][1] != "unlisted"}
+        return add_counts([chain_counts(chain), *beside]), listed
 
 
 @dataclasses.dataclass(frozen=True)

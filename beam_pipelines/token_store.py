@@ -9,7 +9,8 @@ Each shard of articles has six arrays, which are memory-mapped and never read as
     <folder>/part-….offsets.npy    int64 [parts + 1], start of each part in the ids
     <folder>/part-….ids.npy        int32 [tokens]
 
-The parts of a document are its title, its body, then its usable anchor texts.
+The parts of a document are its title, its body, then its usable anchor texts. Where a document is, and its day, is in
+``<folder>_index``, see `lookup`: :func:`store_documents` sends it there, and :func:`write_index` receives it.
 """
 
 import dataclasses
@@ -25,8 +26,13 @@ from typing import Final
 import numpy as np
 
 from ..formats import files
-from .arrays import Ids, doc_id_of, map_array, read_array, write_array
+from .arrays import Array, Ids, doc_id_of, map_array, write_array
+from .lookup import Lookup, write_part
+from .shards import Shard, shard_numbers
+from .shuffle import Received, Rows, send
 
+PLACE: Final = np.dtype([("id", "<u8"), ("row", "<i8"), ("shard", "<i4"), ("day", "<i4")])
+TOKENS: Final = "_tokens"  # the stream of all documents
 ARRAYS: Final = ("doc_ids", "languages", "days", "first", "offsets", "ids")
 _EPOCH: Final = datetime.date(1970, 1, 1).toordinal()
 
@@ -66,9 +72,47 @@ def date_of(day: int) -> datetime.date:
     return datetime.date.fromordinal(day + _EPOCH)
 
 
-def write_shard(prefix: str, documents: Sequence[DocumentTokens]) -> None:
-    """Writes the arrays of one shard; ``prefix`` is their path without ``.<array>.npy``."""
+def store_documents(shard: Shard, stream: str, documents: Sequence[DocumentTokens], shard_count: int) -> None:
+    """Writes the documents of one shard, and sends their places to the index.
+
+    Args:
+      shard: of the documents.
+      stream: the folder.
+      documents: all of the shard, in any order.
+      shard_count: number of shards of the index.
+    """
     ordered = sorted(documents, key=lambda document: document.doc_id)
+    write_shard(shard.path(stream, "").rstrip("."), ordered)
+    places = places_of(ordered, shard.index)
+    send(shard, places_sent(stream).stream, places, shard_numbers(places["id"], shard_count))
+
+
+def places_sent(stream: str) -> Rows:
+    """Returns what :func:`store_documents` sends."""
+    return Rows(f"{stream}_places", PLACE)
+
+
+def write_index(shard: Shard, received: Received, stream: str) -> None:
+    """Writes one part of the index of a stream."""
+    write_part(shard, f"{stream}_index", received.rows[places_sent(stream).stream])
+
+
+def places_of(ordered: Sequence[DocumentTokens], shard: int) -> Array:
+    """Returns where the documents of a shard are, dtype :data:`PLACE`; they are sorted by id."""
+    places = np.zeros(len(ordered), PLACE)
+    places["id"] = [int(document.doc_id, 16) for document in ordered]
+    places["row"], places["shard"] = np.arange(len(ordered)), shard
+    places["day"] = [document.day for document in ordered]
+    return places
+
+
+def write_shard(prefix: str, ordered: Sequence[DocumentTokens]) -> None:
+    """Writes the arrays of one shard.
+
+    Args:
+      prefix: their path without ``.<array>.npy``.
+      ordered: documents sorted by id.
+    """
     parts = [[document.title, document.body, *document.anchor_texts] for document in ordered]
     flat = [part for of_document in parts for part in of_document]
     arrays = {
@@ -95,48 +139,24 @@ class TokenStore:
         self._prefixes = [path.removesuffix(".ids.npy") for path in paths]
         self._shards: dict[int, _Shard] = {}
         self._copies = tempfile.TemporaryDirectory(prefix="newsembed-tokens-") if "://" in folder else None
+        self._index = Lookup(f"{folder.rstrip('/')}_index")
 
     def get(self, doc_id: str) -> DocumentTokens | None:
         """Returns the document, or ``None`` if no shard has it."""
-        doc_ids, places, starts = self._index
-        wanted = np.uint64(int(doc_id, 16))
-        number = int(np.searchsorted(doc_ids, wanted))
-        if number == len(doc_ids) or doc_ids[number] != wanted:
-            return None
-        place = int(places[number])
-        shard = int(np.searchsorted(starts, place, side="right")) - 1
-        return self._shard(shard).document(place - int(starts[shard]))
+        place = self._index.row(int(doc_id, 16))
+        return None if place is None else self._shard(int(place["shard"])).document(int(place["row"]))
 
     def day(self, doc_id: str) -> int:
         """Returns the byline day of a document; 0 if it is unknown or no shard has the document."""
-        return int(self.days(np.array([int(doc_id, 16)], np.uint64))[0])
+        place = self._index.row(int(doc_id, 16))
+        return 0 if place is None else int(place["day"])
 
     def days(self, doc_ids: Ids) -> np.ndarray:
         """Returns the byline day of each document, int32 ``[P]``; 0 if it is unknown or no shard has the document."""
-        known, places, _ = self._index
-        numbers = np.searchsorted(known, doc_ids)
-        there = numbers < len(known)
-        there[there] = known[numbers[there]] == doc_ids[there]
         days = np.zeros(len(doc_ids), np.int32)
-        days[there] = self._days[places[numbers[there]]]
+        for numbers, places in self._index.rows(doc_ids):
+            days[numbers] = places["day"]
         return days
-
-    @functools.cached_property
-    def _days(self) -> np.ndarray:
-        """The days of all documents by row number over all shards; takes 4 bytes per document."""
-        parts = [read_array(f"{prefix}.days.npy") for prefix in self._prefixes]
-        return np.concatenate([np.zeros(0, np.int32), *parts])
-
-    @functools.cached_property
-    def _index(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """All document ids, sorted; their row numbers over all shards; the first row number of each shard.
-
-        Takes 16 bytes per document.
-        """
-        parts = [read_array(f"{prefix}.doc_ids.npy") for prefix in self._prefixes]
-        doc_ids = np.concatenate([np.zeros(0, np.uint64), *parts])
-        places = np.argsort(doc_ids, kind="stable")
-        return doc_ids[places], places, np.cumsum([0, *map(len, parts[:-1])])
 
     def _shard(self, index: int) -> "_Shard":
         if index not in self._shards:

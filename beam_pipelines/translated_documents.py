@@ -10,7 +10,7 @@ from ..tasks.vocabulary import Vocabulary
 from . import translation
 from .shards import Shard
 from .texts import UNDETERMINED, ArticleText, language_key, load_vocabulary, read_text_batches, uniform_draw
-from .token_store import DocumentTokens, day_number, write_shard
+from .token_store import DocumentTokens, day_number, store_documents
 from .translation import ENGLISH, CachingTranslator, TranslationError, Translator, cut_text, find_language, is_english
 
 STREAM = "_translated"
@@ -114,7 +114,7 @@ def translate_documents(
             shard.fail(article.doc_id, Failure.TRANSLATION_ERROR, detail, f"{article.title}\n{article.body}")
         else:
             shard.written()
-    write_shard(shard.path(STREAM, "").rstrip("."), documents)
+    store_documents(shard, STREAM, documents, len(articles))
 
 
 def _read_wanted(path: str, doc_ids: Sequence[str]) -> list[ArticleText]:

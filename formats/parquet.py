@@ -11,6 +11,7 @@ from functools import cache
 from typing import Any, Generic, Self, TypeVar
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from ..errors import InputError
@@ -137,6 +138,31 @@ def read_batches(path: str, columns: list[str] | None = None, rows: int = _ROWS_
         yield from parquet.iter_batches(batch_size=rows, columns=columns)
 
 
+def column_bounds(path: str, column: str) -> tuple[Any, Any] | None:
+    """Returns the smallest and the largest value of a column of one Parquet file; ``None`` if it has no values.
+
+    They are in the footer, so that no row is read, unless the writer has left them out.
+
+    Raises:
+      InputError: see :func:`read_batches`.
+    """
+    with files.open_read(path) as source, damage_named(path):
+        metadata = pq.ParquetFile(source).metadata
+        groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
+        chunks = [group.column(place) for group in groups for place in range(group.num_columns)]
+        found = [chunk.statistics for chunk in chunks if chunk.path_in_schema == column]
+    if found and all(one is not None and (one.has_min_max or not one.num_values) for one in found):
+        bounds = [value for one in found if one.has_min_max for value in (one.min, one.max)]
+    else:
+        bounds = [
+            value
+            for batch in read_batches(path, [column])
+            for value in pc.min_max(batch.column(0)).as_py().values()
+            if value is not None
+        ]
+    return (min(bounds), max(bounds)) if bounds else None
+
+
 @contextlib.contextmanager
 def damage_named(path: str, field: str | None = None) -> Iterator[None]:
     """Turns Arrow's errors for a damaged file into one that names it.
@@ -146,7 +172,7 @@ def damage_named(path: str, field: str | None = None) -> Iterator[None]:
       field: the option that names it, if known.
 
     Raises:
-      InputError: if the file is not a Parquet file or is damaged.
+      InputError: if the file is not a Parquet file or is damaged, or memory does not suffice for it.
       OSError: of the disk or the network, unchanged.
     """  # noqa: DOC501 - Arrow's errors become an InputError
     try:
@@ -155,12 +181,12 @@ def damage_named(path: str, field: str | None = None) -> Iterator[None]:
         if isinstance(error, OSError) and error.errno is not None:
             raise  # Arrow's own errors of the content have no number
         lines = str(error).strip().splitlines() or [type(error).__name__]
-        raise InputError(
-            f"not a Parquet file, or damaged: {lines[0]}",
-            path=path,
-            field=field,
-            remedy="write the file again, or restore it from a copy; a partial upload looks like this",
-        ) from error
+        problem = "not a Parquet file, or damaged"
+        remedy = "write the file again, or restore it from a copy; a partial upload looks like this"
+        if isinstance(error, MemoryError):  # a damaged file may ask for any memory
+            problem = "not enough memory to read it, or damaged"
+            remedy = f"give the process more memory; if it has plenty, {remedy}"
+        raise InputError(f"{problem}: {lines[0]}", path=path, field=field, remedy=remedy) from error
 
 
 def read_records(path: str, record_type: type[R]) -> Iterator[R]:

@@ -14,6 +14,7 @@ LONGEST = (
     "tests/training/test_kills.py",
     "tests/test_notebooks.py",
     "tests/launch/test_import_tokenizers.py",
+    "tests/beam_pipelines/test_limited_memory.py",
     "tests/beam_pipelines/test_bitext_mining.py",
     "tests/beam_pipelines/test_translation.py",
     "tests/studies/test_ablate_tables.py",

@@ -19,7 +19,9 @@ from ...formats.parquet import read_records, read_stream, shard_paths
 from ...formats.records import Rejection, TopicLabels, Triplet
 from ..arrays import doc_id_of
 from ..jobs import InputSpec, Job, JobRun
-from ..shards import Shard
+from ..lookup import open_lookup, write_part
+from ..shards import Shard, shard_numbers
+from ..shuffle import Received, Rows, send
 from ..texts import UNDETERMINED
 from ..token_store import day_number
 from ..triplets.candidates import SPACES
@@ -28,6 +30,8 @@ from .drawing import NO_DAY, CategoryTable, Drawn, Member, Rules, draw, read_tab
 
 _MEMBERS: Final = "_members"
 _TABLE: Final = "_table/categories.npz"
+_SENT_TOPICS: Final = Rows("_sent_topics", np.dtype([("id", "<u8"), ("topic", "<i8")]))
+_TOPICS: Final = "_topics"  # see `lookup`
 # By --category: the input that it reads, None for the articles.
 SOURCES: Final = {"keywords": None, "hub": None, "topics": "topics", "event": "triplets"}
 
@@ -93,7 +97,12 @@ def run(job: JobRun) -> None:
     folder = job.input(needed) if needed is not None else ""
     paths = shard_paths(f"{job.input('articles')}/articles")
     list_members = functools.partial(_list_members, category=options.category, folder=folder)
-    with job.graph("categories", len(paths)):
+    labels = shard_paths(f"{folder}/labels") if options.category == "topics" else []
+    with job.graph("categories", max(len(paths), len(labels))):
+        if options.category == "topics":
+            send_topics, sent = functools.partial(_send_topics, shard_count=len(paths)), [("send topics", _SENT_TOPICS)]
+            job.map_shards("send topics", send_topics, labels, accounted=False, listed=False)
+            job.map_rows("topics", _write_topics, [None] * len(paths), sent, accounted=False, listed=False)
         job.map_shards("list", list_members, paths, accounted=False)
         job.map_shards("table", functools.partial(_tabulate, options=options), [None], accounted=False)
         job.map_shards("draw", functools.partial(_write_triplets, options=options), range(len(paths)))
@@ -105,15 +114,15 @@ def categories_of(category: str, folder: str) -> Callable[[Categorised], tuple[s
 
     Args:
       category: see `CategoriesOptions`.
-      folder: what ``topics`` or ``triplets`` wrote; "" for the others.
+      folder: what ``triplets`` wrote, or the stream of topics by document; "" for the others.
     """
     if category == "keywords":
         return lambda article: tuple(" ".join(word.casefold().split()) for word in article.keywords)
     if category == "hub":
         return lambda article: article.hubs
     if category == "topics":
-        labels = _positive_topics(folder)
-        return lambda article: labels.get(int(article.doc_id, 16), ())
+        topics = open_lookup(folder)
+        return lambda article: tuple(str(row["topic"]) for row in topics.all_rows(int(article.doc_id, 16)))
     stories = read_stories(f"{folder}/{STORIES}")
 
     def story_of(article: Categorised) -> tuple[str, ...]:
@@ -123,18 +132,24 @@ def categories_of(category: str, folder: str) -> Callable[[Categorised], tuple[s
     return story_of
 
 
-@functools.lru_cache(maxsize=1)
-def _positive_topics(folder: str) -> dict[int, tuple[str, ...]]:
-    """The topics of each document, by document id as a number; once per process."""
-    return {
-        int(row.doc_id, 16): tuple(
-            str(topic) for topic, label in zip(row.topic_ids, row.labels, strict=True) if label == 1
-        )
-        for row in read_stream(f"{folder}/labels", TopicLabels)
-    }
+def _send_topics(shard: Shard, path: str, shard_count: int) -> None:
+    """Sends the topics of the documents of one shard of labels."""
+    found = [
+        (int(row.doc_id, 16), topic)
+        for row in read_records(path, TopicLabels)
+        for topic, label in zip(row.topic_ids, row.labels, strict=True)
+        if label == 1
+    ]
+    rows = np.array(found, _SENT_TOPICS.dtype)
+    send(shard, _SENT_TOPICS.stream, rows, shard_numbers(rows["id"], shard_count))
+
+
+def _write_topics(shard: Shard, received: Received) -> None:
+    write_part(shard, _TOPICS, received.rows[_SENT_TOPICS.stream])
 
 
 def _list_members(shard: Shard, path: str, category: str, folder: str) -> None:
+    folder = f"{shard.workspace}/{_TOPICS}" if category == "topics" else folder
     of_article, output = categories_of(category, folder), shard.records(_MEMBERS, Member)
     for article in read_records(path, Categorised):
         shard.read()

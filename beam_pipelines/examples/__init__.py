@@ -28,8 +28,17 @@ from ..texts import (
     vocabulary_input_digest,
     vocabulary_path,
 )
-from ..token_store import DocumentTokens, day_number, open_store, write_shard
+from ..token_store import (
+    TOKENS,
+    DocumentTokens,
+    day_number,
+    open_store,
+    places_sent,
+    store_documents,
+    write_index,
+)
 from ..translated_documents import (
+    STREAM,
     TranslationPlan,
     TranslationSettings,
     place_wanted,
@@ -58,15 +67,15 @@ _NOTHING_MINED = (
 )
 
 
-def store_tokens(shard: Shard, path: str, vocabulary: str, options: ExamplesOptions) -> None:
-    """Tokenizes one shard of articles into the token store."""
+def store_tokens(shard: Shard, path: str, vocabulary: str, options: ExamplesOptions, shard_count: int) -> None:
+    """Tokenizes one shard of articles into the token store, whose index has ``shard_count`` parts."""
     documents: list[DocumentTokens] = []
     for batch in read_text_batches(path):
         shard.read(len(batch))
         shard.written(len(batch))
         documents.extend(_tokenize(batch, load_vocabulary(vocabulary), options))
     shard.tally("anchor_texts", sum(len(document.anchor_texts) for document in documents))
-    write_shard(shard.path("_tokens", "").rstrip("."), documents)
+    store_documents(shard, TOKENS, documents, shard_count)
 
 
 def _tokenize(batch: list[ArticleText], vocabulary: Vocabulary, options: ExamplesOptions) -> Iterator[DocumentTokens]:
@@ -86,7 +95,7 @@ def read_wanted(
     path: str, workspace: str, options: ExamplesOptions, plan: TranslationPlan
 ) -> Iterator[tuple[str, int]]:
     """Yields (doc_id, 0) for every document to translate for the triplets of one Parquet shard."""
-    store = open_store(f"{workspace}/_tokens")
+    store = open_store(f"{workspace}/{TOKENS}")
     for triplet in read_records(path, Triplet):
         doc_ids = (triplet.anchor, triplet.positive, triplet.negative)
         anchor, positive, negative = map(store.get, doc_ids)
@@ -122,10 +131,11 @@ def run(run: JobRun) -> None:
         for language in translator.languages:
             translator.translate([], language)
     sources = [(TRIPLETS.name, path) for path in triplets] + [(TOPICS.name, path) for path in labels]
-    store = functools.partial(store_tokens, vocabulary=vocabulary, options=run.options)
+    store = functools.partial(store_tokens, vocabulary=vocabulary, options=run.options, shard_count=len(articles))
     stories = f"{run.input('triplets')}/{STORIES}"
     with run.graph("examples", max(len(articles), len(sources))) as graph:
         run.map_shards("tokens", store, articles, accounted=False)
+        _index(run, "tokens", TOKENS, len(articles))
         plan = _translate(run, graph, articles, triplets, vocabulary)
         run.map_shards("send", functools.partial(send_rows, shard_count=len(articles)), sources)
         if run.options.held_out_share:
@@ -205,7 +215,14 @@ def _translate(
         return joined | GroupByShard(len(articles)) | ProcessShards(translate, phase)
 
     graph.add(phase, attach)
+    _index(run, "translate", STREAM, len(articles))
     return plan
+
+
+def _index(run: JobRun, phase: str, stream: str, shard_count: int) -> None:
+    """Adds the phase that indexes the documents that a phase stores."""
+    write, sent = functools.partial(write_index, stream=stream), [(phase, places_sent(stream))]
+    run.map_rows(f"index of {phase}", write, [None] * shard_count, sent, accounted=False, listed=False)
 
 
 JOB = Job(

@@ -14,7 +14,7 @@ from ...tasks.triplets import TRIPLETS
 from ..arrays import read_array, write_array
 from ..shards import Shard
 from ..texts import shuffle_key
-from ..token_store import date_of, day_number, open_store
+from ..token_store import TOKENS, date_of, day_number, open_store
 from .options import ExamplesOptions
 
 _ANCHOR_DAYS: Final = "_anchor_days"
@@ -24,7 +24,7 @@ _FIRST_DAY: Final = "_held_out/first_day.json"
 def count_anchor_days(shard: Shard, path: str) -> None:
     """Counts the anchors of one Parquet shard of triplets by day. All triplets of an anchor are in one shard."""
     anchors = np.array([int(triplet.anchor, 16) for triplet in read_records(path, Triplet)], np.uint64)
-    days = open_store(f"{shard.workspace}/_tokens").days(np.unique(anchors))
+    days = open_store(f"{shard.workspace}/{TOKENS}").days(np.unique(anchors))
     write_array(shard.path(_ANCHOR_DAYS, "npy"), np.stack(np.unique(days, return_counts=True), axis=1))
 
 

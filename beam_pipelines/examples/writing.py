@@ -24,7 +24,7 @@ from ..augmentation import (
 from ..shards import Shard
 from ..shuffle import Received
 from ..texts import shuffle_key
-from ..token_store import DocumentTokens, TokenStore, open_store
+from ..token_store import TOKENS, DocumentTokens, TokenStore, open_store
 from ..translated_documents import STREAM, TranslationPlan
 from ..triplets.events import Stories, read_stories
 from .held_out import first_held_out_day, is_held_out, without_held_out_negatives
@@ -71,7 +71,7 @@ def write_examples(
     """
     held_out_from = first_held_out_day(shard.workspace, options)
     rows = list(receive_rows(received))
-    store = open_store(f"{shard.workspace}/_tokens")
+    store = open_store(f"{shard.workspace}/{TOKENS}")
     if held_out_from is not None:
         before = set(rows)
         rows = without_held_out_negatives(rows, held_out_from, store.day)

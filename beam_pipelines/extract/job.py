@@ -19,7 +19,8 @@ from .path_lists import is_path_list, list_path
 from .read import read_slice
 from .sources import groups_of, row_slices, warc_slices
 
-_HUB_SHARDS = 4
+_LEAST_HUB_SHARDS = 4
+_ARTICLE_SHARDS_PER_HUB_SHARD = 8  # a worker holds the hubs of a shard, with the ids of the articles that they list
 
 
 @dataclasses.dataclass(frozen=True)
@@ -77,10 +78,19 @@ def run(job: JobRun) -> None:
     with job.graph("extract", len(pieces)) as graph:
         job.map_shards("read", partial(read_slice, limits=limits, max_links=options.max_links_per_page), pieces)
         groups = groups_of(pieces)
-        joined, hubs = job.phase("join", len(groups)), job.phase("hubs", _HUB_SHARDS, accounted=False)
+        joined, hubs = job.phase("join", len(groups)), job.phase("hubs", hub_shards(len(groups)), accounted=False)
         given = {"with_posts": bool(job.inputs["posts"]), "with_images": bool(job.inputs["warc"])}
         graph.add(joined, partial(_join, graph, joined, groups, **given))
         graph.add(hubs, partial(_merge, graph, hubs, len(pieces)))
+
+
+def hub_shards(article_shards: int) -> int:
+    """Returns the number of shards of hubs.
+
+    >>> hub_shards(32), hub_shards(33), hub_shards(800)
+    (4, 5, 100)
+    """
+    return max(_LEAST_HUB_SHARDS, -(-article_shards // _ARTICLE_SHARDS_PER_HUB_SHARD))
 
 
 def _join(

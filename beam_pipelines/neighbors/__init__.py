@@ -18,9 +18,10 @@ from ...errors import InputError
 from ...formats import files, parquet
 from ...formats.command_line import option
 from ...formats.records import Neighbor, Rejection, Space
-from ..arrays import doc_id_of, doc_ids_of, write_array
+from ..arrays import doc_id_of, doc_ids_of
 from ..entities.counting import NamedCounts
 from ..jobs import InputSpec, Job, JobRun
+from ..lookup import write_part
 from ..shards import Shard, shard_numbers
 from ..shuffle import Received, Rows, send
 from .background import write_far_pairs, write_sample
@@ -175,8 +176,7 @@ def _contrast(options: NeighborsOptions, shard_count: int, shard: Shard, task: T
 
 
 def _write_contrasts(shard: Shard, received: Received) -> None:
-    found = received.rows[_CONTRASTS]
-    write_array(shard.path(CONTRASTS, "npy"), found[np.argsort(found["id"])])
+    write_part(shard, CONTRASTS, received.rows[_CONTRASTS])
 
 
 def _gathered(parts: Iterable[Found]) -> Iterator[Found]:

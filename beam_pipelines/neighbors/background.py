@@ -16,7 +16,7 @@ from ...formats.records import Space
 from ..arrays import Array, doc_numbers_of, new_mapped, write_parts
 from ..entities.tables import Floats
 from ..shards import Shard
-from .contrast import CONTRASTS, LEAST_DAYS, MOST_DAYS, contrasts_of, of_pairs, read_contrasts
+from .contrast import CONTRASTS, LEAST_DAYS, MOST_DAYS, contrasts_of, of_pairs
 from .rows import Ids, Rows, read_vectors
 
 FAR_PAIRS: Final = "far_pairs"  # the stream: one array
@@ -53,8 +53,8 @@ def write_far_pairs(shard: Shard, spaces: Sequence[Space]) -> None:
     """
     with tempfile.TemporaryDirectory(prefix="newsembed-sample-") as folder:
         rows, publishers = _read_sample(f"{shard.workspace}/{_SAMPLE}", folder, spaces)
-        known = read_contrasts(f"{shard.workspace}/{CONTRASTS}", np.sort(rows.ids))
-        count, parts = background(rows, publishers, spaces, contrasts_of(known, rows.ids))
+        contrasts = contrasts_of(f"{shard.workspace}/{CONTRASTS}", rows.ids)
+        count, parts = background(rows, publishers, spaces, contrasts)
         write_parts(shard.path(FAR_PAIRS, "npy"), (count, 2 * len(spaces)), np.dtype(np.float32), parts)
 
 

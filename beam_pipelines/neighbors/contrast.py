@@ -9,14 +9,14 @@ from typing import Any, Final
 
 import numpy as np
 
-from ...formats import files
 from ...formats.records import Space
-from ..arrays import Array, Ids, read_array
+from ..arrays import Array, Ids
 from ..entities.tables import Floats
+from ..lookup import open_lookup
 from .index import queries_at_once
 from .rows import Rows
 
-CONTRASTS: Final = "contrasts"  # the stream: an array of each shard, sorted by id
+CONTRASTS: Final = "contrasts"  # the stream, see `lookup`
 CONTRAST: Final = np.dtype([("id", "<u8"), ("contrast", "<f4", (len(Space),))])
 LEAST_DAYS: Final = 8
 MOST_DAYS: Final = 28
@@ -71,33 +71,16 @@ def _contrasts_in(rows: Rows, numbers: Any, others: Any, space: Space) -> Floats
     return found
 
 
-def read_contrasts(folder: str, ids: Ids | None = None) -> Array:
-    """Returns the contrasts of a stream by id, dtype :data:`CONTRAST`.
-
-    Args:
-      folder: of the stream.
-      ids: only these, sorted; all by default.
-    """
-    parts = [np.zeros(0, CONTRAST)]
-    for path in files.list_files(f"{folder}/*.npy"):
-        part = read_array(path)
-        parts.append(part if ids is None else part[np.isin(part["id"], ids)])
-    found = np.concatenate(parts)
-    return found[np.argsort(found["id"], kind="stable")]
-
-
-def contrasts_of(known: Array, ids: Ids) -> Floats:
+def contrasts_of(folder: str, ids: Ids) -> Floats:
     """Returns the contrasts of documents, float32 ``[P, spaces]``; NaN for a document that is not known.
 
     Args:
-      known: sorted by id, dtype :data:`CONTRAST`.
+      folder: of the stream, which may be empty.
       ids: uint64 ``[P]``.
     """
     found = np.full((len(ids), len(Space)), np.nan, np.float32)
-    places = np.searchsorted(known["id"], ids)
-    there = np.flatnonzero(places < len(known))
-    there = there[known["id"][places[there]] == ids[there]]
-    found[there] = known["contrast"][places[there]]
+    for numbers, rows in open_lookup(folder).rows(ids):
+        found[numbers] = rows["contrast"]
     return found
 
 

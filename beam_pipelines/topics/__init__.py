@@ -5,24 +5,46 @@ import dataclasses
 import functools
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from collections.abc import Set as AbstractSet
 
 from ...errors import require_option
 from ...formats import files
 from ...formats.command_line import option
-from ...formats.parquet import read_batches, read_records, read_stream, shard_paths
-from ...formats.records import Hub, Rejection, TopicLabels
+from ...formats.parquet import read_records, read_stream, shard_paths
+from ...formats.records import Rejection, TopicLabels
 from ..entities.tables import read_aliases
 from ..jobs import InputSpec, Job, JobRun
 from ..shards import Shard
 from ..texts import UNDETERMINED
-from .choose import Decision, Evidence, Verdict, choose, gather, hub_title, link_titles, obey, rank_topics
+from .choose import (
+    Decision,
+    Evidence,
+    HubHead,
+    Verdict,
+    choose,
+    gather,
+    group_titles,
+    hub_title,
+    link_titles,
+    obey,
+    rank_topics,
+)
+from .listings import (
+    HUBS,
+    LISTINGS,
+    count_groups,
+    count_listings,
+    group_sizes,
+    read_groups,
+    send_listings,
+    title_counts,
+    write_groups,
+)
 from .names import join_entities, link_names
 from .review import TOPICS_FILE, read_review, write_review, write_tsv
 from .sampling import DRAWS, NEGATIVE, POSITIVE, DrawCollector, LeastDraws, draw, keep_bounds, merge_draws
 from .skew import FEW_LABELS, LabelCount, LabelCounter, skew_rows, topic_totals
 
-_HUBS, _TOPICS, _BOUNDS = "_hub_topics", "_topics", "_bounds"
+_HUBS, _TOPICS, _BOUNDS, _LINKED = "_hub_topics", "_topics", "_bounds", "_linked_titles.json"
 _COUNTS, _DRAWS, _SAMPLED_COUNTS = "_label_counts", "_least_draws", "_sampled_counts"
 _SKEW_FILE = "skew.tsv"
 
@@ -103,13 +125,17 @@ def run(job: JobRun) -> None:
         read_aliases(aliases)  # reports a broken table here, not from inside a worker
     paths = shard_paths(f"{job.input('articles')}/articles")
     hubs = files.list_files(f"{job.input('hubs')}/hubs/part-*.parquet")
-    with job.graph("topics", len(paths)):
-        job.map_shards(
-            "choose",
-            functools.partial(_choose_topics, paths=paths, aliases=aliases, review=review, options=job.options),
-            [hubs],
-            accounted=False,
-        )
+    sources, count = [*((HUBS, path) for path in hubs), *(("articles", path) for path in paths)], len(paths)
+    with job.graph("topics", max(count, len(sources))):
+        send = functools.partial(send_listings, shard_count=count)
+        job.map_shards("listings", send, sources, accounted=False, listed=False)
+        sent = [("listings", LISTINGS)]
+        job.map_rows("title counts", count_listings, [None] * count, sent, accounted=False, listed=False)
+        group = functools.partial(_group_titles, aliases=aliases, review=review, options=job.options)
+        job.map_shards("groups", group, [hubs], accounted=False, listed=False)
+        job.map_shards("group sizes", count_groups, range(count), accounted=False, listed=False)
+        choose_topics = functools.partial(_choose_topics, review=review, options=job.options)
+        job.map_shards("choose", choose_topics, [hubs], accounted=False)
         job.map_shards("count", _count_labels, paths, accounted=False)
         job.map_shards(
             "balance", functools.partial(_balance, ratio=job.options.positive_ratio), [None], accounted=False
@@ -137,30 +163,50 @@ def labels_of(
     return positives, set(offered.get(publisher, frozenset()) - positives) if positives else set()
 
 
-def _choose_topics(
+def _read_evidence(
+    workspace: str, hub_paths: Sequence[str]
+) -> tuple[list[HubHead], dict[str, str], dict[str, Evidence]]:
+    """Returns the hubs by id, without what they list; the title of each; and the evidence for each title."""
+    hubs = sorted((hub for path in hub_paths for hub in read_records(path, HubHead)), key=lambda hub: hub.hub_id)
+    titles = {hub.hub_id: hub_title(hub) for hub in hubs}
+    return hubs, titles, gather(hubs, titles, title_counts(workspace, set(titles.values())))
+
+
+def _group_titles(
     shard: Shard,
     hub_paths: Sequence[str],
-    paths: Sequence[str],
     aliases: str,
     review: Mapping[str, Decision] | None,
     options: TopicsOptions,
 ) -> None:
-    hubs = sorted((hub for path in hub_paths for hub in read_records(path, Hub)), key=lambda hub: hub.hub_id)
-    titles = {hub.hub_id: hub_title(hub) for hub in hubs}
-    present, authored = _read_articles(paths, set(titles.values()))
-    evidence = gather(hubs, titles, present)
+    """Writes which titles may form a topic together; the number of its articles then decides on it."""
+    _, _, evidence = _read_evidence(shard.workspace, hub_paths)
+    if review is not None:
+        kept = {title: one.topic for title, one in obey(review, evidence).items() if one.verdict is Verdict.KEPT}
+        write_groups(shard.workspace, {title: (False, topic) for title, topic in kept.items()})
+        return
+    of_aliases = link_titles(evidence, read_aliases(aliases)) if aliases else {}
+    of_names = link_names(evidence) if options.link_names else {}
+    entities = join_entities(of_aliases, of_names)
+    write_groups(shard.workspace, group_titles(evidence, entities))
+    files.write_json(f"{shard.workspace}/{_LINKED}", {"of_entities": len(entities), "of_names": len(of_names)})
+
+
+def _choose_topics(
+    shard: Shard, hub_paths: Sequence[str], review: Mapping[str, Decision] | None, options: TopicsOptions
+) -> None:
+    hubs, titles, evidence = _read_evidence(shard.workspace, hub_paths)
+    sizes = group_sizes(shard.workspace)
     if review is None:
-        of_aliases = link_titles(evidence, read_aliases(aliases)) if aliases else {}
-        of_names = link_names(evidence) if options.link_names else {}
-        entities = join_entities(of_aliases, of_names)
         limits = {name: getattr(options, name) for name in ("min_publishers", "min_documents", "max_topics")}
-        decisions = choose(evidence, authored, entities, **limits)
-        if entities:
-            shard.tally("titles/of an entity", len(entities))
-            shard.tally("titles/of a section, place or language", len(of_names))
+        decisions, documents = choose(evidence, read_groups(shard.workspace), sizes, **limits)
+        linked = files.read_json(f"{shard.workspace}/{_LINKED}")
+        if linked["of_entities"]:
+            shard.tally("titles/of an entity", linked["of_entities"])
+            shard.tally("titles/of a section, place or language", linked["of_names"])
     else:
-        decisions = obey(review, evidence)
-    topics, names = shard.records(_TOPICS, Topic), rank_topics(decisions, evidence)
+        decisions, documents = obey(review, evidence), {topic: size for (_, topic), size in sizes.items()}
+    topics, names = shard.records(_TOPICS, Topic), rank_topics(documents)
     for number, name in enumerate(names):
         topics.write(Topic(number, name))
     numbers = {name: number for number, name in enumerate(names)}
@@ -169,23 +215,10 @@ def _choose_topics(
         decision = decisions[titles[hub.hub_id]]
         if decision.verdict is Verdict.KEPT:
             output.write(HubTopic(hub.hub_id, hub.publisher, numbers[decision.topic]))
-    write_review(f"{shard.workspace}/{TOPICS_FILE}", decisions, evidence)
+    write_review(f"{shard.workspace}/{TOPICS_FILE}", decisions, evidence, names)
     for title, decision in decisions.items():
         shard.tally(f"titles/{decision.verdict.value}")
         shard.tally(f"hubs/{decision.verdict.value}", evidence.get(title, Evidence()).hubs)
-
-
-def _read_articles(paths: Sequence[str], titles: AbstractSet[str]) -> tuple[set[str], dict[str, set[str]]]:
-    """Returns all doc_ids, and the doc_ids by author for authors whose name is the title of a hub."""
-    present: set[str] = set()
-    authored: dict[str, set[str]] = collections.defaultdict(set)
-    for path in paths:
-        for batch in read_batches(path, ["doc_id", "authors"]):
-            for doc_id, names in zip(*(column.to_pylist() for column in batch.columns), strict=True):
-                present.add(doc_id)
-                for name in titles & {" ".join(name.casefold().split()) for name in names}:
-                    authored[name].add(doc_id)
-    return present, authored
 
 
 @functools.lru_cache(maxsize=1)  # every shard of a process asks for it

@@ -4,7 +4,7 @@ import collections
 import dataclasses
 import enum
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from ...formats.records import Hub
 from ..entities.linking import LEAST_PRIOR
@@ -55,6 +55,10 @@ _AUTHOR_TITLE = re.compile(
 _AUTHOR_URL = re.compile(r"/(?:authors?|autor(?:en|in|es)?|auteurs?|autori|byline|columnists?)/[^/]")
 
 
+# Whether its titles name an entity, and the entity or the title: one that is named like an entity is not of it.
+Group = tuple[bool, str]
+
+
 class Verdict(enum.StrEnum):
     """Whether a title belongs to a topic, or why not; the last column of ``topics.tsv``."""
 
@@ -89,13 +93,25 @@ class Evidence:
       hubs: number of hubs with the title.
       author_hubs: number of these hubs whose URL is that of an author page.
       publishers: publishers of these hubs.
-      documents: ids of the articles that these hubs list.
+      documents: number of articles that these hubs list.
+      signed: number of these articles with an author whose name is the title.
     """
 
     hubs: int = 0
     author_hubs: int = 0
     publishers: set[str] = dataclasses.field(default_factory=set)
-    documents: set[str] = dataclasses.field(default_factory=set)
+    documents: int = 0
+    signed: int = 0
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class HubHead:
+    """The columns of a :class:`~newsembed.formats.records.Hub` beside the articles that it lists."""
+
+    hub_id: str
+    url: str
+    publisher: str
+    title: str
 
 
 def normalize_title(title: str, publisher: str) -> str:
@@ -122,7 +138,7 @@ def normalize_title(title: str, publisher: str) -> str:
     return (_plain(_AFFIX.sub(" ", text)).strip(_EDGES) or text).strip(_EDGES)
 
 
-def hub_title(hub: Hub) -> str:
+def hub_title(hub: HubHead | Hub) -> str:
     """Returns the normalised title of a hub; the title of a front page is its publisher, whatever its headline."""
     front = hub.url.partition("://")[2].removeprefix("www.").rstrip("/") == hub.publisher
     title = _plain(hub.publisher) if front and hub.title.strip() else normalize_title(hub.title, hub.publisher)
@@ -148,22 +164,24 @@ def _names_site(part: str, publisher: str) -> bool:
     )
 
 
-def gather(hubs: Iterable[Hub], titles: Mapping[str, str], present: Collection[str]) -> dict[str, Evidence]:
+def gather(
+    hubs: Iterable[HubHead | Hub], titles: Mapping[str, str], counts: Mapping[str, tuple[int, int]]
+) -> dict[str, Evidence]:
     """Collects the evidence for each title.
 
     Args:
       hubs: all hubs.
       titles: normalised title by hub_id.
-      present: doc_ids of the articles that passed ``clean``; others are ignored.
+      counts: by title, `Evidence.documents` and `Evidence.signed`; titles without articles may be absent.
     """
-    found: dict[str, Evidence] = collections.defaultdict(Evidence)
+    found: dict[str, Evidence] = {}
     for hub in hubs:
-        one = found[titles[hub.hub_id]]
+        title = titles[hub.hub_id]
+        one = found.setdefault(title, Evidence(0, 0, set(), *counts.get(title, (0, 0))))
         one.hubs += 1
         one.author_hubs += _AUTHOR_URL.search(hub.url) is not None
         one.publishers.add(hub.publisher)
-        one.documents.update(doc_id for doc_id in hub.doc_ids if doc_id in present)
-    return dict(found)
+    return found
 
 
 def link_titles(titles: Iterable[str], aliases: Iterable[Alias]) -> dict[str, str]:
@@ -183,47 +201,66 @@ def link_titles(titles: Iterable[str], aliases: Iterable[Alias]) -> dict[str, st
     return {title: entity for title, (prior, entity) in best.items() if prior >= LEAST_PRIOR}
 
 
+def group_titles(evidence: Mapping[str, Evidence], entities: Mapping[str, str]) -> dict[str, Group]:
+    """Returns the group of each title that its own words and pages do not rule out.
+
+    Titles of one entity form one group; every other title is its own.
+
+    Args:
+      evidence: evidence by title.
+      entities: entity by title, see :func:`link_titles`.
+    """
+    return {
+        title: (title in entities, entities.get(title, title))
+        for title, one in evidence.items()
+        if _verdict(title, one) is Verdict.KEPT
+    }
+
+
 def choose(
     evidence: Mapping[str, Evidence],
-    authored: Mapping[str, Collection[str]],
-    entities: Mapping[str, str],
+    groups: Mapping[str, Group],
+    sizes: Mapping[Group, int],
     *,
     min_publishers: int,
     min_documents: int,
     max_topics: int,
-) -> dict[str, Decision]:
+) -> tuple[dict[str, Decision], dict[str, int]]:
     """Decides on every title by rules.
 
-    Titles of one entity form one topic; every other kept title is its own topic. A topic is named after its title with
-    the most articles.
+    A group is named after its title with the most articles.
 
     Args:
       evidence: evidence by title.
-      authored: for each title, ids of the articles written by an author of this name.
-      entities: entity by title, see :func:`link_titles`.
+      groups: of titles, see :func:`group_titles`.
+      sizes: number of articles that the hubs of a group list.
       min_publishers: least number of publishers with a hub of the topic.
       min_documents: least number of articles that its hubs list.
       max_topics: most topics to keep, those with the most articles first (600 in the paper).
+
+    Returns:
+      The decisions by title, and the number of articles by topic that is kept.
     """
-    verdicts = {title: _verdict(title, one, authored.get(title, ())) for title, one in evidence.items()}
-    groups: dict[tuple[bool, str], list[str]] = collections.defaultdict(list)
-    for title, verdict in verdicts.items():
-        if verdict is Verdict.KEPT:
-            groups[title in entities, entities.get(title, title)].append(title)
-    decided = {title: Decision(title, verdict) for title, verdict in verdicts.items()}
-    for titles in groups.values():
-        topic = min(titles, key=lambda title: (-len(evidence[title].documents), title))
+    decided = {title: Decision(title, _verdict(title, one)) for title, one in evidence.items()}
+    members: dict[Group, list[str]] = collections.defaultdict(list)
+    for title, group in groups.items():
+        members[group].append(title)
+    kept: dict[str, int] = {}
+    for group, titles in members.items():
+        topic = min(titles, key=lambda title: (-evidence[title].documents, title))
         verdict = Verdict.KEPT
         if len(set().union(*(evidence[title].publishers for title in titles))) < min_publishers:
             verdict = Verdict.FEW_PUBLISHERS
-        elif len(set().union(*(evidence[title].documents for title in titles))) < min_documents:
+        elif sizes[group] < min_documents:
             verdict = Verdict.FEW_DOCUMENTS
+        else:
+            kept[topic] = sizes[group]
         decided.update((title, Decision(topic, verdict)) for title in titles)
-    over = set(rank_topics(decided, evidence)[max_topics:])
+    over = set(rank_topics(kept)[max_topics:])
     for title, decision in decided.items():
         if decision.verdict is Verdict.KEPT and decision.topic in over:
             decided[title] = dataclasses.replace(decision, verdict=Verdict.OVER_LIMIT)
-    return decided
+    return decided, {topic: size for topic, size in kept.items() if topic not in over}
 
 
 def obey(review: Mapping[str, Decision], evidence: Mapping[str, Evidence]) -> dict[str, Decision]:
@@ -241,16 +278,16 @@ def obey(review: Mapping[str, Decision], evidence: Mapping[str, Evidence]) -> di
     return found | gone
 
 
-def rank_topics(decisions: Mapping[str, Decision], evidence: Mapping[str, Evidence]) -> Sequence[str]:
-    """Returns the names of the kept topics, those with the most articles first."""
-    documents: dict[str, set[str]] = collections.defaultdict(set)
-    for title, decision in decisions.items():
-        if decision.verdict is Verdict.KEPT:
-            documents[decision.topic] |= evidence[title].documents
-    return sorted(documents, key=lambda topic: (-len(documents[topic]), topic))
+def rank_topics(sizes: Mapping[str, int]) -> Sequence[str]:
+    """Returns the names of topics, those with the most articles first.
+
+    Args:
+      sizes: number of articles by topic.
+    """
+    return sorted(sizes, key=lambda topic: (-sizes[topic], topic))
 
 
-def _verdict(title: str, evidence: Evidence, authored: Collection[str]) -> Verdict:
+def _verdict(title: str, evidence: Evidence) -> Verdict:
     words = re.findall(r"\w+", title)
     if not words:
         return Verdict.EMPTY
@@ -261,11 +298,10 @@ def _verdict(title: str, evidence: Evidence, authored: Collection[str]) -> Verdi
     if any(map(_NUMBER.fullmatch, words)) and all(word in _DATE_WORDS or _NUMBER.fullmatch(word) for word in words):
         return Verdict.DATE
     # A news desk may sign single articles as "Sports"; on an author page at least half of them are the author's.
-    signed = sum(doc_id in evidence.documents for doc_id in authored)
     if (
         _AUTHOR_TITLE.match(title)
         or 2 * evidence.author_hubs > evidence.hubs
-        or (signed and 2 * signed >= len(evidence.documents))
+        or (evidence.signed and 2 * evidence.signed >= evidence.documents)
     ):
         return Verdict.AUTHOR
     return Verdict.KEPT

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from ...errors import InputError
 from ...formats import files
 from ...formats.manifest import has_manifest
-from .choose import Decision, Evidence, Verdict, rank_topics
+from .choose import Decision, Evidence, Verdict
 
 TOPICS_FILE = "topics.tsv"
 _COLUMNS = ("topic_id", "topic", "title", "hubs", "publishers", "documents", "verdict")
@@ -22,16 +22,25 @@ def write_tsv(path: str, rows: Sequence[Sequence[object]]) -> None:
         sink.write(text.getvalue().encode("utf-8"))
 
 
-def write_review(path: str, decisions: Mapping[str, Decision], evidence: Mapping[str, Evidence]) -> None:
-    """Writes one row per title: topics by number, then dropped titles, those with the most articles first."""
-    numbers = {topic: number for number, topic in enumerate(rank_topics(decisions, evidence))}
+def write_review(
+    path: str, decisions: Mapping[str, Decision], evidence: Mapping[str, Evidence], topics: Sequence[str]
+) -> None:
+    """Writes one row per title: topics by number, then dropped titles, those with the most articles first.
+
+    Args:
+      path: of the table.
+      decisions: by title.
+      evidence: by title.
+      topics: those that are kept, in the order of their numbers.
+    """
+    numbers = {topic: number for number, topic in enumerate(topics)}
     rows: list[tuple[bool, int, int, str, tuple[object, ...]]] = []
     for title, decision in decisions.items():
         one = evidence.get(title, Evidence())
         number = numbers[decision.topic] if decision.verdict is Verdict.KEPT else None
-        counts = (one.hubs, len(one.publishers), len(one.documents))
+        counts = (one.hubs, len(one.publishers), one.documents)
         cells = ("" if number is None else number, decision.topic, title, *counts, decision.verdict.value)
-        rows.append((number is None, number or 0, -len(one.documents), title, cells))
+        rows.append((number is None, number or 0, -one.documents, title, cells))
     write_tsv(path, [_COLUMNS, *(row[-1] for row in sorted(rows))])
 
 

@@ -8,27 +8,40 @@ from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
-import pyarrow.compute as pc
 
 from ...errors import InputError
 from ...formats import files
 from ...formats.arrays import write_arrays
-from ...formats.parquet import read_batches, read_records, read_stream, shard_paths
+from ...formats.parquet import column_bounds, read_records, read_stream, shard_paths
 from ...formats.records import Article, Rejection, Space, Triplet
 from ..arrays import doc_id_of, read_array, write_array
 from ..jobs import InputSpec, Job, JobRun
 from ..shards import Shard, shard_numbers
+from ..shuffle import Received, Rows, send
 from . import calibration
 from .candidates import SPACES, known_pairs, read_candidates
-from .dates import DateStats, count_by_month, date_stats
+from .dates import count_by_month, date_stats, with_read_words
 from .dates import fit_model as fit_date_model
 from .events import STORIES, crowded_out, stories_of, write_stories
 from .evergreen import EvergreenModel, check_labels, default_model, fit_model, pair_features, read_labels
 from .mine import MINED, REASONS, TripletsOptions, mine, order_key, same_event_pairs
-from .table import TABLE, read_table, write_table
+from .table import (
+    ANCHORS,
+    FACTS,
+    NUMBERS,
+    RANKS,
+    TABLE,
+    range_splits,
+    rank_numbers,
+    read_table,
+    send_stats,
+    sort_documents,
+    write_table,
+)
 
 _COUNTS, _MODEL = "_month_counts", "_date_model/model.npz"
-_PAIRED, _OUTCOMES, _SAME_EVENT, _CROWDED = "_paired", "_outcomes", "_same_event", "_crowded/anchors.npy"
+_PAIRED, _OUTCOMES, _SAME_EVENT = "_paired", "_outcomes", "_same_event"
+_CROWDED = Rows("_crowded", np.dtype(np.uint64))  # anchors, sent to their shards
 _SAMPLE = "_sample"
 _FILTER = "evergreen.json"  # published: the weights that were used
 _BATCH = 500
@@ -51,18 +64,24 @@ def run(job: JobRun) -> None:
     paths = shard_paths(f"{job.input('articles')}/articles")
     neighbors = shard_paths(f"{job.input('neighbors')}/neighbors")
     first, months = _months(paths)
-    with job.graph("triplets", max(len(paths), len(neighbors))):
+    count, anchor_shards = len(paths), len(neighbors)
+    with job.graph("triplets", max(count, anchor_shards)):
         job.map_shards("count months", partial(_count, first=first, months=months), paths, accounted=False)
-        job.map_shards("fit dates", partial(_fit, first=first), [None], accounted=False)
-        job.map_shards("score dates", partial(_score, first=first), paths)
+        job.map_shards("fit dates", partial(_fit, first=first, ranges=count), [None], accounted=False)
+        job.map_shards("score dates", partial(_score, first=first, anchor_shards=anchor_shards), paths)
+        rank, numbers = partial(rank_numbers, ranges=count), [("score dates", NUMBERS)]
+        job.map_rows("ranks", rank, [None] * count, numbers, accounted=False, listed=False)
+        ranked = [("score dates", FACTS), ("ranks", RANKS)]
+        job.map_rows("sort documents", sort_documents, [None] * count, ranked, accounted=False, listed=False)
         job.map_shards("table", _tabulate, [None], accounted=False)
         job.map_shards("evergreen", partial(_prepare_filter, labels=labels), [neighbors], accounted=False)
         learned = calibration.map_stages(job, paths, neighbors)
-        pair = partial(_pair, options=options, learned=learned, shard_count=len(neighbors))
-        job.map_shards("pair", pair, neighbors, accounted=False)
-        job.map_shards("events", partial(_crowded, most=options.max_anchors_per_event), [None], accounted=False)
+        pair = partial(_pair, folder=job.input("neighbors"), options=options, learned=learned, count=anchor_shards)
+        job.map_rows("pair", pair, neighbors, [("score dates", ANCHORS)], accounted=False)
+        events = partial(_send_crowded, most=options.max_anchors_per_event, anchor_shards=anchor_shards)
+        job.map_shards("events", events, [None], accounted=False)
         job.map_shards("stories", _stories, [None], accounted=False)
-        job.map_shards("mine", partial(_mine, learned=learned), range(len(neighbors)))
+        job.map_rows("mine", partial(_mine, learned=learned), range(anchor_shards), [("events", _CROWDED)])
     calibration.warn(job.workspace)
 
 
@@ -72,8 +91,8 @@ def _months(paths: Sequence[str]) -> tuple[int, int]:
     Raises:
       InputError: if no article has a byline date.
     """
-    bounds = [pc.min_max(batch.column(0)).as_py() for path in paths for batch in read_batches(path, ["byline_date"])]
-    found = [date.year * 12 + date.month - 1 for of_batch in bounds for date in of_batch.values() if date]
+    bounds = [one for path in paths if (one := column_bounds(path, "byline_date")) is not None]
+    found = [date.year * 12 + date.month - 1 for of_shard in bounds for date in of_shard]
     if not found:
         raise InputError(
             "no article has a byline date",
@@ -96,7 +115,7 @@ def _count(shard: Shard, path: str, first: int, months: int) -> None:
     counts, sample = count_by_month([], first, months), list[Article]()
     for batch in _dated(path):
         counts = counts + count_by_month(batch, first, months)
-        sample = _drawn([*sample, *batch])
+        sample = _drawn([*sample, *map(with_read_words, batch)])
     with files.open_write(shard.path(_COUNTS, "npy")) as sink:
         np.save(sink, counts)
     writer = shard.records(_SAMPLE, Article)
@@ -111,38 +130,38 @@ def _drawn(articles: Iterable[Article]) -> list[Article]:
     )
 
 
-def _fit(shard: Shard, _: None, first: int) -> None:
+def _fit(shard: Shard, _: None, first: int, ranges: int) -> None:
     total: Any = 0
     for path in files.list_files(f"{shard.workspace}/{_COUNTS}/*.npy"):
         with files.open_read(path) as source:
             total = total + np.load(source)
     sample = _drawn(read_stream(f"{shard.workspace}/{_SAMPLE}", Article))
     models, sharpness = fit_date_model(sample, total, first)
-    write_arrays(f"{shard.workspace}/{_MODEL}", {"models": models, "sharpness": np.asarray(sharpness)})
+    splits = range_splits(date_stats(sample, models, sharpness, first), ranges)
+    arrays = {"models": models, "sharpness": np.asarray(sharpness), "splits": splits}
+    write_arrays(f"{shard.workspace}/{_MODEL}", arrays)
 
 
 @lru_cache(maxsize=1)
-def _models(path: str) -> tuple[Any, float]:
+def _models(path: str) -> tuple[Any, float, Any]:
     with files.open_read(path) as source:
         arrays = np.load(source)
-        return arrays["models"], float(arrays["sharpness"])
+        return arrays["models"], float(arrays["sharpness"]), arrays["splits"]
 
 
-def _score(shard: Shard, path: str, first: int) -> None:
-    models, sharpness = _models(f"{shard.workspace}/{_MODEL}")
-    output = shard.records("_date_stats", DateStats)
+def _score(shard: Shard, path: str, first: int, anchor_shards: int) -> None:
+    models, sharpness, splits = _models(f"{shard.workspace}/{_MODEL}")
     for article in read_records(path, Article):
         shard.read()
         if article.byline_date is None:
             shard.reject(article.url, Rejection.NO_BYLINE_DATE, "", article.title)
-    for batch in _dated(path):
-        for row in date_stats(batch, models, sharpness, first):
-            output.write(row)
-            shard.written()
+    stats = [one for batch in _dated(path) for one in date_stats(batch, models, sharpness, first)]
+    send_stats(shard, stats, splits, anchor_shards)
+    shard.written(len(stats))
 
 
 def _tabulate(shard: Shard, _: None) -> None:
-    write_table(f"{shard.workspace}/{TABLE}", f"{shard.workspace}/_date_stats")
+    write_table(shard.workspace)
 
 
 def _prepare_filter(shard: Shard, neighbors: Sequence[str], labels: str) -> None:
@@ -173,33 +192,36 @@ def _filter(path: str) -> EvergreenModel:
     return EvergreenModel.from_json(files.read_json(path), path)
 
 
-def _pair(shard: Shard, path: str, options: TripletsOptions, learned: bool, shard_count: int) -> None:
-    """Pairs the anchors of one shard of the neighbors, which are sharded by anchor.
+def _pair(shard: Shard, received: Received, folder: str, options: TripletsOptions, learned: bool, count: int) -> None:
+    """Pairs the anchors of one of ``count`` shards of the neighbors, which are sharded by anchor.
 
     Raises:
       InputError: if the file has neighbors of an anchor of another shard.
     """
     table, model = read_table(f"{shard.workspace}/{TABLE}"), _filter(f"{shard.workspace}/{_FILTER}")
+    path, anchors = received.payload, np.sort(received.rows[ANCHORS.stream])
     candidates = read_candidates(path)
-    if len(misplaced := candidates["anchor"][shard_numbers(candidates["anchor"], shard_count) != shard.index]):
+    if len(misplaced := candidates["anchor"][shard_numbers(candidates["anchor"], count) != shard.index]):
         raise InputError(
             f"holds neighbors of {doc_id_of(int(misplaced[0]))}, which belong in another shard",
             path=path,
             remedy="run `newsembed neighbors` again; its shards must not be renamed or removed",
         )
-    anchors = table.ids[shard_numbers(table.ids, shard_count) == shard.index]
-    strengths = calibration.strengths_of(shard.workspace, options, learned=learned)
+    strengths = calibration.strengths_of(shard.workspace, folder, options, learned=learned)
     triplets, outcomes = mine(anchors, candidates, table, model, options, strengths)
     write_array(shard.path(_PAIRED, "npy"), triplets)
     write_array(shard.path(_OUTCOMES, "npy"), outcomes)
-    write_array(shard.path(_SAME_EVENT, "npy"), same_event_pairs(candidates, table, options, strengths))
+    # Of each document of a story one link suffices: that to the first one.
+    links = np.stack(stories_of(same_event_pairs(candidates, table, options, strengths)), axis=1)
+    write_array(shard.path(_SAME_EVENT, "npy"), links[links[:, 0] != links[:, 1]])
 
 
-def _crowded(shard: Shard, _: None, most: int) -> None:
-    """Writes the anchors that exceed the limit of their event. One worker can hold the pairs, which are only ids."""
+def _send_crowded(shard: Shard, _: None, most: int, anchor_shards: int) -> None:
+    """Sends the anchors that exceed the limit of their event. One worker can hold the pairs, which are only ids."""
     paired = (read_array(path) for path in files.list_files(f"{shard.workspace}/{_PAIRED}/*.npy"))
     pairs = np.concatenate([np.unique(np.stack([part["anchor"], part["positive"]], axis=1), axis=0) for part in paired])
-    write_array(f"{shard.workspace}/{_CROWDED}", crowded_out(np.unique(pairs[:, 0]), pairs, most))
+    crowded = crowded_out(np.unique(pairs[:, 0]), pairs, most)
+    send(shard, _CROWDED.stream, crowded, shard_numbers(crowded, anchor_shards))
 
 
 def _stories(shard: Shard, _: None) -> None:
@@ -213,10 +235,10 @@ def _stories(shard: Shard, _: None) -> None:
     shard.tally("documents in the largest story", int(sizes.max(initial=0)))
 
 
-def _mine(shard: Shard, number: int, learned: bool) -> None:
-    table, crowded = read_table(f"{shard.workspace}/{TABLE}"), read_array(f"{shard.workspace}/{_CROWDED}")
+def _mine(shard: Shard, received: Received, learned: bool) -> None:
+    table, crowded = read_table(f"{shard.workspace}/{TABLE}"), received.rows[_CROWDED.stream]
     (paired,), (outcomes_path,) = (
-        files.list_files(f"{shard.workspace}/{name}/part-{number:05d}-*.npy") for name in (_PAIRED, _OUTCOMES)
+        files.list_files(f"{shard.workspace}/{name}/part-{received.payload:05d}-*.npy") for name in (_PAIRED, _OUTCOMES)
     )
     found, outcomes = read_array(paired), read_array(outcomes_path)
     for anchor, reason, neighbors, evergreen, positives in outcomes.tolist():

@@ -12,10 +12,10 @@ from ...formats import files
 from ...formats.arrays import write_arrays
 from ...formats.parquet import read_batches
 from ...formats.records import Space
-from ..arrays import COSINE_BINS, Array, cosine_histogram, map_arrays, read_array, write_array
+from ..arrays import COSINE_BINS, Array, cosine_histogram, read_array, write_array
 from ..jobs import JobRun
 from ..neighbors.background import FAR_PAIRS
-from ..neighbors.contrast import CONTRASTS, contrasts_of, of_pairs, read_contrasts
+from ..neighbors.contrast import CONTRASTS, contrasts_of, of_pairs
 from ..shards import Shard
 from .candidates import SPACES, read_candidates
 from .learned import LearnedSpace, near_pairs
@@ -26,7 +26,7 @@ from .table import TABLE, read_table
 
 POSITIVES, LEARNED = "positives.json", "learned.json"  # published: the bars that were used
 _DAYS, _SIMILARITIES = "_days", "_similarities"
-_TAILS, _CONTRASTS = "_tails/tails.npz", "_contrasts/contrasts.npz"
+_TAILS = "_tails/tails.npz"
 _SHOWN = (0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 _SHOWN_RARITIES = range(0, 40, 2)
 _log = logging.getLogger(__name__)
@@ -58,8 +58,7 @@ def map_stages(job: JobRun, articles: Sequence[str], neighbors: Sequence[str]) -
         job.map_shards("days", _count_days, articles, accounted=False)
         if by_rarity:
             job.map_shards("tails", _write_tails, [far], accounted=False)
-            job.map_shards("contrasts", _join_contrasts, [f"{folder}/{CONTRASTS}"], accounted=False)
-        count = partial(_count_near, options=options)
+        count = partial(_count_near, options=options, folder=folder)
         job.map_shards("similarities", count, neighbors, accounted=False)
     if by_rarity:
         job.map_shards("calibrate", partial(_calibrate_rarity, options=options), [far], accounted=False)
@@ -76,11 +75,12 @@ def warn(workspace: str) -> None:
 
 
 @lru_cache(maxsize=1)
-def strengths_of(workspace: str, options: TripletsOptions, *, learned: bool) -> Strengths:
+def strengths_of(workspace: str, folder: str, options: TripletsOptions, *, learned: bool) -> Strengths:
     """Returns the rule for positives that the stages prepared.
 
     Args:
       workspace: the job's temporary folder.
+      folder: of the neighbors.
       options: of the job.
       learned: whether there is a learned space.
     """
@@ -88,7 +88,7 @@ def strengths_of(workspace: str, options: TripletsOptions, *, learned: bool) -> 
         found = files.read_json(f"{workspace}/{POSITIVES}")
         if found["rule"] == PositiveRule.RARITY:
             tails, bar = _read_tails(workspace), found["bar"]
-            return lambda pairs: rarity_strengths(pairs["similarity"], _contrasts(workspace, pairs), tails, bar)
+            return lambda pairs: rarity_strengths(pairs["similarity"], _contrasts(folder, pairs), tails, bar)
         return partial(by_evidence, options=options)
     space = LearnedSpace.from_json(files.read_json(f"{workspace}/{LEARNED}")) if learned else None
     return partial(by_evidence, options=options, learned=space)
@@ -115,19 +115,9 @@ def _far(path: str) -> tuple[Array, Array]:
     return similarities, contrasts
 
 
-def _join_contrasts(shard: Shard, folder: str) -> None:
-    """Writes the contrasts of all documents, which later stages map into memory: 24 bytes a document."""
-    write_arrays(f"{shard.workspace}/{_CONTRASTS}", {"contrasts": read_contrasts(folder)})
-
-
-@lru_cache(maxsize=1)
-def _known_contrasts(workspace: str) -> Array:
-    return map_arrays(f"{workspace}/{_CONTRASTS}")["contrasts"]
-
-
-def _contrasts(workspace: str, pairs: Array) -> Array:
-    known = _known_contrasts(workspace)
-    return of_pairs(contrasts_of(known, pairs["anchor"]), contrasts_of(known, pairs["other"]))
+def _contrasts(folder: str, pairs: Array) -> Array:
+    left, right = (contrasts_of(f"{folder}/{CONTRASTS}", pairs[side]) for side in ("anchor", "other"))
+    return of_pairs(left, right)
 
 
 def _read_tails(workspace: str) -> Array:
@@ -135,7 +125,7 @@ def _read_tails(workspace: str) -> Array:
         return np.asarray(np.load(source)["tails"])
 
 
-def _count_near(shard: Shard, path: str, options: TripletsOptions) -> None:
+def _count_near(shard: Shard, path: str, options: TripletsOptions, folder: str) -> None:
     """Counts the near pairs of different publishers by rarity, or by similarity in the learned space: ``[bins]``."""
     table, candidates = read_table(f"{shard.workspace}/{TABLE}"), read_candidates(path)
     known = (table.places(candidates["anchor"]) >= 0) & (table.places(candidates["other"]) >= 0)
@@ -143,7 +133,7 @@ def _count_near(shard: Shard, path: str, options: TripletsOptions) -> None:
     candidates = candidates[table.publishers(candidates["anchor"]) != table.publishers(candidates["other"])]
     near = candidates[np.abs(candidates["gap"]) <= options.max_positive_days]
     if options.rule == PositiveRule.RARITY:
-        contrasts = _contrasts(shard.workspace, near)
+        contrasts = _contrasts(folder, near)
         counts = rarity_histogram(rarities(near["similarity"], contrasts, _read_tails(shard.workspace)))
     else:
         counts = cosine_histogram(near["similarity"][:, SPACES.index(Space.LEARNED)])

@@ -64,6 +64,11 @@ def fold_of(doc_id: str) -> int:
     return hashlib.blake2b(doc_id.encode(), digest_size=1).digest()[0] % FOLDS
 
 
+def with_read_words(article: Article) -> Article:
+    """Returns an article whose body has only the words that :func:`ngram_counts` reads."""
+    return dataclasses.replace(article, body=" ".join(article.body.split(maxsplit=_WORDS)[:_WORDS]))
+
+
 def ngram_counts(articles: Sequence[Article]) -> Any:
     """Counts hashed unigrams and bigrams of title and lead: CSR float32 ``[len(articles), FEATURES]``."""
     from sklearn.feature_extraction.text import HashingVectorizer

@@ -5,8 +5,10 @@ import math
 import numpy as np
 import pytest
 from newsembed.beam_pipelines.entities.cooccurrence import unit_rows
+from newsembed.beam_pipelines.lookup import write_part
 from newsembed.beam_pipelines.neighbors import contrast
 from newsembed.beam_pipelines.neighbors.rows import Rows
+from newsembed.beam_pipelines.shards import Phase, Shard
 from newsembed.formats.records import Space
 
 NAN = math.nan
@@ -67,9 +69,12 @@ def test_the_contrast_of_a_pair_is_the_mean_of_those_that_are_known():
     np.testing.assert_allclose(contrast.of_pairs(left, right), [[0.3, 0.5, 0.3, NAN]], atol=1e-7)
 
 
-def test_contrasts_are_looked_up_by_id():
+def test_contrasts_are_looked_up_by_id(tmp_path):
     known = np.zeros(2, contrast.CONTRAST)
-    known["id"], known["contrast"] = [3, 9], [[0.1] * 4, [0.2] * 4]
-    found = contrast.contrasts_of(known, np.array([9, 2, 3, 10], np.uint64))
+    known["id"], known["contrast"] = [3, 9 << 32], [[0.1] * 4, [0.2] * 4]
+    for number in range(2):
+        with Shard(Phase(str(tmp_path), "contrasts", 2), number) as shard:
+            write_part(shard, contrast.CONTRASTS, known[number : number + 1])
+    found = contrast.contrasts_of(f"{tmp_path}/contrasts", np.array([9 << 32, 2, 3, 9], np.uint64))
     np.testing.assert_allclose(found[:, 0], [0.2, NAN, 0.1, NAN], atol=1e-7)
-    assert np.isnan(contrast.contrasts_of(known[:0], np.array([9], np.uint64))).all()
+    assert np.isnan(contrast.contrasts_of(f"{tmp_path}/nothing", np.array([9], np.uint64))).all()

@@ -2,6 +2,7 @@
 
 import collections
 import dataclasses
+import functools
 import hashlib
 
 import numpy as np
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 from newsembed.beam_pipelines import augmentation, jobs, token_store
 from newsembed.beam_pipelines.examples import JOB, ExamplesOptions, group_negatives
 from newsembed.beam_pipelines.examples.writing import LabelledDocument, topic_features
+from newsembed.beam_pipelines.shards import Phase, Shard
 from newsembed.errors import InputError
 from newsembed.formats import files, parquet
 from newsembed.formats.records import Article, TopicLabels, Triplet, make_doc_id, words_to_doc_id
@@ -19,6 +21,7 @@ from newsembed.formats.vocabulary import CLS_ID, SPECIAL_TOKENS
 from newsembed.tasks import registry
 from newsembed.tasks.triplets import Augmentation
 from newsembed.tasks.vocabulary import Vocabulary
+from newsembed.tests import phases
 
 LENGTH = 16
 LETTERS = "abcdefghijklmnopqrstuvwxyz0123456789"
@@ -130,6 +133,16 @@ def test_anchor_texts_must_resemble_the_title():
 TOKENS = st.lists(st.integers(0, 2**31 - 1), max_size=6).map(lambda values: ids(*values))
 
 
+def write_store(folder, shards):
+    """Writes shards of documents and the index, as two phases of a job."""
+    tokens, index = (Phase(str(folder), name, len(shards)) for name in ("tokens", "index"))
+    for number, documents in enumerate(shards):
+        with Shard(tokens, number) as shard:
+            token_store.store_documents(shard, "tokens", documents, len(shards))
+    write = functools.partial(token_store.write_index, stream="tokens")
+    phases.map_rows(index, write, [(tokens, token_store.places_sent("tokens"))])
+
+
 @settings(max_examples=30, deadline=None)
 @given(
     st.dictionaries(st.integers(0, 2**64 - 1), st.tuples(TOKENS, TOKENS, st.lists(TOKENS, max_size=3)), max_size=12),
@@ -141,9 +154,8 @@ def test_the_store_returns_what_it_got(tmp_path_factory, contents, shard_count):
         token_store.DocumentTokens(f"{key:016x}", "zh-Hant", title, body, tuple(rest))
         for key, (title, body, rest) in contents.items()
     ]
-    for index in range(shard_count):
-        token_store.write_shard(str(folder / f"part-{index:05d}-of-{shard_count:05d}"), documents[index::shard_count])
-    store = token_store.TokenStore(str(folder))
+    write_store(folder, [documents[index::shard_count] for index in range(shard_count)])
+    store = token_store.TokenStore(str(folder / "tokens"))
     for written in documents:
         found = store.get(written.doc_id)
         assert (found.doc_id, found.language) == (written.doc_id, written.language)

@@ -15,6 +15,7 @@ from newsembed.formats import files
 
 ROW = np.dtype([("receiver", "<u4"), ("sender", "<u4"), ("number", "<u8")])
 RECEIVERS = 5
+ONE_WORKER = ["--direct_num_workers=1"]
 
 
 ROWS = Rows("_rows", ROW)
@@ -126,6 +127,22 @@ def test_a_killed_job_sends_the_rows_of_complete_senders_again(tmp_path, monkeyp
     jobs.execute(JOB, {}, out, options, beam_args)
     check(out)
     assert not any("Process(send)" in name for name in names), "the senders are complete"
+
+
+@pytest.mark.parametrize("listed", [True, False])
+def test_the_manifest_has_the_counts_of_the_phases_that_are_listed(tmp_path, listed):
+    def run_more(job):
+        run(job)
+        more = {"accounted": False, "listed": listed}
+        with job.graph("more", 3):
+            job.map_shards("send again", send_made, [[1], [], []], **more)
+            job.map_rows("keep", lambda shard, _: shard.tally("kept"), [None] * 3, [("send again", ROWS)], **more)
+
+    outcome = jobs.execute(dataclasses.replace(JOB, run=run_more), {}, str(tmp_path / "out"), beam_args=ONE_WORKER)
+    phases = outcome.manifest["phases"]
+    assert set(phases) == {"send", "between", "receive"} | ({"send again", "keep"} if listed else set())
+    assert not listed or phases["keep"]["tallies"] == {"kept": 3}
+    assert outcome.manifest["counts"]["in"] == 3
 
 
 def test_rows_outside_of_a_graph_are_an_error(tmp_path):

@@ -18,10 +18,11 @@ from newsembed.beam_pipelines.triplets.dates import DateStats
 from newsembed.beam_pipelines.triplets.events import crowded_out
 from newsembed.beam_pipelines.triplets.evergreen import default_model
 from newsembed.beam_pipelines.triplets.mine import TripletsOptions, by_evidence, mine
-from newsembed.beam_pipelines.triplets.table import read_table, write_table
+from newsembed.beam_pipelines.triplets.table import read_table
 from newsembed.formats.parquet import write_shard
 from newsembed.formats.records import Article, Triplet, make_doc_id
 from newsembed.tasks.triplets import TRIPLETS
+from newsembed.tests import document_table
 
 RECEIVERS = 16
 OPTIONS = CleanOptions()
@@ -109,8 +110,7 @@ def table(tmp_path_factory):
     rows = [
         DateStats(f"{number:016x}", "hot" if number < 20 else f"p{number}", "en", 0.1, 0.9, 0.1) for number in range(40)
     ]
-    write_shard(f"{folder}/stats/part-00000-of-00001.parquet", rows, DateStats)
-    write_table(f"{folder}/table.npz", f"{folder}/stats")
+    document_table.write_table(f"{folder}/table.npz", rows)
     return read_table(f"{folder}/table.npz")
 
 

@@ -112,3 +112,22 @@ def test_titles_are_joined_by_either_source():
         "politics": "section:politics",
         "races": "Q3",  # the alias table has one entity for two sections
     }
+
+
+@pytest.mark.parametrize(
+    ("title", "publisher", "expected"),
+    [
+        ("Politics News - Harbour Times", "harbourtimes.example", "politics"),
+        ("top/sports/us", "example.com", "sports"),
+        ("9/11", "example.com", "9/11"),
+        ("Noticias de energía", "vozdelmuelle.example", "energía"),
+        ("Vida práctica - La Voz del Muelle", "vozdelmuelle.example", "vida práctica"),
+        ("Harbour Times", "harbourtimes.example", "harbourtimes.example"),
+        ("Football RSS", "x.example", "football"),
+        ("News", "x.example", "news"),
+        ("", "x.example", ""),
+        (" | ", "x.example", ""),
+    ],
+)
+def test_hub_titles_are_normalised(title, publisher, expected):
+    assert normalize_title(title, publisher) == expected

@@ -22,13 +22,13 @@ from newsembed.beam_pipelines.triplets.dates import (
     FEATURES as NGRAMS,
 )
 from newsembed.beam_pipelines.triplets.dates import (
-    DateStats,
     count_by_month,
     date_stats,
     distributions,
     fit,
     log_ratios,
     ngram_counts,
+    with_read_words,
 )
 from newsembed.beam_pipelines.triplets.dates import fit_model as fit_dates
 from newsembed.beam_pipelines.triplets.events import crowded_out, events_of
@@ -48,7 +48,7 @@ from newsembed.beam_pipelines.triplets.mine import (
     mine,
     same_event_pairs,
 )
-from newsembed.beam_pipelines.triplets.table import DocumentTable, read_table, write_table
+from newsembed.beam_pipelines.triplets.table import DocumentTable
 from newsembed.errors import InputError
 from newsembed.formats import parquet
 from newsembed.formats.records import Article, Neighbor, Triplet, make_doc_id
@@ -355,27 +355,6 @@ def test_neighbors_that_are_not_in_the_table_are_ignored(pair):
     assert found.tolist() == [[number["a"], number["b"]]]
 
 
-def test_the_table_ranks_entropy_and_own_mass_and_keeps_the_gap(tmp_path):
-    rows = [
-        DateStats("000000000000000b", "p2", "de", 0.2, 0.9, 0.25),
-        DateStats("000000000000000a", "p1", "en", 0.8, 0.1, 0.5),
-        DateStats("000000000000000c", "p1", "en", 0.2, 0.3, 0.75),
-        DateStats("000000000000000d", "p1", "fr", 0.4, 0.5, 1.0),
-    ]
-    for number, part in enumerate((rows[:1], rows[1:], [])):
-        parquet.write_shard(f"{tmp_path}/stats/part-{number:05d}-of-00003.parquet", part, DateStats)
-    write_table(str(tmp_path / "table.npz"), f"{tmp_path}/stats")
-    table = read_table(str(tmp_path / "table.npz"))
-    ids = np.array([10, 11, 12, 13], np.uint64)
-    # Ranks of 4 values are 1/8, 3/8, 5/8 and 7/8; the two smallest entropies are equal and share 2/8.
-    np.testing.assert_allclose(
-        table.date_stats(ids),
-        [[0.875, 0.125, 0.5], [0.25, 0.875, 0.25], [0.25, 0.375, 0.75], [0.625, 0.625, 1.0]],
-    )
-    assert [table.language(row) for row in range(4)] == ["en", "de", "en", "fr"]
-    assert [code == table.publishers(ids)[0] for code in table.publishers(ids)] == [True, False, True, True]
-
-
 def test_a_crowded_event_keeps_so_many_anchors():
     hub, others, separate = 1, list(range(10, 30)), [(100, 101), (102, 101)]
     pairs = np.array([(hub, other) for other in others] + [(other, hub) for other in others] + separate, np.uint64)
@@ -561,10 +540,20 @@ def test_the_byline_model_is_fitted_on_the_counts_of_all_shards(tmp_path):
         with Shard(Phase(str(tmp_path), "count", 2), index) as shard:
             triplets_job._count(shard, paths[-1], first, 7)
     with Shard(Phase(str(tmp_path), "fit", 1), 0) as shard:
-        triplets_job._fit(shard, paths, first)
-    models, _ = triplets_job._models(f"{tmp_path}/{triplets_job._MODEL}")
+        triplets_job._fit(shard, paths, first, 3)
+    models, _, splits = triplets_job._models(f"{tmp_path}/{triplets_job._MODEL}")
     counts = count_by_month(articles, first, 7)
     assert any(np.allclose(models, fit_by_hand(counts, prior), atol=1e-3) for prior in (0.1, 1.0, 4.0, 16.0, 64.0))
+    assert splits.shape == (2, 2)
+    assert (np.diff(splits) > 0).all()
+
+
+def test_the_sample_has_only_the_words_that_are_read():
+    long = dataclasses.replace(article("x", "p"), body="\n ".join(f"w{number} x" for number in range(1_000)))
+    cut = with_read_words(long)
+    assert len(cut.body.split()) == 300
+    assert (ngram_counts([cut]) != ngram_counts([long])).nnz == 0
+    assert with_read_words(cut) == cut
 
 
 def test_the_byline_model_finds_months_and_timeless_texts():

@@ -23,7 +23,6 @@ from newsembed.beam_pipelines import triplets
 from newsembed.beam_pipelines.shards import shard_of
 from newsembed.beam_pipelines.triplets.dates import DateStats
 from newsembed.beam_pipelines.triplets.evergreen import EvergreenModel, default_model, fit_model, read_labels
-from newsembed.beam_pipelines.triplets.table import write_table
 from newsembed.errors import InputError
 from newsembed.formats import files, parquet
 from newsembed.formats.records import Article, Neighbor, Space, make_doc_id
@@ -37,6 +36,7 @@ from newsembed.studies.label.session import Session
 from newsembed.studies.label.store import FORMAT, Answer, LabelFile
 from newsembed.studies.label.terminal import run_terminal, single_keys
 from newsembed.studies.label.texts import Text, common_words, read_texts, segments, shared_words
+from newsembed.tests import document_table
 from rich.console import Console
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import average_precision_score, precision_score, recall_score
@@ -86,8 +86,7 @@ def work(tmp_path_factory):
             [one for one in neighbors if shard_of(one.query, 2) == index],
             Neighbor,
         )
-    parquet.write_shard(str(folder / "stats/part-00000-of-00001.parquet"), stats, DateStats)
-    write_table(str(folder / "triplets/documents/table.npz"), str(folder / "stats"))
+    document_table.write_table(str(folder / "triplets/documents/table.npz"), stats)
     files.write_json(str(folder / "triplets/evergreen.json"), default_model().to_json())
     for name in ("clean", "neighbors"):
         files.write_json(str(folder / name / "manifest.json"), {"digest": f"digest of {name}"})

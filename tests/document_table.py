@@ -1,0 +1,23 @@
+"""The table of documents of `triplets` as one process makes it, from all documents at once."""
+
+import numpy as np
+from newsembed.formats.arrays import write_arrays
+from scipy.stats import rankdata
+
+
+def write_table(path, stats):
+    """Writes the table of a list of `DateStats`."""
+    ordered = sorted(stats, key=lambda one: one.doc_id)
+    columns = [[getattr(one, name) for one in ordered] for name in ("entropy", "own_mass", "expected_gap")]
+    entropy, own_mass, gap = np.array(columns, np.float32)
+    ranks = [((rankdata(values) - 0.5) / max(1, len(ordered))).astype(np.float32) for values in (entropy, own_mass)]
+    publishers, languages = (sorted({getattr(one, name) for one in stats}) for name in ("publisher", "language"))
+    codes = [(publishers.index(one.publisher), languages.index(one.language)) for one in ordered]
+    arrays = {
+        "ids": np.array([int(one.doc_id, 16) for one in ordered], np.uint64),
+        "numbers": np.stack([*ranks, gap], axis=1),
+        "codes": np.array(codes, np.int32).reshape(-1, 2),
+        "publishers": np.array(publishers, str),
+        "languages": np.array(languages, str),
+    }
+    write_arrays(path, arrays)
