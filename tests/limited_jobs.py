@@ -19,6 +19,7 @@ import json
 import os
 import random
 import resource
+import shutil
 import sys
 import threading
 import time
@@ -128,20 +129,21 @@ class Corpora:
 
     def __init__(self, folder: str) -> None:
         self._folder = folder
-        self._tries = 0
         for shards in (_SMALL, _LARGE):
             _write_corpus(f"{folder}/{shards}", shards)
 
     def run(self, job: jobs.Job, inputs: Mapping[str, str], shards: int, limit: int | None = None) -> Outcome:
-        """Runs a job on a corpus; the result of the first run is an input of other jobs."""
+        """Runs a job on a corpus; the result of the first run that succeeds is an input of other jobs."""
         work = f"{self._folder}/{shards}"
         output = f"{work}/{job.name}"
-        if Path(output).exists():
-            self._tries += 1
-            output = f"{work}/{job.name}-{self._tries}"
+        if is_again := Path(output).exists():
+            output += "-again"
         paths = {name: [f"{work}/{source}"] for name, source in inputs.items()}
         options = job.options(**_OPTIONS.get(job.name, {}))
-        return forked(lambda: jobs.execute(job, paths, output, options, ["--direct_num_workers=1"]), limit)
+        outcome = forked(lambda: jobs.execute(job, paths, output, options, ["--direct_num_workers=1"]), limit)
+        if is_again or outcome.error:
+            shutil.rmtree(output, ignore_errors=True)
+        return outcome
 
     def compare(self, job: jobs.Job, inputs: Mapping[str, str]) -> dict[str, Any]:
         """Runs a job on both corpora; returns the peak of the small one, the limit of the large one, and its error."""
