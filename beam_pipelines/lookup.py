@@ -69,7 +69,7 @@ class Lookup:
         return self._parts[number]
 
 
-@lru_cache(maxsize=3)
+@lru_cache(maxsize=2)
 def open_lookup(folder: str) -> Lookup:
-    """Returns the rows of a folder; opened once per process."""
+    """Returns the rows of a folder in a workspace, whose content does not change; opened once per process."""
     return Lookup(folder)

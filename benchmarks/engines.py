@@ -28,11 +28,12 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import apache_beam as beam
-from newsembed.beam_pipelines.workflow import STEPS, Step
+from newsembed.beam_pipelines.workflow import STEPS
 from newsembed.benchmarks.flink_cluster import FlinkCluster
 from newsembed.formats.manifest import has_manifest, read_manifest, read_seconds
 
 _PRISM = "github.com/apache/beam/sdks/v2/go/cmd/prism"
+_TRANSLATIONS = "translations"
 _SPARK_MASTER = "local[2,4]"  # two tasks at a time, four attempts each
 _OPENED = (
     "java.io",
@@ -68,15 +69,25 @@ def parse() -> argparse.Namespace:
         metavar="N",
         help="tasks at a time, a build for each (flink, flink-cluster)",
     )
+    parser.add_argument("--bitext_encoder", help="as of `newsembed build`: the build has the job `bitext`, too")
     parser.add_argument("--no_kills", action="store_true", help="leave out the run with killed processes")
     return parser.parse_args()
 
 
-def build_command(demo: str, output: str, beam_args: Sequence[str]) -> list[str]:
-    """The command of a build of the crawl in ``demo``."""
-    warc = sorted(glob.glob(f"{demo}/crawl/warc/*.warc.gz"))
-    inputs = ["--warc", *warc, "--bitext", f"{demo}/newsroom/bitext.tsv", "--output", output]
+def build_command(args: argparse.Namespace, output: str, beam_args: Sequence[str]) -> list[str]:
+    """The command of a build of the crawl of the demo."""
+    warc = sorted(glob.glob(f"{args.demo}/crawl/warc/*.warc.gz"))
+    inputs = ["--warc", *warc, "--bitext", f"{args.demo}/newsroom/bitext.tsv", "--output", output]
+    if args.bitext_encoder:
+        inputs += ["--bitext_encoder", args.bitext_encoder]
     return [sys.executable, "-m", "newsembed", "build", *inputs, *_SMALL, *beam_args]
+
+
+def translations_command(demo: str, output: str, beam_args: Sequence[str]) -> list[str]:
+    """The command of the job `translations`, which a build does not have, on the vocabulary of a build."""
+    inputs = ["--bitext", f"{demo}/newsroom/bitext.tsv", "--vocabulary", f"{output}/vocabulary"]
+    paths = [*inputs, "--output", f"{output}/{_TRANSLATIONS}"]
+    return [sys.executable, "-m", "newsembed", _TRANSLATIONS, *paths, *beam_args]
 
 
 def run(command: Sequence[str], log: Path) -> tuple[int, float]:
@@ -185,9 +196,10 @@ def kill_in_each_job(command: Sequence[str], output: str, kill: Callable[[], boo
     raise RuntimeError(f"the build does not end, see {log}")
 
 
-def steps_of(folders: dict[str, str]) -> list[Step]:
-    """The steps that ran on the local runner; some run only with inputs that are not given here."""
-    return [step for step in STEPS if has_manifest(f"{next(iter(folders.values()))}/{step.job}")]
+def jobs_of(folders: dict[str, str]) -> list[str]:
+    """The jobs that ran on the local runner; some run only with inputs that are not given here."""
+    jobs = [*(step.job for step in STEPS), _TRANSLATIONS]
+    return [job for job in jobs if has_manifest(f"{next(iter(folders.values()))}/{job}")]
 
 
 def print_table(folders: dict[str, str], killed: Kills) -> bool:
@@ -195,16 +207,14 @@ def print_table(folders: dict[str, str], killed: Kills) -> bool:
     equal = True
     print("| job | " + " | ".join(f"{name}, s" for name in folders) + " | files | killed after shards | bytes |")
     print("|---" * (len(folders) + 4) + "|")
-    for step in steps_of(folders):
-        manifests = [read_manifest(f"{folder}/{step.job}") for folder in folders.values()]
-        seconds = " | ".join(f"{read_seconds(f'{folder}/{step.job}'):.1f}" for folder in folders.values())
+    for job in jobs_of(folders):
+        manifests = [read_manifest(f"{folder}/{job}") for folder in folders.values()]
+        seconds = " | ".join(f"{read_seconds(f'{folder}/{job}'):.1f}" for folder in folders.values())
         same = all(one["sha256"] == manifests[0]["sha256"] for one in manifests[1:])
         same &= all(one["counts"] == manifests[0]["counts"] for one in manifests[1:])
         equal &= same
         files = len(manifests[0]["sha256"])
-        print(
-            f"| {step.job} | {seconds} | {files} | {killed.get(step.job, '-')} | {'equal' if same else 'DIFFERENT'} |"
-        )
+        print(f"| {job} | {seconds} | {files} | {killed.get(job, '-')} | {'equal' if same else 'DIFFERENT'} |")
     return equal
 
 
@@ -254,15 +264,29 @@ def start_pool(output: Path, stack: contextlib.ExitStack) -> tuple[list[str], Ca
     return options, functools.partial(kill_worker, pool)
 
 
+def build(args: argparse.Namespace, output: str, beam_args: Sequence[str]) -> float:
+    """Runs the build and `translations`; returns their CPU seconds.
+
+    Raises:
+      RuntimeError: if one fails.
+    """
+    log, cpu = Path(f"{output}.log"), 0.0
+    for command in (build_command(args, output, beam_args), translations_command(args.demo, output, beam_args)):
+        status, seconds = run(command, log)
+        cpu += seconds
+        if status:
+            raise RuntimeError(f"{command[3]} failed, see {log}")
+    return cpu
+
+
 def main() -> int:
     """Builds on the local runner and on the engine; returns 1 if any byte differs."""
     args = parse()
     output = Path(args.output).absolute()
     output.mkdir(parents=True, exist_ok=True)
+    os.environ["PATH"] = f"{Path(sys.executable).parent}:{os.environ['PATH']}"  # the worker pool starts `python`
     folders = {"local runner": f"{output}/local"}
-    status, cpu = run(build_command(args.demo, folders["local runner"], ()), output / "local.log")
-    if status:
-        raise RuntimeError(f"the local build failed, see {output}/local.log")
+    cpu = build(args, folders["local runner"], ())
     killed: Kills = {}
     runs = 1
     with contextlib.ExitStack() as stack:
@@ -274,14 +298,12 @@ def main() -> int:
         builds = {f"{number} tasks at a time": [f"--parallelism={number}"] for number in args.parallelism or ()}
         for name, options in (builds or {"engine": []}).items():
             folders[name] = f"{output}/{name.replace(' ', '-')}"
-            log = Path(f"{folders[name]}.log")
-            status, _ = run(build_command(args.demo, folders[name], [*remote, *options]), log)
-            if status:
-                raise RuntimeError(f"the build on the engine failed, see {log}")
+            build(args, folders[name], [*remote, *options])
         if not args.no_kills:
             folders["engine, killed"] = f"{output}/killed"
-            command = build_command(args.demo, f"{output}/killed", remote)
+            command = build_command(args, f"{output}/killed", remote)
             killed, runs = kill_in_each_job(command, f"{output}/killed", kill, output / "killed.log")
+            build(args, f"{output}/killed", remote)  # is complete; adds `translations`
     equal = print_table(folders, killed)
     print(
         json.dumps({"local CPU seconds": round(cpu, 1), "equal": equal, "jobs with a kill": len(killed), "runs": runs})

@@ -4,6 +4,7 @@ Documents of one language in one category form a group, and so do all documents 
 Both are sorted by day, so that "at most this many days apart" is a range of a group.
 """
 
+import array
 import dataclasses
 import functools
 import hashlib
@@ -188,46 +189,84 @@ def write_table(path: str, members: Iterable[Member], least: int, max_share: flo
       least: documents of a group.
       max_share: of the documents of a language that a group may have.
     """
-    listed = sorted((member for member in members if member.categories), key=lambda member: int(member.doc_id, 16))
-    language_counts: dict[str, int] = {}
-    group_counts: dict[tuple[str, str], int] = {}
-    for member in listed:
-        language_counts[member.language] = language_counts.get(member.language, 0) + 1
+    columns = _Columns()
+    for member in members:
+        if member.categories:
+            columns.add(member)
+    counts = np.bincount(columns.groups, minlength=len(columns.group_names))
+    languages = np.array([language for language, _ in columns.group_names], np.int64)
+    of_language = np.bincount(columns.languages, minlength=len(columns.language_names))[languages]
+    rare = counts < least
+    wide = (counts > max_share * of_language) & ~rare
+    write_arrays(path, _arrays(columns, ~rare & ~wide))
+    return Sizes(int((~rare & ~wide).sum()), int(rare.sum()), int(wide.sum()))
+
+
+class _Columns:
+    """The documents with a category as columns of numbers; names are numbered in the order of their first use."""
+
+    def __init__(self) -> None:
+        self.ids, self.days, self.sizes = array.array("Q"), array.array("i"), array.array("i")
+        self.publishers, self.languages, self.groups = (array.array("i") for _ in range(3))
+        self.publisher_names: dict[str, int] = {}
+        self.language_names: dict[str, int] = {}
+        self.group_names: dict[tuple[int, str], int] = {}  # number of the language, name of the category
+
+    def add(self, member: Member) -> None:
+        language = self.language_names.setdefault(member.language, len(self.language_names))
+        self.ids.append(int(member.doc_id, 16))
+        self.days.append(member.day)
+        self.sizes.append(len(member.categories))
+        self.publishers.append(self.publisher_names.setdefault(member.publisher, len(self.publisher_names)))
+        self.languages.append(language)
         for name in member.categories:
-            group_counts[member.language, name] = group_counts.get((member.language, name), 0) + 1
-    rare = {group for group, count in group_counts.items() if count < least}
-    wide = {group for group, count in group_counts.items() if count > max_share * language_counts[group[0]]} - rare
-    numbers = {group: number for number, group in enumerate(sorted(set(group_counts) - rare - wide))}
-    found = [[numbers[key] for name in one.categories if (key := (one.language, name)) in numbers] for one in listed]
-    kept = [(member, sorted(groups)) for member, groups in zip(listed, found, strict=True) if groups]
-    write_arrays(path, _arrays(kept, len(numbers)))
-    return Sizes(len(numbers), len(rare), len(wide))
+            self.groups.append(self.group_names.setdefault((language, name), len(self.group_names)))
 
 
-def _arrays(kept: list[tuple[Member, list[int]]], group_count: int) -> dict[str, Array]:
-    languages, publishers = (
-        {name: code for code, name in enumerate(sorted({getattr(member, field) for member, _ in kept}))}
-        for field in ("language", "publisher")
-    )
-    days = np.array([member.day for member, _ in kept], np.int32)
-    sizes = np.array([len(groups) for _, groups in kept], np.int64)
-    groups = np.array([group for _, of_member in kept for group in of_member], np.int64)
-    rows = np.repeat(np.arange(len(kept)), sizes)
+def _arrays(columns: _Columns, is_kept: Array) -> dict[str, Array]:
+    """The arrays of the table, with the documents that have a group which is kept, sorted by id."""
+    languages = list(columns.language_names)
+    names = [(languages[language], name) for language, name in columns.group_names]
+    kept_names = sorted((name, number) for number, name in enumerate(names) if is_kept[number])
+    numbers = np.full(len(names), -1)
+    numbers[[number for _, number in kept_names]] = np.arange(len(kept_names))
+    group_of = numbers[np.asarray(columns.groups)]
+    row_of = np.repeat(np.arange(len(columns.ids), dtype=np.int64), columns.sizes)[group_of >= 0]
+    group_of = group_of[group_of >= 0]
+    has_group = np.zeros(len(columns.ids), bool)
+    has_group[row_of] = True
+    order = np.argsort(np.asarray(columns.ids), kind="stable")
+    order = order[has_group[order]]
+    place = np.zeros(len(columns.ids), np.int64)
+    place[order] = np.arange(len(order))
+    rows = place[row_of]
+    by_row = np.lexsort((group_of, rows))
+    rows, groups = rows[by_row], group_of[by_row]
+    days = np.asarray(columns.days)[order]
     by_group = np.lexsort((rows, days[rows], groups))
-    codes = np.array([languages[member.language] for member, _ in kept], np.int64)
-    by_language = np.lexsort((np.arange(len(kept)), days, codes))
+    codes = _codes(columns.language_names, np.asarray(columns.languages)[order])
+    by_language = np.lexsort((np.arange(len(order)), days, codes))
     return {
-        "ids": np.array([int(member.doc_id, 16) for member, _ in kept], np.uint64),
+        "ids": np.asarray(columns.ids)[order],
         "days": days,
-        "publishers": np.array([publishers[member.publisher] for member, _ in kept], np.int32),
-        "languages": codes.astype(np.int32),
+        "publishers": _codes(columns.publisher_names, np.asarray(columns.publishers)[order]),
+        "languages": codes,
         "groups": groups,
-        "group_starts": _starts(sizes),
+        "group_starts": _starts(np.bincount(rows, minlength=len(order))),
         "members": rows[by_group],
-        "member_starts": _starts(np.bincount(groups, minlength=group_count)),
+        "member_starts": _starts(np.bincount(groups, minlength=len(kept_names))),
         "pools": by_language,
-        "pool_starts": _starts(np.bincount(codes, minlength=len(languages))),
+        "pool_starts": _starts(np.bincount(codes)),
     }
+
+
+def _codes(names: Mapping[str, int], numbers: Array) -> Array:
+    """Gives each name the number of its place among those in use, sorted: int32, shaped like ``numbers``."""
+    known = list(names)
+    used = sorted(np.unique(numbers).tolist(), key=known.__getitem__)
+    places = np.zeros(len(known), np.int32)
+    places[used] = np.arange(len(used))
+    return places[numbers]
 
 
 def _starts(sizes: Array) -> Array:

@@ -15,6 +15,7 @@ from ...formats.arrays import read_arrays, write_arrays
 from ...formats.records import Space
 from ..arrays import Array, doc_numbers_of, new_mapped, write_parts
 from ..entities.tables import Floats
+from ..lookup import Lookup
 from ..shards import Shard
 from .contrast import CONTRASTS, LEAST_DAYS, MOST_DAYS, contrasts_of, of_pairs
 from .rows import Ids, Rows, read_vectors
@@ -53,7 +54,7 @@ def write_far_pairs(shard: Shard, spaces: Sequence[Space]) -> None:
     """
     with tempfile.TemporaryDirectory(prefix="newsembed-sample-") as folder:
         rows, publishers = _read_sample(f"{shard.workspace}/{_SAMPLE}", folder, spaces)
-        contrasts = contrasts_of(f"{shard.workspace}/{CONTRASTS}", rows.ids)
+        contrasts = contrasts_of(Lookup(f"{shard.workspace}/{CONTRASTS}"), rows.ids)
         count, parts = background(rows, publishers, spaces, contrasts)
         write_parts(shard.path(FAR_PAIRS, "npy"), (count, 2 * len(spaces)), np.dtype(np.float32), parts)
 

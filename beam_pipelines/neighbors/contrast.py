@@ -12,7 +12,7 @@ import numpy as np
 from ...formats.records import Space
 from ..arrays import Array, Ids
 from ..entities.tables import Floats
-from ..lookup import open_lookup
+from ..lookup import Lookup
 from .index import queries_at_once
 from .rows import Rows
 
@@ -71,15 +71,15 @@ def _contrasts_in(rows: Rows, numbers: Any, others: Any, space: Space) -> Floats
     return found
 
 
-def contrasts_of(folder: str, ids: Ids) -> Floats:
+def contrasts_of(known: Lookup, ids: Ids) -> Floats:
     """Returns the contrasts of documents, float32 ``[P, spaces]``; NaN for a document that is not known.
 
     Args:
-      folder: of the stream, which may be empty.
+      known: the stream.
       ids: uint64 ``[P]``.
     """
     found = np.full((len(ids), len(Space)), np.nan, np.float32)
-    for numbers, rows in open_lookup(folder).rows(ids):
+    for numbers, rows in known.rows(ids):
         found[numbers] = rows["contrast"]
     return found
 

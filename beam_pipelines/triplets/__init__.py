@@ -22,7 +22,7 @@ from . import calibration
 from .candidates import SPACES, known_pairs, read_candidates
 from .dates import count_by_month, date_stats, with_read_words
 from .dates import fit_model as fit_date_model
-from .events import STORIES, crowded_out, stories_of, write_stories
+from .events import STORIES, crowded_out, links_of, stories_of, write_stories
 from .evergreen import EvergreenModel, check_labels, default_model, fit_model, pair_features, read_labels
 from .mine import MINED, REASONS, TripletsOptions, mine, order_key, same_event_pairs
 from .table import (
@@ -211,9 +211,7 @@ def _pair(shard: Shard, received: Received, folder: str, options: TripletsOption
     triplets, outcomes = mine(anchors, candidates, table, model, options, strengths)
     write_array(shard.path(_PAIRED, "npy"), triplets)
     write_array(shard.path(_OUTCOMES, "npy"), outcomes)
-    # Of each document of a story one link suffices: that to the first one.
-    links = np.stack(stories_of(same_event_pairs(candidates, table, options, strengths)), axis=1)
-    write_array(shard.path(_SAME_EVENT, "npy"), links[links[:, 0] != links[:, 1]])
+    write_array(shard.path(_SAME_EVENT, "npy"), links_of(same_event_pairs(candidates, table, options, strengths)))
 
 
 def _send_crowded(shard: Shard, _: None, most: int, anchor_shards: int) -> None:

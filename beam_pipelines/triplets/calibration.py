@@ -14,6 +14,7 @@ from ...formats.parquet import read_batches
 from ...formats.records import Space
 from ..arrays import COSINE_BINS, Array, cosine_histogram, read_array, write_array
 from ..jobs import JobRun
+from ..lookup import Lookup
 from ..neighbors.background import FAR_PAIRS
 from ..neighbors.contrast import CONTRASTS, contrasts_of, of_pairs
 from ..shards import Shard
@@ -88,7 +89,8 @@ def strengths_of(workspace: str, folder: str, options: TripletsOptions, *, learn
         found = files.read_json(f"{workspace}/{POSITIVES}")
         if found["rule"] == PositiveRule.RARITY:
             tails, bar = _read_tails(workspace), found["bar"]
-            return lambda pairs: rarity_strengths(pairs["similarity"], _contrasts(folder, pairs), tails, bar)
+            known = Lookup(f"{folder}/{CONTRASTS}")
+            return lambda pairs: rarity_strengths(pairs["similarity"], _contrasts(known, pairs), tails, bar)
         return partial(by_evidence, options=options)
     space = LearnedSpace.from_json(files.read_json(f"{workspace}/{LEARNED}")) if learned else None
     return partial(by_evidence, options=options, learned=space)
@@ -115,9 +117,8 @@ def _far(path: str) -> tuple[Array, Array]:
     return similarities, contrasts
 
 
-def _contrasts(folder: str, pairs: Array) -> Array:
-    left, right = (contrasts_of(f"{folder}/{CONTRASTS}", pairs[side]) for side in ("anchor", "other"))
-    return of_pairs(left, right)
+def _contrasts(known: Lookup, pairs: Array) -> Array:
+    return of_pairs(contrasts_of(known, pairs["anchor"]), contrasts_of(known, pairs["other"]))
 
 
 def _read_tails(workspace: str) -> Array:
@@ -133,7 +134,7 @@ def _count_near(shard: Shard, path: str, options: TripletsOptions, folder: str) 
     candidates = candidates[table.publishers(candidates["anchor"]) != table.publishers(candidates["other"])]
     near = candidates[np.abs(candidates["gap"]) <= options.max_positive_days]
     if options.rule == PositiveRule.RARITY:
-        contrasts = _contrasts(folder, near)
+        contrasts = _contrasts(Lookup(f"{folder}/{CONTRASTS}"), near)
         counts = rarity_histogram(rarities(near["similarity"], contrasts, _read_tails(shard.workspace)))
     else:
         counts = cosine_histogram(near["similarity"][:, SPACES.index(Space.LEARNED)])

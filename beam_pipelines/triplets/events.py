@@ -83,6 +83,16 @@ def stories_of(pairs: Array) -> tuple[Ids, Ids]:
     return documents, documents[first[components]]
 
 
+def links_of(pairs: Array) -> Array:
+    """Returns pairs with the same connected components, one less than documents in each: of some pairs or all.
+
+    Args:
+      pairs: uint64 ``[P, 2]``, see :func:`stories_of`; the documents of a pair differ.
+    """
+    links = np.stack(stories_of(pairs), axis=1)
+    return links[links[:, 0] != links[:, 1]]
+
+
 def write_stories(path: str, documents: Ids, stories: Ids) -> None:
     """Writes the result of :func:`stories_of`."""
     write_arrays(path, {"documents": documents, "stories": stories})

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 from newsembed.beam_pipelines.entities.cooccurrence import unit_rows
-from newsembed.beam_pipelines.lookup import write_part
+from newsembed.beam_pipelines.lookup import Lookup, write_part
 from newsembed.beam_pipelines.neighbors import contrast
 from newsembed.beam_pipelines.neighbors.rows import Rows
 from newsembed.beam_pipelines.shards import Phase, Shard
@@ -75,6 +75,6 @@ def test_contrasts_are_looked_up_by_id(tmp_path):
     for number in range(2):
         with Shard(Phase(str(tmp_path), "contrasts", 2), number) as shard:
             write_part(shard, contrast.CONTRASTS, known[number : number + 1])
-    found = contrast.contrasts_of(f"{tmp_path}/contrasts", np.array([9 << 32, 2, 3, 9], np.uint64))
+    found = contrast.contrasts_of(Lookup(f"{tmp_path}/contrasts"), np.array([9 << 32, 2, 3, 9], np.uint64))
     np.testing.assert_allclose(found[:, 0], [0.2, NAN, 0.1, NAN], atol=1e-7)
-    assert np.isnan(contrast.contrasts_of(f"{tmp_path}/nothing", np.array([9], np.uint64))).all()
+    assert np.isnan(contrast.contrasts_of(Lookup(f"{tmp_path}/nothing"), np.array([9], np.uint64))).all()

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 from newsembed.beam_pipelines.triplets.candidates import CANDIDATE
-from newsembed.beam_pipelines.triplets.events import Stories, read_stories, stories_of, write_stories
+from newsembed.beam_pipelines.triplets.events import Stories, links_of, read_stories, stories_of, write_stories
 from newsembed.beam_pipelines.triplets.mine import TripletsOptions, by_evidence, same_event_pairs
 from newsembed.beam_pipelines.triplets.table import DocumentTable
 
@@ -32,6 +32,16 @@ def test_a_story_is_what_pairs_connect_and_has_its_smallest_id(links, ids):
         expected[one] = min(reached)
     assert dict(zip(documents.tolist(), stories.tolist(), strict=True)) == expected
     assert documents.tolist() == sorted(expected)
+
+
+@given(st.lists(st.tuples(st.integers(1, 15), st.integers(1, 15)).filter(lambda pair: pair[0] != pair[1]), max_size=30))
+def test_links_of_parts_make_the_stories_of_all_pairs(found):
+    pairs = np.array(found, np.uint64).reshape(-1, 2)
+    parts = [links_of(pairs[number::3]) for number in range(3)]
+    for one, other in zip(stories_of(np.concatenate(parts)), stories_of(pairs), strict=True):
+        np.testing.assert_array_equal(one, other)
+    documents, stories = stories_of(pairs[::3])
+    assert len(parts[0]) == len(documents) - len(set(stories.tolist()))
 
 
 def test_a_document_without_a_story_has_none(tmp_path):
