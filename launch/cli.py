@@ -205,10 +205,10 @@ def _run_reported(name: str, rest: list[str], modules: Sequence[str]) -> int:
             raise
         return _report(name, named)
     except KeyboardInterrupt as stopped:
-        again = (
+        advice = (
             "the same command starts from the beginning" if name in _WHOLE else "run the same command again to resume"
         )
-        print(f"\nnewsembed {name}: stopped; {again}", file=sys.stderr)
+        print(f"\nnewsembed {name}: stopped; {advice}", file=sys.stderr)
         return exit_code_of(type(stopped))
 
 

@@ -17,6 +17,7 @@ takes its place if it is not worse.
 """
 
 import argparse
+import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -27,6 +28,7 @@ from ..beam_pipelines.output_lock import locked
 from ..beam_pipelines.progress import print_table
 from ..errors import InputError, counted
 from ..formats.archive import trained_model, training_work
+from ..formats.index import split_encoder
 from ..serving.events import EventOptions
 from ..serving.specs import add_long_documents_argument, add_prompt_argument, encoder_from_spec
 from ..studies.retrain.options import RetrainOptions
@@ -62,6 +64,8 @@ def main(argv: Sequence[str]) -> int:
     if has_sources or training is None:
         check_sources(sources)  # a wrong path is noticed before the model is read
     choice = current_choice(args.archive, _given_choice(args))
+    if args.encoder is None:
+        _check_present(choice, args.archive)
     if training is not None:
         check_training(choice)
     if has_sources:
@@ -70,6 +74,19 @@ def main(argv: Sequence[str]) -> int:
     if training is not None:
         retrain(args.archive, choice, training, beam_args, is_asked=not has_sources)
     return 0
+
+
+def _check_present(choice: EncoderChoice, archive: str) -> None:
+    """Checks that the encoder that an archive names is there.
+
+    Raises:
+      InputError: if not: the archive or the encoder was moved, or this is another working directory.
+    """
+    if not os.path.isdir(split_encoder(choice.spec)[1]):
+        problem = f"the encoder of the archive was not found: {choice.spec}"
+        kind = choice.spec.partition(":")[0]
+        remedy = f"run this in the folder of the first run, or say where the encoder is: --encoder {kind}:DIR"
+        raise InputError(problem, path=archive, remedy=remedy)
 
 
 def check_training(choice: EncoderChoice) -> None:

@@ -30,6 +30,22 @@ def test_the_encoder_of_the_command_line_with_how_it_reads():
         given(encoder="tfidf")
 
 
+def test_an_archive_whose_encoder_is_elsewhere_asks_for_it(monkeypatch, tmp_path):
+    choices = {"moved": EncoderChoice("model:work/trained@40"), "here": EncoderChoice(f"savedmodel:{tmp_path}")}
+    monkeypatch.setattr(module, "check_sources", lambda _: None)
+    monkeypatch.setattr(module, "current_choice", lambda archive, given: given or choices[archive])
+    monkeypatch.setattr(module, "encoder_from_spec", lambda spec, **_: spec)
+    monkeypatch.setattr(module, "update", lambda _archive, encoder, *_, **__: encoder)
+    loaded = []
+    monkeypatch.setattr(module, "print_report", lambda _, report: loaded.append(report))
+    with pytest.raises(InputError, match="moved: the encoder of the archive was not found: model:work/trained@40") as e:
+        module.main(["--archive", "moved", "--articles", "a.jsonl"])
+    assert "--encoder model:DIR" in e.value.remedy
+    assert module.main(["--archive", "here", "--articles", "a.jsonl"]) == 0
+    assert module.main(["--archive", "moved", "--articles", "a.jsonl", "--encoder", "model:new"]) == 0
+    assert loaded == [f"savedmodel:{tmp_path}", "model:new"]
+
+
 def test_only_a_model_with_a_checkpoint_is_trained(monkeypatch):
     checked = []
     monkeypatch.setattr(module, "require", checked.append)
