@@ -28,15 +28,16 @@ def factories(
     def make(kind: str, rest: str) -> "DocumentEncoder":
         from .interface import DocumentEncoder
 
-        encoder = make_encoder(
-            kind,
-            rest,
-            max_length=max_length,
-            progress=progress,
-            document_prompt=document_prompt,
-            long_documents=long_documents,
+        return DocumentEncoder(
+            make_encoder(
+                kind,
+                rest,
+                max_length=max_length,
+                progress=progress,
+                document_prompt=document_prompt,
+                long_documents=long_documents,
+            )
         )
-        return DocumentEncoder(encoder)
 
     return {kind: functools.partial(make, kind) for kind in ("model", "random", "savedmodel")}
 

@@ -236,7 +236,7 @@ def priors_without(priors: Sequence[float], kept: Collection[int]) -> dict[int, 
     """
     here = {number: prior for number, prior in enumerate(priors) if number in kept}
     total = sum(here.values())
-    left = max(total, 1 - (sum(priors) - total))  # priors of a table may add up to more than 1
+    left = max(min(1.0, total), 1 - (sum(priors) - total))  # priors of a table may add up to more than 1
     return {number: prior / left for number, prior in here.items()}
 
 

@@ -86,6 +86,12 @@ def meanings(documents):
     return {(item.alias, item.entity): item.prior for item in resolve_names(documents, 100)[1]}
 
 
+def test_a_surname_is_an_entity_of_its_own_unless_one_bearer_has_most_of_the_documents():
+    for jane, own in ((60, set()), (59, {"Roe"})):
+        found = meanings({"Jane Roe": jane, "Bob Roe": 100 - jane, "Roe": 90})
+        assert {entity for alias, entity in found if alias == "Roe"} == {"Jane_Roe", "Bob_Roe", *own}
+
+
 def test_a_bare_word_much_more_frequent_than_the_full_name_stays_its_own_entity():
     assert meanings({"Jane Roe": 10, "Roe": 50}) == {("Jane Roe", "Jane_Roe"): 1.0, ("Roe", "Jane_Roe"): 1.0}
     assert meanings({"Jane Roe": 10, "Roe": 51}) == {

@@ -230,12 +230,13 @@ def test_each_spelling_of_a_name_has_priors_of_its_own():
         ([0.8, 0.1], [1], {1: 0.5}),  # 0.1 of 0.2, as another 0.1 is of no known meaning
         ([0.8, 0.2], [0, 1], {0: 0.8, 1: 0.2}),
         ([0.8, 0.2], [], {}),
+        ([0.5, 0.5001], [0, 1], {0: 0.5, 1: 0.5001}),  # a table has four digits
         ([1.0, 0.5, 0.5], [1, 2], {1: 0.5, 2: 0.5}),  # a table of a user
         ([1.0, 0.25], [1], {1: 1.0}),
     ],
 )
 def test_priors_of_meanings_without_the_others(priors, kept, expected):
-    assert priors_without(priors, kept) == pytest.approx(expected)
+    assert priors_without(priors, kept) == pytest.approx(expected, rel=1e-9)
 
 
 def test_known_entities_take_over_those_of_the_same_name_but_not_surnames():

@@ -1,6 +1,7 @@
 """The mutation runner: the faults that it makes, the tree that the tests see, and its table of files."""
 
 import ast
+import logging
 import subprocess
 import sys
 from pathlib import Path
@@ -241,6 +242,20 @@ def test_a_run_in_parts_tries_each_mutant_with_each_test_file_once(tmp_path, mon
         "- n4": "survived",
         "- n5": "killed",
     }
+
+
+def test_what_a_library_does_to_logging_while_it_is_imported_is_undone(tmp_path, monkeypatch):
+    """As Beam does: it logs, which gives the root a handler that prints all messages."""
+    code = "import logging\nlogging.getLogger().addHandler(logging.StreamHandler())\nIMPORTED = True\n"
+    (tmp_path / "noisy_library.py").write_text(code)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setattr(run, "LIBRARIES", ("noisy_library",))
+    monkeypatch.setattr(run.importlib.metadata, "entry_points", lambda **_: [])
+    monkeypatch.setattr(run.gc, "freeze", lambda: None)
+    before = list(logging.getLogger().handlers)
+    run.import_libraries()
+    assert sys.modules["noisy_library"].IMPORTED
+    assert logging.getLogger().handlers == before
 
 
 def test_no_mutant_starts_after_the_time():

@@ -39,16 +39,17 @@ def test_each_article_has_its_tokens_and_names(file, corpus, examples):
         assert (example["doc_id"].decode(), example["url"].decode()) == (article.doc_id, article.url)
 
 
-def test_the_rows_of_articles_are_padded_to_the_text_length(corpus, examples):
+@pytest.mark.parametrize(("text_length", "length"), [(12, 12), (None, toy.LENGTH)])
+def test_the_rows_of_articles_are_padded_to_the_text_length(corpus, examples, text_length, length):
     from newsembed.learning.options import ModelOptions
 
-    model = ModelOptions(lambda vocab_size: toy.toy_config(vocab_size=vocab_size), text_length=12)
+    model = ModelOptions(lambda vocab_size: toy.toy_config(vocab_size=vocab_size), text_length=text_length)
     converter = row_converter(make_recipe(corpus[1], model))()
     rows = [row["tokens"] for row in converter(examples, None).as_numpy_iterator()]
     for row, example in zip(rows, examples.as_numpy_iterator(), strict=True):
-        tokens = example["tokens"]
-        expected = tokens.tolist() + [0] * (12 - len(tokens)) if len(tokens) <= 12 else [*tokens[:11], tokens[-1]]
-        assert row.tolist() == expected
+        tokens = example["tokens"].tolist()
+        whole = tokens if len(tokens) <= length else [*tokens[: length - 1], tokens[-1]]
+        assert row.tolist() == whole + [0] * (length - len(whole))
 
 
 def test_embeddings_are_lines_of_json_in_the_order_of_the_articles(tmp_path, examples):

@@ -53,6 +53,12 @@ def test_plain_rows_tell_their_group_by_their_features(make, corpus):
         assert layout.rows_in(rows, number) == rows
 
 
+def test_whoever_opens_a_set_knows_its_seed_and_its_part_of_each_batch(make, corpus):
+    options = make().batch_options(corpus[0], 7, 8, (1, 2))
+    assert (options.directory, options.seed) == (corpus[0], 7)
+    assert (options.batch_size, options.process_index, options.process_count) == (4, 1, 2)
+
+
 def test_rows_of_no_group_are_refused_by_their_features(make, corpus):
     rows = toy.first_batch(corpus[0], "mlm", 2)
     with pytest.raises(InputError, match="got the features positions, segment_ids, tokens, word_ids") as error:
