@@ -175,7 +175,7 @@ def test_large_indexes_are_approximate_and_come_back(tmp_path):
     index_of_others.save(str(tmp_path / "other"))
     (tmp_path / "vectors-00001.faiss").write_bytes((tmp_path / "other/vectors-00001.faiss").read_bytes())
     (tmp_path / "SHA256SUMS").unlink()  # as older versions wrote it
-    with pytest.raises(InputError, match="holds 2000 vectors for 4000 documents"):
+    with pytest.raises(InputError, match="holds 2,000 vectors for 4,000 documents"):
         DocumentIndex.load(str(tmp_path))
 
 
