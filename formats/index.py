@@ -137,11 +137,8 @@ def write_index(folder: str, index: StoredIndex, *, replace: bool = True) -> Non
     os.makedirs(folder, exist_ok=True)
     with _writing(folder) as version:
         if not replace and os.path.exists(facts_file(folder)):
-            problem, remedy = (
-                "another process has written an index here",
-                "name another folder, or add to it by --append",
-            )
-            raise InputError(problem, path=folder, remedy=remedy)
+            remedy = "name another folder, or add to it by --append"
+            raise InputError("another process has written an index here", path=folder, remedy=remedy)
         _write_part(os.path.join(folder, _PART.format(version)), index.embeddings, index.documents)
         facts = {
             "documents": len(index.documents),
@@ -314,16 +311,14 @@ def _read_faiss(path: str, rows: int) -> Any:
 
     index = faiss.read_index(path)
     if index.ntotal != rows:
-        problem = f"holds {counted(index.ntotal, 'vector')} for {counted(rows, 'document')}"
-        raise InputError(problem, path=path, remedy=_REMEDY)
+        raise InputError(f"holds {index.ntotal:,} vectors for {rows:,} documents", path=path, remedy=_REMEDY)
     return index
 
 
 def _read_words(path: str, rows: int) -> WordsFolder:
     words = WordsFolder(path)
     if len(words) != rows:
-        problem = f"holds the words of {counted(len(words), 'document')}, expected {rows}"
-        raise InputError(problem, path=path, remedy=_REMEDY)
+        raise InputError(f"holds the words of {len(words):,} documents, expected {rows:,}", path=path, remedy=_REMEDY)
     return words
 
 

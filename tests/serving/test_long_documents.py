@@ -110,7 +110,7 @@ def test_search_reads_as_the_index_did(model_dir, articles, tmp_path, capsys):
     index = str(tmp_path / "index")
     options = ["--model", model_dir, "--max_length", str(LENGTH)]
     assert cli.main(["index", *options, "--long_documents", "windows", "--input", articles, "--output", index]) == 0
-    assert read_index(index).long_documents == "windows"
+    assert read_index(index).reading.long_documents == "windows"
     capsys.readouterr()
     how = ["--mode", "vectors", "--max_length", str(LENGTH)]
     assert cli.main(["search", "--index", index, *how, "storm " * 30, "--json"]) == 0
