@@ -5,6 +5,7 @@ import os
 import shlex
 import signal
 import threading
+import time
 from collections.abc import Iterator, Sequence
 from types import FrameType
 
@@ -26,6 +27,7 @@ from .worker_forks import FORKS
 
 _LOCAL = "FnApiRunner"
 _SECONDS_TO_END = 5.0  # of a worker that Ctrl-C has reached
+_SECONDS_TO_NOTICE = 0.5  # Ctrl-C, for the main thread
 _WORKER_THREAD = "run_worker"  # Beam's name for the thread that waits for a worker process
 _INTERRUPTED = (f" {-signal.SIGINT}", f" {128 + signal.SIGINT}")  # return codes, of the worker and of its shell
 # Arrow's own allocator and glibc's arenas for each thread keep what they once had, so that a worker would grow with the
@@ -96,7 +98,8 @@ def noticing_dead_workers() -> Iterator[None]:
         yield  # only the main thread can be interrupted
         return
     deaths: list[str] = []
-    with _worker_deaths_noted(deaths), _interrupts_noted(deaths) as interrupts:
+    interrupts: list[int] = []
+    with _worker_deaths_noted(deaths, interrupts), _interrupts_noted(deaths, interrupts):
         try:
             yield
         except BaseException as error:
@@ -112,22 +115,29 @@ def noticing_dead_workers() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _worker_deaths_noted(deaths: list[str]) -> Iterator[None]:
+def _worker_deaths_noted(deaths: list[str], interrupts: Sequence[int]) -> Iterator[None]:
     """Adds the message about the first worker that dies, and interrupts the main thread.
+
+    Ctrl-C ends the workers, too, and is no death. Python can miss the signal in the main thread, if it arrives just
+    before the thread waits for a lock; then the end of a worker interrupts it.
 
     Raises:
       KeyboardInterrupt: at Ctrl-C, when the threads of the workers have ended.
     """
-    default = threading.excepthook
+    default, once = threading.excepthook, threading.Lock()
     ignores_interrupts = signal.getsignal(signal.SIGINT) is signal.SIG_IGN
 
     def hook(ended: threading.ExceptHookArgs) -> None:
         """Notes the first worker that dies and interrupts the main thread; passes on what other threads raise."""
         if ended.thread is not None and ended.thread.name == _WORKER_THREAD:
-            # Control-C reaches the workers too; this process handles it itself.
-            if deaths or (str(ended.exc_value).endswith(_INTERRUPTED) and not ignores_interrupts):
+            if deaths:
                 return
-            deaths.append(str(ended.exc_value))
+            if ignores_interrupts or not str(ended.exc_value).endswith(_INTERRUPTED):
+                deaths.append(str(ended.exc_value))
+            else:
+                time.sleep(_SECONDS_TO_NOTICE)
+                if interrupts or not once.acquire(blocking=False):
+                    return
             signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
         # Broken connections only repeat that the worker is dead.
         elif not isinstance(ended.exc_value, grpc.RpcError):
@@ -137,6 +147,7 @@ def _worker_deaths_noted(deaths: list[str]) -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
+        once.acquire(blocking=False)  # noticed
         # Ctrl-C has ended the workers, too: their threads may report it only now, to this hook and not to the terminal.
         for thread in threading.enumerate():
             if thread.name == _WORKER_THREAD:
@@ -147,9 +158,8 @@ def _worker_deaths_noted(deaths: list[str]) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _interrupts_noted(deaths: Sequence[str]) -> Iterator[list[int]]:
-    """Raises KeyboardInterrupt at SIGINT; yields a list to which those are added that no death of a worker caused."""
-    interrupts: list[int] = []
+def _interrupts_noted(deaths: Sequence[str], interrupts: list[int]) -> Iterator[None]:
+    """Raises KeyboardInterrupt at SIGINT, and adds those to a list that no death of a worker caused."""
     previous = signal.getsignal(signal.SIGINT) or signal.SIG_DFL
     # nohup and `command &` in a script start processes that ignore SIGINT; then an interrupted worker is a dead one.
     ignores_interrupts = previous is signal.SIG_IGN
@@ -162,7 +172,7 @@ def _interrupts_noted(deaths: Sequence[str]) -> Iterator[list[int]]:
 
     signal.signal(signal.SIGINT, interrupted)
     try:
-        yield interrupts
+        yield
     finally:
         signal.signal(signal.SIGINT, previous)
 

@@ -22,6 +22,17 @@ def test_a_worker_that_ctrl_c_has_ended_is_not_reported_after_the_interrupt(code
     assert capfd.readouterr().err == ""
 
 
+def test_ctrl_c_that_the_main_thread_has_missed_ends_the_pipeline():
+    """The signal reaches the workers only; the main thread waits without a limit, as Beam's runner does."""
+    threads = [threading.Thread(target=report_late, args=(-2,), name="run_worker", daemon=True) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    with pytest.raises(KeyboardInterrupt), noticing_dead_workers():
+        threading.Event().wait(20)
+    for thread in threads:
+        thread.join()
+
+
 def test_the_errors_of_other_threads_are_still_reported(monkeypatch):
     seen = []
     monkeypatch.setattr(threading, "excepthook", seen.append)
