@@ -8,7 +8,7 @@ TYPES := $(VENV)/types
 WORKERS := -n 2 --dist loadfile --no-loadscope-reorder
 export TF_CPP_MIN_LOG_LEVEL ?= 3
 
-.PHONY: demo test setup lint types docs unit coverage attack mutants engines gpu format wheel clean
+.PHONY: demo test setup lint types docs unit coverage attack memory mutants engines dataflow-worker gpu format wheel clean
 
 demo: setup
 	$(BIN)/newsembed demo --output demo-output
@@ -50,14 +50,25 @@ coverage: setup
 	$(BIN)/coverage json --quiet -o .coverage.json
 	$(BIN)/python tests/folder_coverage.py .coverage.json
 
-# Mutated input files, each read by its command: a table of how the tries ended. ATTACK="--tries 2000 --seed 2" for more.
+# The tests of kills and damage that take long, then mutated input files, each read by its command: a table of how the
+# tries ended. ATTACK="--tries 2000 --seed 2" for more.
 attack: setup
+	$(BIN)/python -m pytest $(WORKERS) -m long tests/attack tests/launch tests/training
 	$(BIN)/python tests/attack/fuzz.py --tries 400 $(ATTACK)
+
+# Does a job hold the corpus? Each job of a build reads ten times the articles in the memory that the small corpus needed.
+memory: setup
+	$(BIN)/python -m pytest -m long tests/beam_pipelines/test_limited_memory.py
 
 # The build of the demo on Prism, with workers killed; needs Go. ENGINES=--engine=flink-cluster, flink or spark needs Maven and Java 17.
 engines: setup
 	@test -d demo-output/crawl || { echo "run make demo first: its crawl is the input"; exit 1; }
 	$(BIN)/python benchmarks/engines.py --demo=demo-output --output=build/engines $(ENGINES)
+
+# All jobs by workers with what a job stages for Dataflow and nothing else; needs Go, and a package index.
+dataflow-worker: setup
+	@test -d demo-output/crawl || { echo "run make demo first: its crawl is the input"; exit 1; }
+	$(BIN)/python benchmarks/dataflow_worker.py --demo=demo-output --output=build/dataflow-worker
 
 # Training steps, encoding and their share of the peak on this machine's NVIDIA GPU, in ten minutes; for TPUs run the script.
 # GPU="--work work --start minilm --minutes 60" lifts MiniLM on a build as well.
@@ -66,9 +77,9 @@ gpu: setup
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[gpu]'
 	$(BIN)/python benchmarks/gpu.py $(GPU)
 
-# Small faults in the modules that matter most: which ones does no test notice? Hours for all 300 on two cores.
+# Small faults in modules: which ones does no test notice? Hours for 300 on two cores; the same command goes on.
 mutants: setup
-	$(BIN)/python tests/mutation/run.py $(MUTANTS)
+	$(BIN)/python tests/mutants.py $(MUTANTS)
 
 format: setup
 	$(BIN)/ruff check --fix . && $(BIN)/ruff format .

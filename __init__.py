@@ -3,7 +3,7 @@
 The Python interface, see docs/guides/python.md; each name is imported on first use::
 
     newsembed.load("model").encode(["Storm reaches the coast"])
-    newsembed.open_index("index").search("storm", since="2024-05-01", k=5)
+    newsembed.open("index").search("storm", since="2024-05-01", k=5)
 """
 
 from typing import TYPE_CHECKING, Any
@@ -12,13 +12,13 @@ if TYPE_CHECKING:
     from .launch.api import Encoder as Encoder
     from .launch.api import Index as Index
     from .launch.api import load as load
-    from .launch.api import open_index as open_index
+    from .launch.api import open as open  # noqa: A004 - newsembed.open reads as it should
     from .launch.api import read_articles as read_articles
     from .launch.api import run as run
     from .launch.api import write_articles as write_articles
 
 __version__ = "0.1.0"
-_OFFERED = ("Encoder", "Index", "load", "open_index", "read_articles", "run", "write_articles")
+_OFFERED = ("Encoder", "Index", "load", "open", "read_articles", "run", "write_articles")
 
 
 def __getattr__(name: str) -> Any:

@@ -3,11 +3,14 @@
 An `InputError` names the file, the field, the problem and the remedy.
 """
 
+import contextlib
 import copyreg
 import errno
 import os
 import re
 import signal
+import sys
+from collections.abc import Iterator
 from typing import Any, Final
 
 _REMEDIES: Final = {
@@ -25,7 +28,7 @@ _REMEDIES: Final = {
 _WRITING: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EPERM)
 # Where a library passes on the words of the system only. EPERM's words are in messages of other kinds, too.
 _WORDS: Final = {os.strerror(number): number for number in (*_WRITING, errno.EACCES) if number != errno.EPERM}
-_PART_WRITTEN: Final = re.compile(r"\d+ requested and \d+ written")  # NumPy's words for a full disk
+_PART_WRITTEN: Final = re.compile(r"(?<!\d)\d+ requested and \d+ written")  # NumPy's words for a full disk
 
 
 def counted(count: int, noun: str) -> str:
@@ -71,6 +74,31 @@ class InputError(ValueError):
         return f"{text}\n  remedy: {self.remedy}" if self.remedy else text
 
 
+@contextlib.contextmanager
+def reading(path: str | os.PathLike[str], remedy: str, *kinds: type[Exception]) -> Iterator[None]:
+    """Names the file and the remedy in errors that are raised while the file is read.
+
+    An `InputError` gets those of the two that it lacks. Other errors of wrong contents become one.
+
+    Args:
+      path: of the file.
+      remedy: what the user can do about it.
+      kinds: errors beside ValueError (of which most errors of decoding are), KeyError and TypeError, such as OSError.
+
+    Raises:
+      InputError: that names the file.
+    """
+    wrong: tuple[type[Exception], ...] = (ValueError, KeyError, TypeError, *kinds)
+    try:
+        yield
+    except InputError as error:
+        named = (error.path or path, error.field, error.remedy or remedy)
+        raise InputError(error.problem, path=named[0], field=named[1], remedy=named[2]) from error.__cause__
+    except wrong as error:
+        what = f"no {error}" if isinstance(error, KeyError) else getattr(error, "strerror", None) or str(error)
+        raise InputError(f"cannot be read: {what}", path=path, remedy=remedy) from error
+
+
 class Terminated(KeyboardInterrupt):
     """SIGTERM stopped a command that can be resumed. Whatever cleans up after Ctrl-C cleans up after it."""
 
@@ -102,16 +130,30 @@ def raise_if_stopped(code: int) -> None:
             raise kind
 
 
-def require_option(holds: bool, name: str, value: object, expected: str, command: str) -> None:
-    """Checks the value of an option of a command.
+def death_of(code: int, what: str) -> InputError | None:
+    """What a signal that ended a child process means, and what to do; ``None`` if none did.
 
-    Raises:
-      InputError: if ``holds`` is false; it names the option, the value, what is expected, and the command's help.
+    Args:
+      code: the exit code as `subprocess` and `multiprocessing` count: negative for a signal.
+      what: the process, for people.
     """
-    if not holds:
-        raise InputError(
-            f"got {value}, expected {expected}", field=f"--{name}", remedy=f"see `newsembed {command} --help`"
-        )
+    if code >= 0:
+        return None
+    import resource  # not on Windows
+
+    name = signal.Signals(-code).name if -code in set(signal.Signals) else "unknown"
+    largest = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / (1 << (30 if sys.platform == "darwin" else 20))
+    causes: dict[int, str] = {
+        **dict.fromkeys((signal.SIGKILL, signal.SIGABRT), "probably because memory ran out"),
+        **dict.fromkeys((signal.SIGINT, signal.SIGTERM, signal.SIGHUP), "from outside"),
+    }
+    cause = causes.get(-code, "a crash inside a library")
+    problem = f"{what} was ended by signal {-code} ({name}), {cause}; the largest process so far took {largest:.1f} GB"
+    remedy = (
+        "run the same command again: it continues where it was. Less memory is used with a smaller "
+        "--direct_num_workers (jobs), --batch_size (encoding) or BATCH_SIZE (training)"
+    )
+    return InputError(problem, remedy=remedy)
 
 
 def of_file_system(error: BaseException, path: str = "") -> InputError | None:

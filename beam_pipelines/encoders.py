@@ -1,17 +1,14 @@
-"""Encoders for jobs that embed texts with a model. Jobs name them by a text such as ``model:work/model``.
-
-Jobs import no model code: the caller of a job passes the function that opens an encoder to :func:`use`. Workers get
-its name and import its module. The function of the command line is in `launch.encoders`.
-"""
+"""Encoders for jobs that embed texts with a model. Jobs name them by a text such as ``model:work/model``."""
 
 import functools
-from collections.abc import Callable, Sequence
+import importlib
+from collections.abc import Sequence
 from typing import Any, Final, Protocol
 
 import numpy as np
 
 from ..errors import InputError
-from .entities.tables import Floats
+from .arrays import Floats
 
 FORMS: Final = "model:DIR[@STEP], savedmodel:DIR, st:DIR or another encoder of `newsembed evaluate`"
 _TEXTS_AT_ONCE: Final = 4_096  # of several batches each, so that texts of one length find each other
@@ -28,46 +25,26 @@ class SentenceEncoder(Protocol):
         """Returns the embeddings of N texts, or of N articles with their titles, float32 ``[N, D]``."""
 
 
-Opener = Callable[[str], SentenceEncoder]
-_used: list[Opener] = []
-
-
-def use(opener: Opener) -> None:
-    """Says which function opens encoders in this process. It must be a function of a module that workers can import."""
-    _used[:] = [opener]
-
-
-def opener() -> Opener:
-    """Returns the function that opens encoders.
-
-    Raises:
-      InputError: if this process has none.
-    """
-    if not _used:
-        problem = "no function that opens encoders is set in this process"
-        raise InputError(problem, field="--encoder", remedy="start the job by `newsembed`, or call encoders.use first")
-    return _used[0]
+# The function that opens encoders, in a module that workers import: jobs import no model code.
+_OPENER: Final = ("newsembed.launch.encoders", "open_encoder")
 
 
 def digest(name: str) -> str:
-    """Returns the digest of the encoder that a text names; loads it, so that a broken one is reported first.
-
-    Raises:
-      InputError: for a text that names no encoder, or an encoder that cannot be loaded.
-    """
-    return opened(opener(), name).digest
+    """Returns the digest of the encoder that a text names; loads it, so that a broken one is reported first."""
+    return opened(name).digest
 
 
 @functools.lru_cache(maxsize=1)
-def opened(open_encoder: Opener, name: str, _run: str = "") -> SentenceEncoder:
+def opened(name: str, _run: str = "") -> SentenceEncoder:
     """Returns an encoder, loaded once for each process and job.
 
     Args:
-      open_encoder: the function that opens it.
       name: what it opens.
       _run: the job's workspace: the files may change between two jobs.
     """
-    return open_encoder(name)
+    module, function = _OPENER
+    encoder: SentenceEncoder = getattr(importlib.import_module(module), function)(name)
+    return encoder
 
 
 def embed_unit(
@@ -83,9 +60,6 @@ def embed_unit(
 
     Returns:
       float32 ``[N, D]``; ``[0, 0]`` for no texts.
-
-    Raises:
-      InputError: for NaN, infinity, a wrong number of rows, or a matrix that is not dense.
     """
     parts = []
     for start in range(0, len(texts), _TEXTS_AT_ONCE):

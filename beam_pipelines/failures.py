@@ -18,6 +18,8 @@ _RAISED: Final = re.compile(rf"{_NAME}: (.*?)(?: \[while running '[^']*'\]|\n\n|
 _REMEDY: Final = "\n  remedy: "
 # What Prism says when the process of a worker ends; it does not repeat the work, as Flink and Dataflow do.
 _WORKER_LOST: Final = re.compile(r"SDK worker disconnected")
+# Ctrl-C inside of a DoFn, of which Beam makes another error.
+_INTERRUPTED: Final = re.compile(r"^(RuntimeError: )?KeyboardInterrupt\b", re.MULTILINE)
 _STORE: Final = re.compile(r"S3ClientError(?:: )?\((['\"])(.*?)\1, (?:None|\d+)\)", re.DOTALL)
 
 
@@ -30,12 +32,15 @@ def named(folder: str) -> Iterator[None]:
 
     Raises:
       InputError: for one inside the pipeline, and for a disk or folder that cannot be written.
+      KeyboardInterrupt: for one inside the pipeline.
     """
     try:
         yield
     except InputError:
         raise
     except Exception as error:
+        if _INTERRUPTED.search(str(error)):
+            raise KeyboardInterrupt from None
         found = input_error(error, folder)
         if found is None:
             raise
@@ -61,12 +66,14 @@ def input_error(error: BaseException, folder: str) -> InputError | None:
         remedy = "check the store, then run the same command again: finished shards are kept"
         return InputError(f"a request to the object store failed: {store[2]}", path=folder, remedy=remedy)
     if _WORKER_LOST.search(str(error)):
-        return InputError(
-            "a worker process of the engine died",
-            path=folder,
-            remedy="see the engine's log, often memory ran out; run the same command again: finished shards are kept",
-        )
+        remedy = "see the engine's log, often memory ran out; run the same command again: finished shards are kept"
+        return InputError("a worker process of the engine died", path=folder, remedy=remedy)
     return of_file_system(error, folder) or of_file_system_text(str(error), folder)
+
+
+def quoted(error: InputError) -> str:
+    """The text of a worker's error from which :func:`input_error` makes the same error."""
+    return f"{InputError.__module__}.{InputError.__name__}: {error}"
 
 
 class WithoutTracebacks(logging.Filter):

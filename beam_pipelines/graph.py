@@ -1,20 +1,140 @@
-"""The graph of a job: phases in one Beam pipeline, where each phase starts when the one before it is complete."""
+"""The graph of a job: phases in one Beam pipeline, where each phase starts when the one before it is complete.
 
-import contextlib
+A phase may send rows to the shards of a later one, grouped by Beam's GroupByKey. A sender writes its rows to files of
+its own shard, sorted by receiver, so that a resumed job finds them. Beam gets one element for each pair of a sender and
+a receiver. On a cluster the element holds the bytes of the rows. The local runner keeps the elements of a whole stage
+in memory, with several copies; there the element says which part of which file has the rows, and the receiver reads it.
+"""
+
 import dataclasses
-import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any
+import io
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, BinaryIO
 
 import apache_beam as beam
+import numpy as np
 from apache_beam.runners.portability.fn_api_runner import FnApiRunner
 
 from ..formats import files
-from .shards import Phase, ProcessShards, ShardFunction
-from .shuffle import Block, Rows, blocks_of, received
+from .arrays import Array, read_array, write_array
+from .shards import Phase, ProcessShards, Shard, ShardFunction
 
 # Called with (phase, complete shards or other parts, number of parts, what else grows).
 Progress = Callable[[str, int, int, str], None]
+
+# Rows of one sender for one receiver: number of the sender, of its file, first row, end, and the rows as an npy
+# file, b"" if they are to be read from the file of the sender.
+Block = tuple[int, int, int, int, bytes]
+_ROWS, _BOUNDS = "rows.npy", "bounds.npy"
+
+
+@dataclasses.dataclass(frozen=True)
+class Rows:
+    """Rows that a phase sends to the shards of a later one.
+
+    Attributes:
+      stream: its name in the workspace, starting with "_".
+      dtype: of the rows if there are none; else that of the files counts.
+    """
+
+    stream: str
+    dtype: np.dtype[Any]
+
+
+@dataclasses.dataclass(frozen=True)
+class Received:
+    """What a shard gets.
+
+    Attributes:
+      payload: of the shard.
+      rows: of each stream, in the order of the senders and of the rows of a sender.
+    """
+
+    payload: Any
+    rows: Mapping[str, Array]
+
+
+def send(shard: Shard, stream: str, rows: Array, receivers: Array, chunk: int = 0) -> None:
+    """Writes rows that a shard sends.
+
+    Args:
+      shard: the sender.
+      stream: see :class:`Rows`.
+      rows: ``[N]``, any dtype without objects; rows for one receiver keep their order.
+      receivers: int ``[N]``, the receiver of each row.
+      chunk: number of this call, if a shard sends in several calls.
+    """
+    order = np.argsort(receivers, kind="stable")
+    ordered = np.asarray(receivers)[order].astype(np.int64)
+    edges = np.flatnonzero(np.diff(ordered, prepend=-1, append=-1))
+    bounds = [(int(ordered[start]), start, end) for start, end in itertools.pairwise(edges.tolist())]
+    # The bounds are written last: rows without bounds do not count as sent.
+    write_array(shard.path(stream, f"{chunk:05d}.{_ROWS}"), rows[order])
+    write_array(shard.path(stream, f"{chunk:05d}.{_BOUNDS}"), np.array(bounds, np.int64).reshape(-1, 3))
+
+
+def blocks_of(sender: int, phase: Phase, rows: Rows, *, with_bytes: bool) -> Iterator[tuple[int, Block]]:
+    """Yields (receiver, block) for the rows that one shard has sent.
+
+    Args:
+      sender: number of the shard.
+      phase: of the shard.
+      rows: what it has sent.
+      with_bytes: whether a block holds the bytes of the rows.
+    """
+    prefix = _prefix(phase, rows, sender)
+    for path in sorted(files.list_files(f"{prefix}.*.{_BOUNDS}")):
+        chunk = int(path.removesuffix(f".{_BOUNDS}").rpartition(".")[2])
+        values = read_array(f"{prefix}.{chunk:05d}.{_ROWS}") if with_bytes else None
+        for receiver, start, end in read_array(path).tolist():
+            raw = b"" if values is None else _packed(values[start:end])
+            yield receiver, (sender, chunk, start, end, raw)
+
+
+def received(
+    grouped: tuple[int, Mapping[str, Iterable[Any]]], streams: Sequence[tuple[Phase, Rows]]
+) -> tuple[int, Received]:
+    """Returns (index, what the shard gets) from the groups of a CoGroupByKey.
+
+    Args:
+      grouped: index of the receiver, and its groups: one payload under "", and blocks by stream, in any order.
+      streams: of the receiver, each with the phase that sends it.
+    """
+    index, groups = grouped
+    rows = {}
+    for phase, one in streams:
+        parts = [_rows_of(block, phase, one) for block in sorted(groups[one.stream])]
+        rows[one.stream] = np.concatenate(parts) if parts else np.zeros(0, one.dtype)
+    (payload,) = groups[""]
+    return index, Received(payload, rows)
+
+
+def _rows_of(block: Block, phase: Phase, rows: Rows) -> Array:
+    sender, chunk, start, end, raw = block
+    if raw:
+        return np.asarray(np.load(io.BytesIO(raw), allow_pickle=False))
+    with files.open_read(f"{_prefix(phase, rows, sender)}.{chunk:05d}.{_ROWS}") as source:
+        dtype = _seek_items(source, start)
+        return np.frombuffer(source.read((end - start) * dtype.itemsize), dtype)
+
+
+def _packed(values: Array) -> bytes:
+    sink = io.BytesIO()
+    np.save(sink, values)
+    return sink.getvalue()
+
+
+def _prefix(phase: Phase, rows: Rows, sender: int) -> str:
+    return f"{phase.workspace}/{rows.stream}/part-{sender:05d}-of-{phase.shard_count:05d}"
+
+
+def _seek_items(source: BinaryIO, item: int) -> np.dtype[Any]:
+    """Seeks to an item of a one-dimensional npy file and returns the dtype of its items."""
+    np.lib.format.read_magic(source)
+    _, _, dtype = np.lib.format.read_array_header_1_0(source)
+    source.seek(int(source.tell() + item * dtype.itemsize))
+    return dtype
 
 
 @dataclasses.dataclass(frozen=True)
@@ -45,14 +165,14 @@ class Graph:
 
     Attributes:
       pipeline: to which the phases are attached.
-      phases: those that run, and what progress counts in them.
-      complete: phases of an earlier run, which are not attached.
+      phases: all phases, and what progress counts in them.
+      waiting: those that run; the others are complete since an earlier run, and are not attached.
     """
 
     def __init__(self, pipeline: beam.Pipeline) -> None:
         self.pipeline = pipeline
         self.phases: list[tuple[Phase, Parts]] = []
-        self.complete: list[tuple[Phase, Parts]] = []
+        self.waiting: list[tuple[Phase, Parts]] = []
         self._last: beam.PCollection | None = None
         self._complete_shards: dict[str, beam.PCollection] = {}
 
@@ -73,14 +193,13 @@ class Graph:
             ``None`` if no other phase follows.
           parts: what progress counts; the shards by default.
         """
-        counted = parts or Parts(phase.reports, phase.shard_count)
-        if self.is_complete(phase):
-            self.complete.append((phase, counted))
+        self.phases.append((phase, parts or Parts(phase.reports, phase.shard_count)))
+        if phase.is_complete():
             return
         self._last = attach()
         if self._last is not None:
             self._complete_shards[phase.name] = self._last
-        self.phases.append((phase, counted))
+        self.waiting.append(self.phases[-1])
 
     def map_shards(
         self, phase: Phase, function: ShardFunction, payloads: Sequence[Any], parts: Parts | None = None
@@ -94,20 +213,18 @@ class Graph:
         function: ShardFunction,
         payloads: Sequence[Any],
         streams: Sequence[tuple[Phase, Rows]],
-        parts: Parts | None = None,
     ) -> None:
         """Adds a phase whose shards get rows of earlier phases.
 
-        Runs ``function(shard, received)`` for each shard, where ``received`` is a :class:`.shuffle.Received`.
+        Runs ``function(shard, received)`` for each shard, where ``received`` is a :class:`Received`.
 
         Args:
           phase: to add.
           function: of a shard.
           payloads: one for each shard.
           streams: the phases that send, and what.
-          parts: what progress counts; the shards by default.
         """
-        self.add(phase, lambda: self._received(phase, payloads, streams) | ProcessShards(function, phase), parts)
+        self.add(phase, lambda: self._received(phase, payloads, streams) | ProcessShards(function, phase))
 
     def _received(
         self, phase: Phase, payloads: Sequence[Any], streams: Sequence[tuple[Phase, Rows]]
@@ -132,34 +249,12 @@ class Graph:
     def progress(self) -> list[tuple[str, int, int, str]]:
         """The state of every phase that has started: name, complete parts, all parts, what else grows."""
         states = []
-        for phase, parts in self.phases:
+        for phase, parts in self.waiting:
             done, total, grown = parts.progress()
             states.append((phase.name, done, total, grown))
-            if not self.is_complete(phase):
+            if not phase.is_complete():
                 break
         return states
-
-    @contextlib.contextmanager
-    def watched(self, report: Progress) -> Iterator[None]:
-        """Reports progress by the parts that appear, from a thread: the runner says nothing until it is done."""
-        stop = threading.Event()
-
-        def watch() -> None:
-            while not stop.wait(0.5):
-                for state in self.progress():
-                    report(*state)
-
-        watcher = threading.Thread(target=watch, daemon=True)
-        watcher.start()
-        try:
-            yield
-        finally:
-            stop.set()
-            watcher.join()
-
-    def is_complete(self, phase: Phase) -> bool:
-        """Whether all shards of a phase have been written."""
-        return len(files.list_files(phase.reports)) >= phase.shard_count
 
 
 def _first(value: Any, _complete: Iterable[int]) -> Any:

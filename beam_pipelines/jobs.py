@@ -8,22 +8,22 @@ starts from the beginning.
 
 import contextlib
 import dataclasses
-import datetime
-import enum
+import functools
 import hashlib
 import itertools
 import json
 import logging
 import shutil
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 import apache_beam as beam
 
 from .. import __version__
 from ..errors import InputError, counted
-from ..formats import files, object_stores
+from ..formats import files, parquet, stores
 from ..formats.digests import file_sha256
 from ..formats.manifest import (
     MANIFEST,
@@ -33,25 +33,21 @@ from ..formats.manifest import (
     read_seconds,
     write_manifest,
 )
-from . import dataflow, failures, metrics
-from .accounting import Counts, add_counts, chain_counts
-from .forecast import Announce, announced
-from .graph import Graph, Parts, Progress
-from .options import make_pipeline, noticing_dead_workers
+from . import dataflow, failures, workers
+from .graph import Graph, Parts, Progress, Rows
 from .output_folder import (
     PUBLISH,
     check_input,
     clear,
     discard_damaged,
+    locked,
     missing_files,
     publish,
     published_files,
     refuse_overlaps,
+    result_folders,
 )
-from .output_lock import locked
-from .shards import Phase, ShardFunction
-from .shuffle import Rows
-from .worker_forks import FORKS
+from .shards import Counts, Phase, add_counts, chain_counts
 
 _log = logging.getLogger(__name__)
 
@@ -90,13 +86,20 @@ class InputSpec:
     for_workers: Callable[[str], bool] = lambda _: True
 
 
+def optional(name: str, help_text: str, **more: Any) -> InputSpec:
+    """Returns an input without which the job can run."""
+    return InputSpec(name, help_text, required=False, **more)
+
+
+ARTICLES: Final = InputSpec("articles", "folder that `newsembed clean` wrote")
+
+
 @dataclasses.dataclass(frozen=True)
 class Job:
     """A job as the command line and the build see it.
 
     Attributes:
       name: command and folder name.
-      summary: one line for ``--help``.
       example: a command that works.
       inputs: what it reads.
       options: frozen dataclass of options; each field is an `option` of `formats.command_line`. ``lasting_folder=True``
@@ -106,7 +109,6 @@ class Job:
     """
 
     name: str
-    summary: str
     example: str
     inputs: tuple[InputSpec, ...]
     options: type
@@ -154,91 +156,97 @@ class JobRun:
         """The one path of a required input."""
         return self.inputs[name][0]
 
-    def phase(
-        self, name: str, shard_count: int, *, accounted: bool = True, beside: bool = False, listed: bool = True
-    ) -> Phase:
+    def shards(self, name: str) -> list[str]:
+        """The shards of the stream of a required input that has the input's name, such as ``articles``."""
+        return parquet.shard_paths(f"{self.input(name)}/{name}")
+
+    def phase(self, name: str, shard_count: int, *, accounted: bool = True, beside: bool = False) -> Phase:
         """Declares a phase. Accounted phases form a chain: each passes on the records that the next reads.
 
-        Records of a phase ``beside`` the chain are added to those of the job; ``listed`` as in :meth:`map_shards`.
+        Records of a phase ``beside`` the chain are added to those of the job.
         """
         phase = Phase(self.workspace, name, shard_count)
-        self._phases[name] = (phase, "beside" if beside else "chained" if accounted else "" if listed else "unlisted")
+        self._phases[name] = (phase, "beside" if beside else "chained" if accounted else "")
         return phase
 
     def map_shards(
         self,
         name: str,
-        function: ShardFunction,
+        function: Callable[..., None],
         payloads: Sequence[Any],
         *,
         accounted: bool = True,
-        listed: bool = True,
         parts: Parts | None = None,
+        **options: Any,
     ) -> None:
-        """Runs ``function(shard, payloads[shard.index])`` for each shard; progress counts shards or ``parts``.
+        """Runs ``function(shard, payloads[shard.index], **options)`` for each shard.
 
-        Inside :meth:`graph` the phase runs together with the others of the graph, else at once. The manifest has no
-        counts of a phase that is not ``listed``: one that only sends or sorts rows.
+        Inside :meth:`graph` the phase runs together with the others of the graph, else at once.
+
+        Args:
+          name: of the phase.
+          function: of a shard.
+          payloads: one for each shard.
+          accounted: see :meth:`phase`.
+          parts: what progress counts; the shards by default.
+          options: what all shards get.
         """
-        phase = self.phase(name, len(payloads), accounted=accounted, listed=listed)
-        if self._graph is not None:
-            self._graph.map_shards(phase, function, payloads, parts)
-            return
-        with self.graph(name, len(payloads)) as graph:
-            graph.map_shards(phase, function, payloads, parts)
+        phase = self.phase(name, len(payloads), accounted=accounted)
+        with self.graph(len(payloads)) as graph:
+            graph.map_shards(phase, functools.partial(function, **options), payloads, parts)
 
     def map_rows(
         self,
         name: str,
-        function: ShardFunction,
+        function: Callable[..., None],
         payloads: Sequence[Any],
         streams: Sequence[tuple[str, Rows]],
         *,
         accounted: bool = True,
-        listed: bool = True,
+        **options: Any,
     ) -> None:
         """Inside :meth:`graph`, adds a phase whose shards get rows of earlier phases.
 
         Args:
           name: of the phase.
-          function: called with the shard and its :class:`.shuffle.Received`.
+          function: called with the shard, its :class:`.graph.Received`, and the options.
           payloads: one for each shard.
           streams: names of the phases that send, and what.
           accounted: see :meth:`phase`.
-          listed: see :meth:`map_shards`.
-
-        Raises:
-          RuntimeError: outside of a graph.
+          options: what all shards get.
         """
-        if self._graph is None:
-            raise RuntimeError(f"{self.job.name}: phase {name} outside of a graph")
         senders = [(self._phases[sender][0], rows) for sender, rows in streams]
-        phase = self.phase(name, len(payloads), accounted=accounted, listed=listed)
-        self._graph.map_rows(phase, function, payloads, senders)
+        phase = self.phase(name, len(payloads), accounted=accounted)
+        with self.graph(len(payloads)) as graph:
+            graph.map_rows(phase, functools.partial(function, **options), payloads, senders)
 
     @contextlib.contextmanager
-    def graph(self, name: str, shard_count: int) -> Iterator[Graph]:
-        """Phases that run as one Beam pipeline, on leaving the context.
+    def graph(self, shard_count: int) -> Iterator[Graph]:
+        """Phases that run as one Beam pipeline, on leaving the context; inside of another one they run with it.
 
         The code between the phases runs before any of them: it must not read what they write, nor their counts.
 
         Args:
-          name: of the pipeline in a dry run.
           shard_count: of the phase with the most shards.
 
         Yields the graph, for phases other than :meth:`map_shards`.
-
-        Raises:
-          RuntimeError: inside another graph.
         """
         if self._graph is not None:
-            raise RuntimeError(f"{self.job.name}: graph {name} inside of another graph")
-        self._graph = graph = self._empty_graph(shard_count)
+            yield self._graph
+            return
+        self._graph = graph = Graph(workers.make_pipeline(self._beam_args, shard_count))
         try:
             yield graph
         finally:
             self._graph = None
-        self._run(graph, name)
+        if graph.waiting:
+            with self._watched(graph), failures.named(self.workspace):
+                workers.run(graph.pipeline)
+        else:  # what was made with the pipeline; running it deletes it
+            shutil.rmtree(graph.pipeline.local_tempdir, ignore_errors=True)
+        for phase, parts in graph.phases:
+            _, total, grown = parts.progress()
+            self._progress(phase.name, total, total, grown)
 
     @contextlib.contextmanager
     def pipeline(self, phase: Phase, parts: Parts | None = None) -> Iterator[beam.Pipeline]:
@@ -246,28 +254,27 @@ class JobRun:
 
         Yields a pipeline to which the job attaches its transforms; the last is a `ProcessShards` of ``phase``.
         """
-        with self.graph(phase.name, phase.shard_count) as graph:
+        with self.graph(phase.shard_count) as graph:
             yield graph.pipeline
             graph.add(phase, lambda: None, parts)
 
-    def _empty_graph(self, shard_count: int) -> Graph:
-        return Graph(make_pipeline(self._beam_args, shard_count))
+    @contextlib.contextmanager
+    def _watched(self, graph: Graph) -> Iterator[None]:
+        """Reports progress by the parts that appear, from a thread: the runner says nothing until it is done."""
+        stop = threading.Event()
 
-    def _run(self, graph: Graph, name: str) -> None:  # noqa: ARG002 - the dry run names files by it
-        """Runs a graph, unless all of its phases are complete."""
-        if graph.phases:
-            with graph.watched(self._progress), failures.named(self.workspace), noticing_dead_workers():
-                result = graph.pipeline.run()
-                result.wait_until_finish()
-            metrics.check(result, ((phase.name, self.counts_of(phase.name)) for phase, _ in graph.phases))
-        else:
-            # Made with the pipeline; running it deletes it.
-            shutil.rmtree(graph.pipeline.local_tempdir, ignore_errors=True)
-        for phase in self._phases:
-            for ended, parts in (*graph.complete, *graph.phases):
-                if ended.name == phase:
-                    _, total, grown = parts.progress()
-                    self._progress(phase, total, total, grown)
+        def watch() -> None:
+            while not stop.wait(0.5):
+                for state in graph.progress():
+                    self._progress(*state)
+
+        watcher = threading.Thread(target=watch, daemon=True)
+        watcher.start()
+        try:
+            yield
+        finally:
+            stop.set()
+            watcher.join()
 
     def counts_of(self, name: str) -> Counts:
         """Counts of a phase that has run."""
@@ -282,30 +289,27 @@ class JobRun:
 
     def digests(self) -> dict[str, str]:
         """SHA-256 of every published file: as the shard that wrote it computed it, or from the file."""
-        written: dict[str, str] = {}
-        for phase in self._phases:
-            for report in self._reports_of(phase):
-                written |= report.get("sha256", {})  # absent from older programs'
-        return {
-            name: written.get(name) or file_sha256(f"{self.workspace}/{name}")
-            for name in published_files(self.workspace)
-        }
+        reports = (report["sha256"] for phase in self._phases for report in self._reports_of(phase))
+        written = dict(item for digests in reports for item in digests.items())
+        names = published_files(self.workspace)
+        return {name: written.get(name) or file_sha256(f"{self.workspace}/{name}") for name in names}
 
     def all_counts(self) -> tuple[Counts, dict[str, Counts]]:
-        """Counts of the job (its accounted phases chained) and of every phase that is listed.
+        """Counts of the job (its accounted phases chained) and of every phase that counted something.
 
         Raises:
           RuntimeError: if a phase reads other records than the one before passed on.
         """
         every = {name: self.counts_of(name) for name in self._phases}
-        chain = [every[name] for name, (_, accounting) in self._phases.items() if accounting == "chained"]
-        beside = [every[name] for name, (_, accounting) in self._phases.items() if accounting == "beside"]
+        chain, beside = (
+            [every[name] for name, (_, how) in self._phases.items() if how == wanted]
+            for wanted in ("chained", "beside")
+        )
         for earlier, later in itertools.pairwise(chain):
             if earlier.written != later.read:
-                raise RuntimeError(
-                    f"{self.job.name}: a phase passed on {earlier.written} records, the next read {later.read}"
-                )
-        listed = {name: counts for name, counts in every.items() if self._phases[name][1] != "unlisted"}
+                what = f"a phase passed on {earlier.written} records, the next read {later.read}"
+                raise RuntimeError(f"{self.job.name}: {what}")
+        listed = {name: counts for name, counts in every.items() if counts != Counts()}
         return add_counts([chain_counts(chain), *beside]), listed
 
 
@@ -325,7 +329,6 @@ def execute(
     options: Any = None,
     beam_args: Sequence[str] = (),
     progress: Progress = lambda *_: None,
-    announce: Announce | None = None,
 ) -> Outcome:
     """Runs a job, unless the output already has its result.
 
@@ -337,27 +340,20 @@ def execute(
       options: an instance of ``job.options``; the defaults if absent.
       beam_args: Beam's own options (``--runner=…``).
       progress: called with (phase, complete shards or other parts, number of parts, what else grows).
-      announce: called with a sentence on how much the job reads, and on what a long phase still needs.
-
-    Raises:
-      InputError: if an object store cannot be reached; if an input is missing, is not a result, is in the output
-        folder or differs from its manifest; if the job is for Dataflow and a path that its workers need is local; if
-        the output folder holds other files than a result, cannot be written, or another run writes to it; or if the
-        job cannot read its inputs.
     """
     started = time.monotonic()
     options = job.options() if options is None else options
-    files.use_options(beam_args)
-    object_stores.check_reachable([output, *itertools.chain.from_iterable(inputs.values())], beam_args)
+    stores.use_options(beam_args)
+    stores.check_reachable([output, *itertools.chain.from_iterable(inputs.values())])
     resolved = resolve_inputs(job, inputs)
-    dataflow.refuse_local_paths(output, job.read_by_workers(resolved), beam_args)
+    dataflow.check_paths(beam_args, output, job.read_by_workers(resolved))
     identity = _identity(job, options, resolved)
     digest = hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:16]
     output = output.rstrip("/")
     refuse_overlaps(output, options, resolved)
     if finished := _finished(output, digest):
         return finished
-    with failures.named(output), locked(output), FORKS.kept():
+    with failures.named(output), locked(output):
         if finished := _finished(output, digest):  # by a run that ended in between
             return finished
         workspace = f"{output}/.work-{digest}"
@@ -369,12 +365,9 @@ def execute(
                 for path in paths:
                     check_input(path, f"--{name}")
             clear(output, keep=workspace)
-            told = announced(job.name, resolved, workspace, progress, announce)
-            run = JobRun(job, options, resolved, workspace, beam_args, told)
+            run = JobRun(job, options, resolved, workspace, dataflow.staged(beam_args, resolved), progress)
             job.run(run)
-            for name, own in run.folders.items():
-                _write_own_manifest(run, name, own, digest, identity)
-            files.write_json(f"{workspace}/{PUBLISH}", _manifest(run, digest, identity).to_json())
+            _write_manifests(run, digest, identity)
         seconds = time.monotonic() - started
         publish(workspace, output, seconds)
         return Outcome(read_manifest(output), skipped=False, seconds=seconds)
@@ -391,36 +384,19 @@ def _finished(output: str, digest: str) -> Outcome | None:
     return Outcome(found, skipped=True, seconds=read_seconds(output))
 
 
-def _manifest(run: JobRun, digest: str, identity: Mapping[str, Any]) -> Manifest:
+def _write_manifests(run: JobRun, digest: str, identity: Mapping[str, Any]) -> None:
+    """Writes the manifests of folders in the output, and that of the job, which becomes valid on publication."""
+    about = (identity["options"], identity["inputs"])
+    for name, own in run.folders.items():
+        folder = f"{run.workspace}/{name}"
+        listed = {path: size for path, size in published_files(folder).items() if path != MANIFEST}
+        facts: tuple[Any, ...] = (f"{digest}/{name}", *about, own.counts.to_json(), {}, own.extra, listed)
+        write_manifest(folder, Manifest(run.job.name, __version__, *facts).to_json())
     counts, phases = run.all_counts()
-    return Manifest(
-        run.job.name,
-        __version__,
-        digest,
-        identity["options"],
-        identity["inputs"],
-        counts.to_json(),
-        {name: phase.to_json() for name, phase in phases.items()},
-        run.extra,
-        published_files(run.workspace),
-        run.digests(),
-    )
-
-
-def _write_own_manifest(run: JobRun, name: str, own: OwnManifest, digest: str, identity: Mapping[str, Any]) -> None:
-    folder = f"{run.workspace}/{name}"
-    manifest = Manifest(
-        run.job.name,
-        __version__,
-        f"{digest}/{name}",
-        identity["options"],
-        identity["inputs"],
-        own.counts.to_json(),
-        {},
-        own.extra,
-        {path: size for path, size in published_files(folder).items() if path != MANIFEST},
-    )
-    write_manifest(folder, manifest.to_json())
+    of_phases = {name: phase.to_json() for name, phase in phases.items()}
+    facts = (digest, *about, counts.to_json(), of_phases, run.extra, published_files(run.workspace))
+    manifest = Manifest(run.job.name, __version__, *facts, run.digests())
+    files.write_json(f"{run.workspace}/{PUBLISH}", manifest.to_json())
 
 
 def _identity(job: Job, options: Any, inputs: Mapping[str, Sequence[str]]) -> dict[str, Any]:
@@ -428,7 +404,7 @@ def _identity(job: Job, options: Any, inputs: Mapping[str, Sequence[str]]) -> di
     return {
         "job": job.name,
         "code_version": __version__,
-        "options": _plain(dataclasses.asdict(options)),
+        "options": plain_options(options),
         "inputs": {
             spec.name: [(spec.digest or input_digest)(path) for path in inputs[spec.name]] for spec in job.inputs
         },
@@ -441,17 +417,13 @@ def input_digest(path: str) -> str:
     Raises:
       InputError: if there is no such path, or a folder has no manifest and so is not a result.
     """
-    for folder in (path, path.rstrip("/").rpartition("/")[0]):
-        if has_manifest(folder):
-            return str(read_manifest(folder)["digest"])
+    if folder := next(filter(has_manifest, result_folders(path)), None):
+        return str(read_manifest(folder)["digest"])
     if not files.exists(path):
         raise InputError("no such file or folder", path=path, remedy="check the path, or run the job that writes it")
     if files.list_files(f"{path.rstrip('/')}/**"):
-        raise InputError(
-            f"a folder without {MANIFEST} is not a result",
-            path=path,
-            remedy=f"run the job that writes it to its end; name files of your own: '{path.rstrip('/')}/*'",
-        )
+        remedy = f"run the job that writes it to its end; name files of your own: '{path.rstrip('/')}/*'"
+        raise InputError(f"a folder without {MANIFEST} is not a result", path=path, remedy=remedy)
     keys = f"{path[:-4]}.tsv"  # of an embedding table, see entities.tables
     if path.endswith(".npy") and files.exists(keys):
         return f"{files.file_digest(path)} {files.file_digest(keys)}"
@@ -464,36 +436,24 @@ def resolve_inputs(job: Job, inputs: Mapping[str, Sequence[str]]) -> dict[str, t
     Raises:
       InputError: if a required input is not given, a pattern matches nothing, or matches several where one is expected.
     """
-    return {spec.name: _resolve(job, spec, inputs.get(spec.name, ())) for spec in job.inputs}
+    resolved = {}
+    for spec in job.inputs:
+        field, paths = f"--{spec.name}", list[str]()
+        for pattern in inputs.get(spec.name, ()):
+            matched = files.list_files(pattern) if any(sign in pattern for sign in "*?[") else [pattern]
+            if not matched:
+                remedy = "check the pattern and quote it against the shell"
+                raise InputError("no file matches", path=pattern, field=field, remedy=remedy)
+            paths += [path.rstrip("/") for path in matched]
+        if spec.required and not paths:
+            raise InputError("not given", field=field, remedy=f"see `newsembed {job.name} --help`")
+        if len(paths) > 1 and not spec.many:
+            raise InputError(f"got {len(paths)} paths, expected one", field=field, remedy="name one folder")
+        resolved[spec.name] = tuple(paths)
+    return resolved
 
 
-def _resolve(job: Job, spec: InputSpec, given: Sequence[str]) -> tuple[str, ...]:
-    paths: list[str] = []
-    for pattern in given:
-        matched = files.list_files(pattern) if any(sign in pattern for sign in "*?[") else [pattern]
-        if not matched:
-            raise InputError(
-                "no file matches",
-                path=pattern,
-                field=f"--{spec.name}",
-                remedy="check the pattern and quote it against the shell",
-            )
-        paths.extend(path.rstrip("/") for path in matched)
-    if spec.required and not paths:
-        raise InputError("not given", field=f"--{spec.name}", remedy=f"see `newsembed {job.name} --help`")
-    if len(paths) > 1 and not spec.many:
-        raise InputError(f"got {len(paths)} paths, expected one", field=f"--{spec.name}", remedy="name one folder")
-    return tuple(paths)
-
-
-def _plain(value: Any) -> Any:
-    """Options as JSON would hold them, so that digests do not depend on Python types."""
-    if isinstance(value, enum.Enum):
-        return value.value
-    if isinstance(value, datetime.date):
-        return value.isoformat()
-    if isinstance(value, Mapping):
-        return {str(key): _plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
-    return value
+def plain_options(options: Any) -> dict[str, Any]:
+    """Options as the manifest has them, so that digests do not depend on Python types."""
+    values: dict[str, Any] = json.loads(json.dumps(dataclasses.asdict(options), default=str))
+    return values

@@ -1,15 +1,18 @@
-"""What is in the folder of a job: which files are ours, what is missing, and what may be replaced."""
+"""The folder of a job: its lock, which files are ours, what is missing, and what may be replaced."""
 
 import contextlib
 import dataclasses
+import datetime
+import fcntl
 import logging
 import os
 import posixpath
 import re
-from collections.abc import Iterable, Mapping, Sequence
+import socket
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from ..errors import InputError
+from ..errors import InputError, reading
 from ..formats import files
 from ..formats.digests import differing as differing_content
 from ..formats.manifest import (
@@ -23,29 +26,74 @@ from ..formats.manifest import (
     write_manifest,
     write_seconds,
 )
-from .accounting import Counts
-from .output_lock import LOCK
+from .shards import REPORTS, Counts
 
 _log = logging.getLogger(__name__)
 
-REPORTS: Final = "_reports"  # in a workspace: a folder for each phase, with a report for each complete shard
+LOCK: Final = ".lock"
 PUBLISH: Final = "_publish.json"  # in a workspace: the manifest of a job that has run but is not completely published
 _REPLACED: Final = "_replaced.json"  # in a workspace: the manifest of the older result that is being removed
 _WORKSPACE: Final = re.compile(r"(\.work-[0-9a-f]{16})/")
 _OURS: Final = re.compile(  # besides streams; a killed run leaves temporary files
     rf"{re.escape(TIMING)}|({re.escape(TIMING)}|{re.escape(MANIFEST)})(\.[0-9a-f]+)?\.tmp"
 )
-_PICKLED: Final = ".pickle"  # older versions of `vectors` wrote such files
 _SHOWN: Final = 5
-# What jobs published before manifests listed files: shards, archives of the crawl, and the files with one fixed name.
-_PUBLISHED_BEFORE: Final = re.compile(
-    r"([^/]+/){1,2}part-\d{5}-of-\d{5}\.(parquet|tfrecord)"
-    r"|warc/[^/]+\.warc\.gz"
-    r"|documents/table\.npz"
-    r"|(aliases|entities|skew|topics|words|yields)\.tsv"
-    r"|(entities|words)\.npy"
-    r"|vocab\.txt|evergreen\.json"
-)
+
+
+@contextlib.contextmanager
+def locked(output: str, field: str = "--output") -> Iterator[None]:
+    """Holds the lock on a folder, which is created if it does not exist: one run at a time writes to it.
+
+    It is a lock of the system on the file ``.lock``, which names the owner, so it ends with its process in any case.
+    Object stores have no locks. There, the user makes sure that one run at a time writes to a folder.
+
+    Args:
+      output: the folder.
+      field: the option that names it, for the error.
+
+    Raises:
+      InputError: if another run holds the lock, or if the folder cannot be made.
+    """
+    if "://" in output:
+        yield
+        return
+    created = not os.path.isdir(output)
+    try:
+        os.makedirs(output, exist_ok=True)
+    except FileNotFoundError as error:  # in a file system that makes none, such as /proc
+        raise InputError("no folder can be made here", path=output, field=field, remedy="name another path") from error
+    path = os.path.join(output, LOCK)
+    lock = _acquire(path, field)
+    try:
+        yield
+    finally:
+        with contextlib.suppress(OSError):  # the folder is not empty: a result, or a workspace to resume from
+            os.unlink(path)
+            if created:
+                os.rmdir(output)
+        os.close(lock)
+
+
+def _acquire(path: str, field: str) -> int:
+    while True:
+        lock = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            owner = os.pread(lock, 200, 0).decode()
+            os.close(lock)
+            problem, remedy = f"another run is writing to this folder: {owner}", "wait for it, or name another folder"
+            raise InputError(problem, path=os.path.dirname(path), field=field, remedy=remedy) from error
+        except OSError as error:
+            _log.warning("%s: this file system has no locks (%s): let one run write at a time", path, error)
+            return lock
+        with contextlib.suppress(FileNotFoundError):
+            if os.path.samestat(os.fstat(lock), os.stat(path)):
+                now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+                os.truncate(lock, 0)
+                os.pwrite(lock, f"process {os.getpid()} on {socket.gethostname()}, since {now}".encode(), 0)
+                return lock
+        os.close(lock)  # its owner has removed the file in between
 
 
 def published_files(workspace: str) -> dict[str, int]:
@@ -74,18 +122,20 @@ def publish(workspace: str, output: str, seconds: float) -> None:
 
 def missing_files(folder: str, manifest: Mapping[str, Any]) -> list[str]:
     """The files that a manifest lists and that are not in its folder, or have another size."""
-    recorded = recorded_files(manifest, folder)
-    if not recorded:
-        return []
-    found = files.sizes_below(folder)
+    recorded, found = recorded_files(manifest, folder), files.sizes_below(folder)
     return [name for name, size in recorded.items() if found.get(name) != size]
+
+
+def result_folders(path: str) -> tuple[str, str]:
+    """Returns where the manifest of a path may be: in it, or in the folder that holds it."""
+    return path, path.rstrip("/").rpartition("/")[0]
 
 
 def check_input(path: str, field: str) -> None:
     """Compares the files of an input with the manifest of its folder, or of the parent folder.
 
     Additional files are noticed in the folders that hold listed files, where readers take every shard. They are
-    accepted at the top, where readers know the names that they read. A manifest that lists no files is accepted.
+    accepted at the top, where readers know the names that they read.
     Digests are compared for local files only. Others would all be fetched by this process; what reads them compares the
     checksums in Parquet and TFRecord files, and ``newsembed verify`` the digests.
 
@@ -96,15 +146,11 @@ def check_input(path: str, field: str) -> None:
     Raises:
       InputError: if files are missing, additional, or of another size or content; names them.
     """
-    for folder in (path, path.rstrip("/").rpartition("/")[0]):
-        if has_manifest(folder):
-            break
-    else:
+    folder = next(filter(has_manifest, result_folders(path)), None)
+    if folder is None:
         return
     manifest = read_manifest(folder)
     recorded = recorded_files(manifest, folder)
-    if recorded is None:
-        return
     part = path[len(folder) :].strip("/")  # of the result, empty for all of it
     found = files.sizes_below(folder)
     streams = {name.rpartition("/")[0] for name in recorded} - {""}
@@ -115,61 +161,46 @@ def check_input(path: str, field: str) -> None:
     }
     read = {what: [name for name in sorted(names) if _is_below(name, part)] for what, names in differing.items()}
     if not any(read.values()) and "://" not in folder:
-        digests = recorded_digests(manifest, folder) or {}
-        read["of other content than written"] = differing_content(
-            folder, {name: digest for name, digest in digests.items() if _is_below(name, part)}
-        )
+        digests = {name: one for name, one in recorded_digests(manifest, folder).items() if _is_below(name, part)}
+        read["of other content than written"] = differing_content(folder, digests)
     if any(read.values()):
-        raise InputError(
-            f"not the files that {MANIFEST} lists: "
-            + "; ".join(f"{what}: {_shown(names)}" for what, names in read.items() if names),
-            path=folder,
-            field=field,
-            remedy="run the job that writes this folder again, or put the files back; move additional files away",
-        )
+        wrong = "; ".join(f"{what}: {_shown(names)}" for what, names in read.items() if names)
+        remedy = "run the job that writes this folder again, or put the files back; move additional files away"
+        raise InputError(f"not the files that {MANIFEST} lists: {wrong}", path=folder, field=field, remedy=remedy)
 
 
 def discard_damaged(workspace: str) -> None:
-    """Deletes the workspace of a killed run if it cannot be resumed, and says so.
-
-    That is so if shards that it reports as complete are missing or changed, or if it holds pickled files.
+    """Deletes the workspace of a killed run, and says so, if complete shards of it are missing or changed.
 
     Digests are compared for local files only.
 
     Args:
       workspace: of the job that is to be resumed; it need not exist.
     """
-    problem = _workspace_damage(workspace)
-    if problem:
-        _log.warning("%s: %s; it is discarded, and the job starts from the beginning", workspace, problem)
-        files.delete([workspace])
-
-
-def _workspace_damage(workspace: str) -> str:
-    digests: dict[str, str] = {}
+    digests, wrong = dict[str, str](), list[str]()
     for path in files.list_files(f"{workspace}/{REPORTS}/*/*.json"):
         try:
-            report = files.read_json(path)
-            digests |= report.get("sha256", {})  # older programs did not write it
-            Counts.from_json(report)
-        except (InputError, KeyError, TypeError, AttributeError):
-            return f"the report {path[len(workspace) + 1 :]} of a killed run is damaged"
+            with reading(path, "", AttributeError):
+                report = files.read_json(path)
+                digests |= report["sha256"]
+                Counts.from_json(report)
+        except InputError:
+            wrong.append(path[len(workspace) + 1 :])
     found = files.sizes_below(workspace)
-    if any(name.endswith(_PICKLED) for name in found):
-        return "a killed run of an older version left pickled files, which are never read"
-    wrong = sorted(digests.keys() - found.keys())
+    wrong += sorted(digests.keys() - found.keys())
     if not wrong and "://" not in workspace:
         wrong = differing_content(workspace, digests)
-    return f"files of a killed run are missing or changed: {_shown(wrong)}" if wrong else ""
+    if wrong:
+        what = f"files of a killed run are missing or changed: {_shown(wrong)}"
+        _log.warning("%s: %s; it is discarded, and the job starts from the beginning", workspace, what)
+        files.delete([workspace])
 
 
 def clear(output: str, keep: str) -> None:
     """Removes an older result and the workspaces of other digests, the manifest first.
 
     Only files that manifests of ours list are removed: ``manifest.json``, that of a result which is not completely
-    published, and that of a result whose removal was cut off. Manifests of older versions list no files. Next to such a
-    manifest, ours are the files with the names that jobs publish: ``part-*-of-*.parquet`` and ``.tfrecord`` in folders,
-    ``warc/*.warc.gz`` and the fixed names, such as ``vocab.txt``. Empty folders of the user are left alone.
+    published, and that of a result whose removal was cut off. Empty folders of the user are left alone.
 
     Args:
       output: the folder of the job.
@@ -184,15 +215,16 @@ def clear(output: str, keep: str) -> None:
     manifests = [read_manifest(output)] if MANIFEST in found else []
     kept = [f"{workspace}/{name}" for workspace in sorted(workspaces) for name in (PUBLISH, _REPLACED)]
     manifests += [files.read_json(f"{output}/{name}") for name in kept if name in found]
-    ours, by_name = _listed(manifests, output)
-    foreign = [name for name in content if name not in ours and not (by_name and _PUBLISHED_BEFORE.fullmatch(name))]
-    if foreign:
-        raise InputError(
-            f"the folder holds files that are not of an earlier result: {_shown(foreign)}",
-            path=output,
-            field="--output",
-            remedy="name another folder, or move these files away",
-        )
+    ours = {
+        name
+        for manifest in manifests
+        if isinstance(manifest.get("job"), str)  # web applications have files of this name too
+        for name in (MANIFEST, *recorded_files(manifest, output))
+    }
+    if foreign := [name for name in content if name not in ours]:
+        problem = f"the folder holds files that are not of an earlier result: {_shown(foreign)}"
+        remedy = "name another folder, or move these files away"
+        raise InputError(problem, path=output, field="--output", remedy=remedy)
     if MANIFEST in content:
         files.move(manifest_path(output), f"{keep}/{_REPLACED}")
     removed = [name for name in content if name != MANIFEST] + [name for name in found if _OURS.fullmatch(name)]
@@ -221,34 +253,16 @@ def refuse_overlaps(output: str, options: Any, inputs: Mapping[str, Sequence[str
 
 def is_inside(path: str, folder: str) -> bool:
     """Whether a path is a folder or below it, however both are written: relative, with ``..``, or through links."""
-    return any(_is_below(normal(path), normal(folder)) for normal in (_real_path, _absolute_path))
+    return _is_below(_normal(path), _normal(folder))
 
 
-def _real_path(path: str) -> str:
-    return _absolute_path(path) if "://" in path else os.path.realpath(path)
-
-
-def _absolute_path(path: str) -> str:
-    """The normal form of a path; links are kept, because what is deleted is the link."""
+def _normal(path: str) -> str:
     scheme, separator, rest = path.partition("://")
-    return f"{scheme}://{posixpath.normpath(f'/{rest}').strip('/')}" if separator else os.path.abspath(path)
+    return f"{scheme}://{posixpath.normpath(f'/{rest}').strip('/')}" if separator else os.path.realpath(path)
 
 
 def _is_below(path: str, folder: str) -> bool:
     return not folder or path == folder or path.startswith(f"{folder.rstrip('/')}/")
-
-
-def _listed(manifests: Iterable[Mapping[str, Any]], folder: str) -> tuple[set[str], bool]:
-    """The files that manifests list, with the manifest itself, and whether one of ours lists none."""
-    ours: set[str] = set()
-    lists_none = False
-    for manifest in manifests:
-        # Web applications have files of this name too.
-        if isinstance(manifest.get("job"), str) and isinstance(manifest.get("digest"), str):
-            recorded = recorded_files(manifest, folder)
-            ours |= {MANIFEST, *(recorded or ())}
-            lists_none |= recorded is None
-    return ours, lists_none
 
 
 def _remove_empty_folders(output: str, removed: Iterable[str]) -> None:

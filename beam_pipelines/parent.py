@@ -1,57 +1,46 @@
-"""Ends worker processes when the process that started them ends, even if that process is killed."""
+"""Child processes of this program: with its interpreter and import path, and ended with the process that wants them."""
 
-import contextlib
-import ctypes
 import os
-import select
-import signal
 import sys
 import threading
 import time
 from collections.abc import Callable
 from typing import Final
 
-PARENT: Final = "NEWSEMBED_PARENT"  # in the environment of a worker: the pid of the process to end with
-_PR_SET_PDEATHSIG: Final = 1
+PARENT: Final = "NEWSEMBED_PARENT"  # in the environment of a child: the pid of the process to end with
 _POLL_SECONDS: Final = 1.0
+# Without the option, ``-m`` and ``-c`` put the working folder first on the path: a file there with the name of a
+# library, such as proto.py, would take its place.
+PYTHON: Final = (sys.executable, "-P")
 
 
-def end_with_parent() -> None:
-    """Makes the kernel kill this process when its parent ends (Linux; elsewhere nothing happens).
+def import_path() -> str:
+    """The value of PYTHONPATH that gives a child the folders of this process, in their order.
 
-    The kernel counts the thread that started this process as the parent.
+    The working folder is among them only if this process imports from it.
     """
-    if not sys.platform.startswith("linux"):
-        return
-    parent = os.getppid()
-    # A C library without prctl: the process then ends when its pipe is closed, as on other systems.
-    with contextlib.suppress(OSError, AttributeError):
-        ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != parent or parent == 1:  # it ended before the call
-        os._exit(1)
+    return os.pathsep.join(folder or os.getcwd() for folder in sys.path)
+
+
+def child_environment() -> dict[str, str]:
+    """The environment of this process with :func:`import_path`."""
+    return {**os.environ, "PYTHONPATH": import_path()}
 
 
 def end_with(pid: int, end: Callable[[], None] = lambda: os._exit(1)) -> None:
-    """Calls ``end`` from a thread when another process, which need not be the parent, has ended."""
-    threading.Thread(target=_wait, args=(pid, end), name="end-with-parent", daemon=True).start()
+    """Calls ``end`` from a thread when another process has ended, at most a second later."""
 
-
-def _wait(pid: int, end: Callable[[], None]) -> None:
-    try:
-        handle = os.pidfd_open(pid)
-    except ProcessLookupError:
-        end()
-        return
-    except (OSError, AttributeError):  # an old kernel, or another system
+    def wait() -> None:
         while _is_alive(pid):
             time.sleep(_POLL_SECONDS)
         end()
-        return
-    poll = select.poll()
-    poll.register(handle, select.POLLIN)
-    poll.poll()
-    os.close(handle)
-    end()
+
+    threading.Thread(target=wait, name="end-with-parent", daemon=True).start()
+
+
+def end_with_parent() -> None:
+    """Ends this process when its parent ends, even if that is killed."""
+    end_with(os.getppid())
 
 
 def _is_alive(pid: int) -> bool:

@@ -2,17 +2,26 @@
 
 import types
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 
+from rich import progress as bars
 from rich.box import SIMPLE, Box
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from ..errors import counted
-from .accounting import CUT_BODIES, MARKUP_IN_BODIES, UNREAD_DATES, UNREAD_FIELD
-from .jobs import Outcome
+from ..errors import InputError, counted
+
+if TYPE_CHECKING:
+    from .jobs import Job, Outcome
+
+# In tallies, of articles that a user brings:
+UNREAD_FIELD: Final = "unread_field:"  # before the name of a field that no rule reads
+READ_AS: Final = "read_as:"  # before "title from headline"
+UNREAD_DATES: Final = "unread_dates"  # articles without a byline date whose row states one
+GUESSED_DATES: Final = "guessed_dates"  # articles whose date may have day and month in another order
+CUT_BODIES: Final = "cut_bodies"  # articles whose body was too long
+MARKUP_IN_BODIES: Final = "markup_in_bodies"  # articles whose body has HTML tags
 
 _REFRESHES_PER_SECOND = 2  # rich's default of 10 costs some percent of a core, even when nothing is shown
 
@@ -25,27 +34,18 @@ class JobProgress:
 
     def __init__(self, job: str) -> None:
         self._job = job
-        self._bars: dict[str, TaskID] = {}
-        self._progress = Progress(
-            TextColumn("{task.description}"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TextColumn("parts"),
-            TextColumn("{task.fields[grown]}"),
-            TimeElapsedColumn(),
-            console=Console(stderr=True),
-            refresh_per_second=_REFRESHES_PER_SECOND,
-        )
+        self._bars: dict[str, bars.TaskID] = {}
+        name, parts, grown = map(bars.TextColumn, ("{task.description}", "parts", "{task.fields[grown]}"))
+        columns = (name, bars.BarColumn(), bars.MofNCompleteColumn(), parts, grown)
+        times = (bars.TimeElapsedColumn(), bars.TimeRemainingColumn())
+        console = Console(stderr=True)
+        self._progress = bars.Progress(*columns, *times, console=console, refresh_per_second=_REFRESHES_PER_SECOND)
 
     def __call__(self, phase: str, done: int, total: int, grown: str) -> None:
         """Moves the bar of a phase, which the first call adds."""
         if phase not in self._bars:
             self._bars[phase] = self._progress.add_task(f"{self._job}: {phase}", total=total, grown=grown)
         self._progress.update(self._bars[phase], completed=done, grown=grown)
-
-    def say(self, text: str) -> None:
-        """Prints a line above the bars."""
-        self._progress.console.print(text, markup=False, highlight=False, soft_wrap=True)
 
     def __enter__(self) -> Self:
         self._progress.start()
@@ -57,17 +57,15 @@ class JobProgress:
         self._progress.stop()
 
 
-def job_row(name: str, outcome: Outcome) -> dict[str, Any]:
+def job_row(name: str, outcome: "Outcome") -> dict[str, Any]:
     """The numbers of one job, as in the table and in ``report.json``."""
     counts = outcome.manifest["counts"]
-    alarms = outcome.manifest.get("yield_alarms")
     return {
         "job": name,
         **counts,
         "seconds": round(outcome.seconds, 1),
         "documents_per_second": round(counts["in"] / outcome.seconds, 1) if outcome.seconds else None,
         "skipped": outcome.skipped,
-        **({"yield_alarms": alarms} if alarms else {}),
     }
 
 
@@ -110,8 +108,6 @@ def print_rows(rows: Sequence[Mapping[str, Any]]) -> None:
     columns = ("job", "in", "out", "rejected, failed", "seconds", "docs/s")
     print_table(columns, cells, numbers=("in", "out", "seconds", "docs/s"))
     console = Console()
-    for alarm in [alarm for row in rows for alarm in row.get("yield_alarms", ())]:
-        console.print(_alarm(alarm), style="bold red", markup=False, soft_wrap=True)
     for row in rows:
         for remark in remarks(row["job"], row.get("tallies", {})):
             console.print(f"note: {remark}", markup=False, highlight=False, soft_wrap=True)
@@ -127,10 +123,15 @@ def remarks(job: str, tallies: Mapping[str, int]) -> Iterator[str]:
       tallies: of its counts.
     """
     unread = {name.removeprefix(UNREAD_FIELD): tallies[name] for name in tallies if name.startswith(UNREAD_FIELD)}
+    read = {name.removeprefix(READ_AS): tallies[name] for name in tallies if name.startswith(READ_AS)}
+    if read:
+        yield f"{job} has read {', '.join(_named(read))}; --fields title=NAME chooses another field"
     if unread:
         yield f"{job} does not read these fields: {', '.join(_named(unread))}"
     if count := tallies.get(UNREAD_DATES):
         yield f"{job} cannot read the dates of {counted(count, 'article')}; write them as YYYY-MM-DD"
+    if count := tallies.get(GUESSED_DATES):
+        yield f"{job} has guessed the order of day and month in the dates of {counted(count, 'article')}"
     if count := tallies.get(CUT_BODIES):
         yield f"{job} has cut the bodies of {counted(count, 'article')} to 50,000 characters"
     if count := tallies.get(MARKUP_IN_BODIES):
@@ -138,15 +139,28 @@ def remarks(job: str, tallies: Mapping[str, int]) -> Iterator[str]:
         yield f"{job} has left HTML tags in {bodies}; give plain text, or pages as WARC files"
 
 
-def _alarm(alarm: Mapping[str, Any]) -> str:
-    before = f"{alarm['before']:.0%} of {counted(alarm['judged_before'], 'article')} before"
-    if alarm["kind"] == "lost":
-        return f"{alarm['publisher']}: no articles now; kept {before}"
-    now = f"{alarm['now']:.0%} of {alarm['judged_now']:,} now"
-    return f"{alarm['publisher']}: yield dropped: kept {before}, {now}; what grew most: {alarm['reason']}"
+def why_empty(job: "Job", manifest: Mapping[str, Any], output: str, prefix: str = "") -> InputError | None:
+    """The error that says why a job wrote nothing, and which option keeps records; None if it wrote something.
+
+    Args:
+      job: the job.
+      manifest: of its result.
+      output: the folder of the result.
+      prefix: of the job's options on the command line, such as "clean.".
+    """
+    counts = manifest["counts"]
+    if counts["out"]:
+        return None
+    if not counts["in"]:
+        return InputError("there was nothing to read: the inputs are empty", path=output, remedy="look at the inputs")
+    reasons = sorted({**counts["rejected"], **counts["failed"]}.items(), key=lambda item: (-item[1], item[0]))
+    shown = ", ".join(f"{count:,} of {counts['in']:,} {name}" for name, count in reasons[:3])
+    switch = job.switches.get(reasons[0][0])
+    remedy = f"--{prefix}{switch} keeps them" if switch else f"see `newsembed rejected {output}`"
+    return InputError(f"nothing is left: {shown}", path=output, remedy=remedy)
 
 
-def print_outcomes(outcomes: Sequence[tuple[str, Outcome]]) -> None:
+def print_outcomes(outcomes: Sequence[tuple[str, "Outcome"]]) -> None:
     """Prints the table of the jobs that have just run."""
     print_rows([job_row(name, outcome) for name, outcome in outcomes])
 

@@ -2,7 +2,8 @@
 
 A job's pipelines carry small elements (ids, dates, signatures, vectors). Bodies stay in Parquet shards, which the
 shard functions read and write. A shard function may run twice (retries, speculative execution, a killed job), so it
-writes to temporary names. Its report is written last and marks the shard as complete.
+writes to temporary names. Its report is written last and marks the shard as complete. It has the counts of the shard:
+in = out + rejected + failed at every step, or the job fails.
 """
 
 import contextlib
@@ -10,25 +11,90 @@ import dataclasses
 import os
 import types
 from collections import Counter
-from collections.abc import Callable, Iterable
-from typing import Any, Self, TypeVar
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final, Self, TypeVar
 
 import apache_beam as beam
 import numpy as np
 import numpy.typing as npt
+from apache_beam.metrics import Metrics
 
-from ..formats import files
-from ..formats.parquet import ParquetShardWriter
+from ..formats import files, parquet
+from ..formats.manifest import HELD_OUT, DataSet
 from ..formats.records import DeadLetter, Failure, Rejection
-from ..formats.tfrecords.writer import TFRecordShardWriter
+from ..formats.tfrecords import TFRecordShardWriter
 from ..tasks.one_thread import ONE_BLAS_THREAD
-from . import metrics
-from .accounting import Counts
-from .arrays import Ids
-from .output_folder import REPORTS
+from ..tasks.registry import Task
+from .arrays import Array, Ids, read_array, write_array
 
 R = TypeVar("R")
-_SAMPLE_CHARACTERS = 500
+NAMESPACE: Final = "newsembed"  # of Beam's metrics
+# Prefixes of tallies: the examples of each set of TFRecords.
+TRAINING_EXAMPLES: Final = "examples/"
+HELD_OUT_EXAMPLES: Final = "held_out examples/"
+REPORTS: Final = "_reports"  # in a workspace: a folder for each phase, with a report for each complete shard
+_SAMPLE_CHARACTERS: Final = 500
+
+
+@dataclasses.dataclass(frozen=True)
+class Counts:
+    """Counts of the records of a shard, a phase or a job.
+
+    Attributes:
+      read: number of records read.
+      written: number of records passed on.
+      rejected: number of rejected records by :class:`~newsembed.formats.records.Rejection`.
+      failed: number of failed records by :class:`~newsembed.formats.records.Failure`.
+      tallies: further named numbers (neighbors found, tokens packed, …) that are not part of the balance.
+    """
+
+    read: int = 0
+    written: int = 0
+    rejected: Mapping[str, int] = dataclasses.field(default_factory=dict)
+    failed: Mapping[str, int] = dataclasses.field(default_factory=dict)
+    tallies: Mapping[str, int] = dataclasses.field(default_factory=dict)
+
+    @property
+    def balance(self) -> int:
+        """Number of records that are not accounted for; 0 unless there is a bug."""
+        return self.read - self.written - sum(self.rejected.values()) - sum(self.failed.values())
+
+    def tallies_under(self, prefix: str) -> dict[str, int]:
+        """Returns the tallies whose names begin with a prefix, without it, sorted by name."""
+        return {name.removeprefix(prefix): n for name, n in sorted(self.tallies.items()) if name.startswith(prefix)}
+
+    def totals(self) -> dict[str, int]:
+        """The numbers of the balance, by name."""
+        dropped = {"rejected": sum(self.rejected.values()), "failed": sum(self.failed.values())}
+        return {"in": self.read, "out": self.written, **dropped}
+
+    def to_json(self) -> dict[str, Any]:
+        """Returns the counts as they are in a report or a manifest."""
+        named = {"rejected": self.rejected, "failed": self.failed, "tallies": self.tallies}
+        return {"in": self.read, "out": self.written} | {name: dict(sorted(one.items())) for name, one in named.items()}
+
+    @staticmethod
+    def from_json(value: Mapping[str, Any]) -> "Counts":
+        """Returns the counts that :meth:`to_json` wrote."""
+        return Counts(value["in"], value["out"], value["rejected"], value["failed"], value["tallies"])
+
+
+def add_counts(parts: Iterable[Counts]) -> Counts:
+    """Returns the sum of the counts of shards that worked in parallel."""
+    read, written = 0, 0
+    named: tuple[Counter[str], ...] = (Counter(), Counter(), Counter())
+    for part in parts:
+        read, written = read + part.read, written + part.written
+        for total, counts in zip(named, (part.rejected, part.failed, part.tallies), strict=True):
+            total.update(counts)
+    return Counts(read, written, *map(dict, named))
+
+
+def chain_counts(phases: Sequence[Counts]) -> Counts:
+    """Returns the counts of phases that processed the same records in sequence: in of the first, out of the last."""
+    if not phases:
+        return Counts()
+    return dataclasses.replace(add_counts(phases), read=phases[0].read, written=phases[-1].written)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -50,6 +116,10 @@ class Phase:
         """Glob pattern of the reports of all shards."""
         return f"{self.workspace}/{REPORTS}/{self.name}/*.json"
 
+    def is_complete(self) -> bool:
+        """Whether all shards have been written."""
+        return len(files.list_files(self.reports)) >= self.shard_count
+
     def report_path(self, index: int) -> str:
         """Returns the path of the report of one shard."""
         return f"{self.workspace}/{REPORTS}/{self.name}/{index:05d}.json"
@@ -60,67 +130,83 @@ class Shard:
 
     Attributes:
       index: number of this shard within its phase.
+      count: number of shards of the phase.
       workspace: the job's temporary folder, for reading streams of earlier phases.
     """
 
     def __init__(self, phase: Phase, index: int) -> None:
-        self.index = index
+        self.index, self.count = index, phase.shard_count
         self.workspace = phase.workspace
         self._phase = phase
         self._stack = contextlib.ExitStack()
-        self._read = self._written = 0
-        self._rejected: Counter[str] = Counter()
-        self._failed: Counter[str] = Counter()
-        self._tallies: Counter[str] = Counter()
-        self._dead_letters: ParquetShardWriter[DeadLetter] | None = None
-        self._writers: list[ParquetShardWriter[Any] | TFRecordShardWriter] = []
+        self._balance: Counter[str] = Counter()
+        self._named: dict[str, Counter[str]] = {"rejected": Counter(), "failed": Counter(), "tallies": Counter()}
+        self._dead_letters: parquet.ParquetShardWriter[DeadLetter] | None = None
+        self._writers: list[parquet.ParquetShardWriter[Any] | TFRecordShardWriter] = []
+        self._examples: dict[str, TFRecordShardWriter] = {}
 
     def path(self, stream: str, extension: str) -> str:
         """Returns the path of this shard in a stream; streams whose name starts with "_" are not published."""
-        return f"{self.workspace}/{stream}/part-{self.index:05d}-of-{self._phase.shard_count:05d}.{extension}"
+        return f"{self.workspace}/{stream}/part-{self.index:05d}-of-{self.count:05d}.{extension}"
 
-    def records(self, stream: str, record_type: type[R]) -> ParquetShardWriter[R]:
+    def write_array(self, stream: str, values: Array) -> None:
+        """Writes an array as this shard of a stream."""
+        write_array(self.path(stream, "npy"), values)
+
+    def arrays(self, stream: str) -> Iterator[Array]:
+        """Yields the arrays that all shards of an earlier phase wrote, in their order."""
+        return map(read_array, files.list_files(f"{self.workspace}/{stream}/part-*.npy"))
+
+    def read_stream(self, stream: str, record_type: type[R]) -> Iterator[R]:
+        """Yields the records of a stream of this job that an earlier phase wrote."""
+        return parquet.read_stream(f"{self.workspace}/{stream}", record_type)
+
+    def records(self, stream: str, record_type: type[R]) -> parquet.ParquetShardWriter[R]:
         """Opens this shard of a Parquet stream; it is closed and moved to its name when the shard function returns."""
-        writer = ParquetShardWriter(self.path(stream, "parquet"), record_type)
+        writer = parquet.ParquetShardWriter(self.path(stream, "parquet"), record_type)
         self._writers.append(writer)
         return self._stack.enter_context(writer)
 
-    def examples(self, stream: str) -> TFRecordShardWriter:
-        """Opens this shard of a TFRecord stream; it is closed and moved to its name when the shard function returns."""
-        writer = TFRecordShardWriter(self.path(stream, "tfrecord"))
-        self._writers.append(writer)
-        return self._stack.enter_context(writer)
+    def write_example(self, task: Task, language: str, values: Mapping[str, Any], *, held_out: bool = False) -> None:
+        """Writes one record of a task to this shard of its TFRecords, or of those that are held out, and tallies it."""
+        data_set = DataSet(task.name, language)
+        stream = f"{HELD_OUT}/{data_set.stream}" if held_out else data_set.stream
+        if stream not in self._examples:
+            writer = TFRecordShardWriter(self.path(stream, "tfrecord"))
+            self._writers.append(writer)
+            self._examples[stream] = self._stack.enter_context(writer)
+        self._examples[stream].write(values, task.features)
+        self.tally(f"{HELD_OUT_EXAMPLES if held_out else TRAINING_EXAMPLES}{data_set}")
 
     def read(self, count: int = 1) -> None:
         """Counts records that were read."""
-        self._read += count
+        self._balance["read"] += count
 
     def written(self, count: int = 1) -> None:
         """Counts records that were passed on."""
-        self._written += count
+        self._balance["written"] += count
 
     def tally(self, name: str, count: int = 1) -> None:
         """Adds to a named number that is not part of the balance."""
-        self._tallies[name] += count
+        self._named["tallies"][name] += count
 
     def reject(self, key: str, reason: Rejection, detail: str = "", sample: str = "") -> None:
         """Counts a well-formed record that a rule rejected, and keeps it as a dead letter."""
-        self._rejected[reason.value] += 1
-        self._write_dead_letter(DeadLetter(key, "rejected", reason.value, detail, sample[:_SAMPLE_CHARACTERS]))
+        self._drop("rejected", key, reason, detail, sample)
 
     def fail(self, key: str, reason: Failure, detail: str = "", sample: str = "") -> None:
         """Counts a record that could not be processed, and keeps it as a dead letter."""
-        self._failed[reason.value] += 1
-        self._write_dead_letter(DeadLetter(key, "failed", reason.value, detail, sample[:_SAMPLE_CHARACTERS]))
+        self._drop("failed", key, reason, detail, sample)
 
-    def _write_dead_letter(self, letter: DeadLetter) -> None:
+    def _drop(self, outcome: str, key: str, reason: Rejection | Failure, detail: str, sample: str) -> None:
+        self._named[outcome][reason.value] += 1
         if self._dead_letters is None:
             self._dead_letters = self.records(f"dead_letters/{self._phase.name}", DeadLetter)
-        self._dead_letters.write(letter)
+        self._dead_letters.write(DeadLetter(key, outcome, reason.value, detail, sample[:_SAMPLE_CHARACTERS]))
 
     def counts(self) -> Counts:
         """Returns the counts so far."""
-        return Counts(self._read, self._written, dict(self._rejected), dict(self._failed), dict(self._tallies))
+        return Counts(self._balance["read"], self._balance["written"], **self._named)
 
     def __enter__(self) -> Self:
         self._stack.__enter__()
@@ -133,10 +219,8 @@ class Shard:
         if error_type is None:
             counts = self.counts()
             if counts.balance:
-                raise RuntimeError(
-                    f"phase {self._phase.name}, shard {self.index}: "
-                    f"{counts.balance} records unaccounted for: {counts.to_json()}"
-                )
+                what = f"{counts.balance} records unaccounted for: {counts.to_json()}"
+                raise RuntimeError(f"phase {self._phase.name}, shard {self.index}: {what}")
             digests = {writer.path[len(self.workspace) + 1 :]: writer.sha256 for writer in self._writers}
             files.write_json(self._phase.report_path(self.index), counts.to_json() | {"sha256": digests})
 
@@ -158,7 +242,10 @@ class _ShardDoFn(beam.DoFn):
             with ONE_BLAS_THREAD, Shard(self._phase, index) as shard:  # the same bits whatever the number of cores
                 self._function(shard, payload)
             counts = shard.counts()
-        metrics.count(self._phase.name, counts)
+        # What an engine shows while the job runs. A complete shard is counted by its report, so a bundle that runs
+        # again counts neither less nor more.
+        for name, value in counts.totals().items():
+            Metrics.counter(NAMESPACE, f"{self._phase.name}/{name}").inc(value)
         yield index
 
 

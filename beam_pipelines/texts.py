@@ -10,11 +10,10 @@ from typing import Final
 
 from ..errors import InputError
 from ..formats import files
-from ..formats.manifest import has_manifest
 from ..formats.parquet import read_records
 from ..formats.vocabulary import VOCABULARY_FILE, vocabulary_names
 from ..tasks.vocabulary import Vocabulary
-from .jobs import input_digest
+from .jobs import InputSpec, JobRun
 
 UNDETERMINED: Final = "und"  # BCP-47's tag for an undetermined language
 _LANGUAGE = re.compile(r"[A-Za-z]{2,8}(-[A-Za-z0-9]{1,8})*")
@@ -52,6 +51,38 @@ def language_key(language: str) -> str | None:
     return language if _LANGUAGE.fullmatch(language) else None
 
 
+@functools.lru_cache(maxsize=4_096)  # a file has few different tags
+def language_tag(language: str) -> str | None:
+    """Returns a language tag in the form of BCP-47 (RFC 5646, section 2.1.1), ``None`` if it is not a tag.
+
+    A code of three letters becomes that of two letters where there is one: articles have the latter.
+
+    >>> language_tag("EN"), language_tag("pt_br"), language_tag("ZH-hant-tw"), language_tag("deu"), language_tag("fil")
+    ('en', 'pt-BR', 'zh-Hant-TW', 'de', 'fil')
+    """
+    tag = language.strip().replace("_", "-")
+    if not tag or language_key(tag) is None:
+        return None
+    first, *subtags = tag.lower().split("-")
+    written = [_shortest_code(first)]
+    for subtag in subtags:
+        private = len(first) == 1 or any(len(before) == 1 for before in written)  # after x-, u-, …: lower case
+        if not private and subtag.isalpha() and len(subtag) in (2, 4):
+            subtag = subtag.upper() if len(subtag) == 2 else subtag.title()  # noqa: PLW2901 - the subtag in its canonical case
+        written.append(subtag)
+    return "-".join(written)
+
+
+def _shortest_code(code: str) -> str:
+    """Returns the code of ISO 639-1 for one of ISO 639-2 or 639-3 (``deu``, ``ger``), other codes as they are."""
+    if len(code) != 3:
+        return code
+    from babel.core import get_global
+
+    alias = str(get_global("language_aliases").get(code, code))
+    return alias if len(alias) == 2 else code
+
+
 def uniform_draw(*keys: object) -> float:
     """Returns a number in [0, 1) that depends only on the keys: the same on every machine and in every run."""
     digest = hashlib.blake2b("\0".join(map(str, keys)).encode(), digest_size=8).digest()
@@ -82,21 +113,32 @@ def vocabulary_path(path: str) -> str:
     )
 
 
-def vocabulary_input_digest(path: str) -> str:
-    """Returns the digest of ``--vocabulary`` for the digest of a job: that of a job's result, else that of its files.
+def _vocabulary_digest(path: str) -> str:
+    """The digest of the files of a vocabulary.
 
     Raises:
       InputError: if there is no vocabulary file.
     """
-    names = vocabulary_names(vocabulary_path(path))
-    if len(names) == 1 and (has_manifest(path) or path.endswith(".txt")):
-        return input_digest(path)
-    return " ".join(files.file_digest(file) for file in names.values())
+    return " ".join(files.file_digest(file) for file in vocabulary_names(vocabulary_path(path)).values())
+
+
+VOCABULARY_INPUT: Final = InputSpec(
+    "vocabulary",
+    "folder that `newsembed vocabulary` or `newsembed import-hf` wrote, or its vocab.txt",
+    digest=_vocabulary_digest,
+)
+
+
+def checked_vocabulary(run: JobRun) -> str:
+    """Returns the path of the vocabulary of a job; reports a broken one here, not from inside a worker."""
+    path = vocabulary_path(run.input("vocabulary"))
+    Vocabulary.load(path)
+    return path
 
 
 def load_vocabulary(path: str) -> Vocabulary:
     """Loads a vocabulary, once per process: building its tokenizer takes seconds for 500 000 pieces."""
-    return _load_vocabulary(path, " ".join(files.file_digest(file) for file in vocabulary_names(path).values()))
+    return _load_vocabulary(path, _vocabulary_digest(path))
 
 
 @functools.lru_cache(maxsize=2)

@@ -1,39 +1,36 @@
 """Random access to the tokens of every document, so that texts do not have to pass through a GroupByKey.
 
-Each shard of articles has six arrays, which are memory-mapped and never read as a whole::
+Each shard of articles has four arrays, which are memory-mapped and never read as a whole::
 
-    <folder>/part-….doc_ids.npy    uint64 [n], sorted
-    <folder>/part-….languages.npy  ASCII bytes [n]
-    <folder>/part-….days.npy       int32 [n], byline days
+    <folder>/part-….languages.npy  ASCII bytes [n], by document id
     <folder>/part-….first.npy      int64 [n + 1], number of the first part of each document
     <folder>/part-….offsets.npy    int64 [parts + 1], start of each part in the ids
     <folder>/part-….ids.npy        int32 [tokens]
 
 The parts of a document are its title, its body, then its usable anchor texts. Where a document is, and its day, is in
-``<folder>_index``, see `lookup`: :func:`store_documents` sends it there, and :func:`write_index` receives it.
+``<folder>_index``, see `Lookup`: :func:`store_documents` sends it there, and :func:`write_index` receives it.
+
+A :class:`Lookup` has rows of all documents in parts, of which a worker maps those that it uses: a document's row is in
+the part that `shards.shard_of` gives, so no worker needs an index of all documents.
 """
 
 import dataclasses
 import datetime
 import functools
 import itertools
-import os
-import shutil
-import tempfile
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
 
 import numpy as np
 
 from ..formats import files
-from .arrays import Array, Ids, doc_id_of, map_array, write_array
-from .lookup import Lookup, write_part
-from .shards import Shard, shard_numbers
-from .shuffle import Received, Rows, send
+from .arrays import Array, Ids, doc_id_of, find, map_file, write_array
+from .graph import Received, Rows, send
+from .shards import Shard, shard_numbers, shard_of
 
-PLACE: Final = np.dtype([("id", "<u8"), ("row", "<i8"), ("shard", "<i4"), ("day", "<i4")])
 TOKENS: Final = "_tokens"  # the stream of all documents
-ARRAYS: Final = ("doc_ids", "languages", "days", "first", "offsets", "ids")
+_PLACE: Final = np.dtype([("id", "<u8"), ("row", "<i8"), ("shard", "<i4"), ("day", "<i4")])
+_ARRAYS: Final = ("languages", "first", "offsets", "ids")
 _EPOCH: Final = datetime.date(1970, 1, 1).toordinal()
 
 
@@ -72,59 +69,114 @@ def date_of(day: int) -> datetime.date:
     return datetime.date.fromordinal(day + _EPOCH)
 
 
-def store_documents(shard: Shard, stream: str, documents: Sequence[DocumentTokens], shard_count: int) -> None:
-    """Writes the documents of one shard, and sends their places to the index.
+def is_held_out(day: int, first: datetime.date | None) -> bool:
+    """Whether a document of this day is held out; a document without a known day never is.
+
+    Args:
+      day: see :func:`day_number`.
+      first: the first day that is held out, ``None`` if nothing is.
+    """
+    return first is not None and day >= day_number(first) and day > 0
+
+
+# Rows of all documents by id
+
+
+def write_part(shard: Shard, stream: str, rows: Array) -> None:
+    """Writes one part.
+
+    Args:
+      shard: its index is the number of the part.
+      stream: of the parts.
+      rows: of the documents of the part, a structured array with a field ``id``, in any order.
+    """
+    write_array(shard.path(stream, "npy"), rows[np.argsort(rows["id"], kind="stable")])
+
+
+class Lookup:
+    """Finds rows by document id.
+
+    Args:
+      folder: of the parts that :func:`write_part` wrote; may be without parts.
+    """
+
+    def __init__(self, folder: str) -> None:
+        self._paths = files.list_files(f"{folder.rstrip('/')}/part-*.npy")
+        self._parts: dict[int, Array] = {}
+
+    def rows(self, ids: Ids) -> Iterator[tuple[Array, Array]]:
+        """Yields the first row of each document that has one, part by part: numbers of ids and their rows, ``[P]``."""
+        if not self._paths:
+            return
+        numbers = shard_numbers(ids, len(self._paths))
+        for number in np.unique(numbers).tolist():
+            asked = np.flatnonzero(numbers == number)
+            part = self._part(number)
+            places = find(part["id"], ids[asked])
+            yield asked[places >= 0], part[places[places >= 0]]
+
+    def row(self, doc_id: int) -> Any:
+        """Returns the first row of one document, ``None`` if there is none."""
+        rows = self.all_rows(doc_id)
+        return rows[0] if len(rows) else None
+
+    def all_rows(self, doc_id: int) -> Array:
+        """Returns the rows of one document, in the order in which :func:`write_part` got them."""
+        if not self._paths:
+            return np.zeros(0)
+        part = self._part(shard_of(doc_id_of(doc_id), len(self._paths)))
+        start, end = (int(np.searchsorted(part["id"], np.uint64(doc_id), side=side)) for side in ("left", "right"))
+        return part[start:end]
+
+    def _part(self, number: int) -> Array:
+        if number not in self._parts:
+            self._parts[number] = map_file(self._paths[number])
+        return self._parts[number]
+
+
+@functools.lru_cache(maxsize=2)
+def open_lookup(folder: str) -> Lookup:
+    """Returns the rows of a folder in a workspace, whose content does not change; opened once per process."""
+    return Lookup(folder)
+
+
+# Tokens
+
+
+def store_documents(shard: Shard, stream: str, documents: Sequence[DocumentTokens]) -> None:
+    """Writes the documents of one shard, and sends their places to the index, which has as many shards.
 
     Args:
       shard: of the documents.
       stream: the folder.
       documents: all of the shard, in any order.
-      shard_count: number of shards of the index.
     """
     ordered = sorted(documents, key=lambda document: document.doc_id)
-    write_shard(shard.path(stream, "").rstrip("."), ordered)
-    places = places_of(ordered, shard.index)
-    send(shard, places_sent(stream).stream, places, shard_numbers(places["id"], shard_count))
+    parts = [[document.title, document.body, *document.anchor_texts] for document in ordered]
+    flat = [part for of_document in parts for part in of_document]
+    ids = np.array([int(document.doc_id, 16) for document in ordered], np.uint64)
+    arrays = {
+        "languages": np.array([document.language for document in ordered], "S"),
+        "first": np.cumsum([0, *map(len, parts)], dtype=np.int64),
+        "offsets": np.cumsum([0, *map(len, flat)], dtype=np.int64),
+        "ids": np.concatenate([np.zeros(0, np.int32), *flat]).astype(np.int32),
+    }
+    for name, values in arrays.items():
+        write_array(shard.path(stream, f"{name}.npy"), values)
+    places = np.zeros(len(ordered), _PLACE)
+    places["id"], places["day"] = ids, [document.day for document in ordered]
+    places["row"], places["shard"] = np.arange(len(ordered)), shard.index
+    send(shard, places_sent(stream).stream, places, shard_numbers(ids, shard.count))
 
 
 def places_sent(stream: str) -> Rows:
     """Returns what :func:`store_documents` sends."""
-    return Rows(f"{stream}_places", PLACE)
+    return Rows(f"{stream}_places", _PLACE)
 
 
 def write_index(shard: Shard, received: Received, stream: str) -> None:
     """Writes one part of the index of a stream."""
     write_part(shard, f"{stream}_index", received.rows[places_sent(stream).stream])
-
-
-def places_of(ordered: Sequence[DocumentTokens], shard: int) -> Array:
-    """Returns where the documents of a shard are, dtype :data:`PLACE`; they are sorted by id."""
-    places = np.zeros(len(ordered), PLACE)
-    places["id"] = [int(document.doc_id, 16) for document in ordered]
-    places["row"], places["shard"] = np.arange(len(ordered)), shard
-    places["day"] = [document.day for document in ordered]
-    return places
-
-
-def write_shard(prefix: str, ordered: Sequence[DocumentTokens]) -> None:
-    """Writes the arrays of one shard.
-
-    Args:
-      prefix: their path without ``.<array>.npy``.
-      ordered: documents sorted by id.
-    """
-    parts = [[document.title, document.body, *document.anchor_texts] for document in ordered]
-    flat = [part for of_document in parts for part in of_document]
-    arrays = {
-        "doc_ids": np.array([int(document.doc_id, 16) for document in ordered], np.uint64),
-        "languages": np.array([document.language for document in ordered], "S"),
-        "days": np.array([document.day for document in ordered], np.int32),
-        "first": np.cumsum([0, *map(len, parts)], dtype=np.int64),
-        "offsets": np.cumsum([0, *map(len, flat)], dtype=np.int64),
-        "ids": np.concatenate(flat).astype(np.int32) if flat else np.zeros(0, np.int32),
-    }
-    for name in ARRAYS:
-        write_array(f"{prefix}.{name}.npy", arrays[name])
 
 
 class TokenStore:
@@ -137,56 +189,42 @@ class TokenStore:
     def __init__(self, folder: str) -> None:
         paths = files.list_files(f"{folder.rstrip('/')}/part-*.ids.npy")
         self._prefixes = [path.removesuffix(".ids.npy") for path in paths]
-        self._shards: dict[int, _Shard] = {}
-        self._copies = tempfile.TemporaryDirectory(prefix="newsembed-tokens-") if "://" in folder else None
+        self._shards: dict[int, dict[str, Array]] = {}
         self._index = Lookup(f"{folder.rstrip('/')}_index")
 
     def get(self, doc_id: str) -> DocumentTokens | None:
         """Returns the document, or ``None`` if no shard has it."""
         place = self._index.row(int(doc_id, 16))
-        return None if place is None else self._shard(int(place["shard"])).document(int(place["row"]))
+        if place is None:
+            return None
+        shard, row = int(place["shard"]), int(place["row"])
+        if shard not in self._shards:
+            self._shards[shard] = {name: map_file(f"{self._prefixes[shard]}.{name}.npy") for name in _ARRAYS}
+        arrays = self._shards[shard]
+        first, end = arrays["first"][row : row + 2].tolist()
+        bounds = arrays["offsets"][first : end + 1].tolist()
+        title, body, *anchors = (np.array(arrays["ids"][start:stop]) for start, stop in itertools.pairwise(bounds))
+        language = arrays["languages"][row].decode("ascii")
+        return DocumentTokens(doc_id, language, title, body, tuple(anchors), int(place["day"]))
 
     def day(self, doc_id: str) -> int:
         """Returns the byline day of a document; 0 if it is unknown or no shard has the document."""
         place = self._index.row(int(doc_id, 16))
         return 0 if place is None else int(place["day"])
 
-    def days(self, doc_ids: Ids) -> np.ndarray:
+    def days(self, doc_ids: Ids) -> Array:
         """Returns the byline day of each document, int32 ``[P]``; 0 if it is unknown or no shard has the document."""
-        days = np.zeros(len(doc_ids), np.int32)
-        for numbers, places in self._index.rows(doc_ids):
-            days[numbers] = places["day"]
-        return days
+        return self._places(doc_ids)["day"]
 
-    def _shard(self, index: int) -> "_Shard":
-        if index not in self._shards:
-            self._shards[index] = _Shard(self._local(self._prefixes[index]))
-        return self._shards[index]
+    def shards(self, doc_ids: Ids) -> Array:
+        """Returns the shard of each document, int32 ``[P]``; all must be there."""
+        return self._places(doc_ids)["shard"]
 
-    def _local(self, prefix: str) -> str:
-        if self._copies is None:
-            return prefix
-        target = os.path.join(self._copies.name, prefix.rpartition("/")[2])
-        for name in ARRAYS:
-            with files.open_read(f"{prefix}.{name}.npy") as source, open(f"{target}.{name}.npy", "wb") as sink:
-                shutil.copyfileobj(source, sink)
-        return target
-
-
-class _Shard:
-    def __init__(self, prefix: str) -> None:
-        arrays = {name: map_array(f"{prefix}.{name}.npy") for name in ARRAYS}
-        self._doc_ids, self._languages = arrays["doc_ids"], arrays["languages"]
-        self._first, self._offsets, self._ids = arrays["first"], arrays["offsets"], arrays["ids"]
-        self._days = arrays["days"]
-
-    def document(self, row: int) -> DocumentTokens:
-        first, end = int(self._first[row]), int(self._first[row + 1])
-        bounds = self._offsets[first : end + 1].tolist()
-        parts = [np.array(self._ids[start:stop]) for start, stop in itertools.pairwise(bounds)]
-        doc_id = doc_id_of(int(self._doc_ids[row]))
-        language, day = self._languages[row].decode("ascii"), int(self._days[row])
-        return DocumentTokens(doc_id, language, parts[0], parts[1], tuple(parts[2:]), day)
+    def _places(self, doc_ids: Ids) -> Array:
+        places = np.zeros(len(doc_ids), _PLACE)
+        for numbers, found in self._index.rows(doc_ids):
+            places[numbers] = found
+        return places
 
 
 @functools.lru_cache(maxsize=2)

@@ -1,36 +1,60 @@
 """Machine translation into English with local models, for triplets without an English document (section 3.3).
 
-A :class:`Translator` gets the texts of one document at a time. Its sentences form a batch (20 sentences are as fast as
-80). The translation of a document depends only on its texts and the model, not on the sharding or on interruptions.
+A translator gets the texts of one document at a time. Its sentences form a batch (20 sentences are as fast as 80). The
+translation of a document depends only on its texts and the model, not on the sharding or on interruptions.
+
+`TranslationPlan` says which examples of ``newsembed examples`` are translated, and `translate_documents` stores the
+English tokens of their documents.
 """
 
 import dataclasses
 import functools
 import hashlib
+import itertools
 import json
-import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from types import ModuleType
-from typing import Any, Final, Protocol
+from typing import Any, Final, NamedTuple
 
-from ..errors import InputError
+import numpy as np
+
+from ..errors import InputError, reading
 from ..formats import files
+from ..formats.records import Failure
 from ..tasks.sentences import split_text
-from .clean.counting import count_words
-from .texts import language_key
+from ..tasks.vocabulary import Vocabulary
+from .arrays import doc_id_of
+from .clean.languages import count_words
+from .graph import Received, Rows
+from .shards import Shard
+from .texts import UNDETERMINED, ArticleText, language_key, load_vocabulary, read_text_batches, uniform_draw
+from .token_store import DocumentTokens, day_number, store_documents
 
-ENGLISH: Final = "en"
-MODEL_FILE: Final = "model.bin"
-CONVERT: Final = (
+TRANSLATED: Final = "_translated"  # the stream of translated documents, see `token_store`
+WANTED: Final = Rows("_wanted", np.dtype(np.uint64))  # ids of documents to translate
+_CACHE: Final = "_translations"
+_WORDS: Final = 400  # of a body, in whole sentences; they fill about 512 tokens
+_BEAM: Final = 2
+_ENGLISH: Final = "en"
+_MODEL_FILE: Final = "model.bin"
+_CONFIG_FILE: Final = "config.json"
+_SPIECE_FILES: Final = ("source.spm", "target.spm")
+_NEEDED_FILES: Final = (_MODEL_FILE, _CONFIG_FILE, *_SPIECE_FILES)
+_VOCABULARY_FILE: Final = re.compile(r"(shared|source|target)_vocabulary\.(json|txt)")
+_CONVERT: Final = (
     "ct2-transformers-converter --model MODEL --output_dir DIR/LANGUAGE --quantization int8 "
     "--copy_files source.spm target.spm"
 )
-_SPIECE_FILES: Final = ("source.spm", "target.spm")
-_CONFIG_FILE: Final = "config.json"
-_VOCABULARY_FILE: Final = re.compile(r"(shared|source|target)_vocabulary\.(json|txt)")
 _MAX_PIECES: Final = 128  # pieces of a sentence; Marian models see few longer sentences in training
-_MAX_BATCH_TOKENS: Final = 2048
+_DECODING: Final = {
+    "max_batch_size": 2048,
+    "batch_type": "tokens",
+    "max_input_length": 0,
+    "max_decoding_length": 2 * _MAX_PIECES,
+    "return_end_token": True,
+    "disable_unk": True,
+}
 _SCHEME: Final = "1"  # increase when splitting or decoding changes, which invalidates cached translations
 _PHRASE_END: Final = (",", ";", ":", "\u3001", "\uff0c", "\uff1b", "\uff1a", "\u060c")
 _WORD_START: Final = "\u2581"  # SentencePiece's mark
@@ -40,36 +64,13 @@ class TranslationError(RuntimeError):
     """Raised for a text that the engine cannot translate; the document becomes a dead letter."""
 
 
-class Translator(Protocol):
-    """Interface of translators into English."""
-
-    @property
-    def languages(self) -> tuple[str, ...]:
-        """BCP-47 tags of the languages with a model, sorted."""
-
-    def identity(self, language: str) -> str:
-        """Returns a digest of everything except the texts on which a translation depends: model, beam, splitting."""
-
-    def translate(self, texts: Sequence[str], language: str) -> list[str]:
-        """Translates the texts of one document in one batch; the result depends only on these texts and the model.
-
-        Args:
-          texts: texts of any length; an empty list only loads the model.
-          language: one of :attr:`languages`.
-
-        Raises:
-          InputError: if the model is broken.
-          Exception: of the engine, or :class:`TranslationError`, if the texts cannot be translated.
-        """
-
-
 def is_english(language: str) -> bool:
     """Returns whether a tag is English of any country.
 
     >>> is_english("en-GB"), is_english("enm")
     (True, False)
     """
-    return language.partition("-")[0].casefold() == ENGLISH
+    return language.partition("-")[0].casefold() == _ENGLISH
 
 
 def find_language(language: str, languages: Sequence[str]) -> str | None:
@@ -84,19 +85,104 @@ def find_language(language: str, languages: Sequence[str]) -> str | None:
     return next((known[tag] for tag in covers if tag in known), None)
 
 
+@dataclasses.dataclass(frozen=True)
+class TranslationPlan:
+    """Which examples get an English positive and negative, decided before anything is translated, and how.
+
+    Attributes:
+      languages: languages that have a model.
+      share: share of the eligible triplets to translate, drawn by key.
+      models: folder of the models.
+      cache: folder of the cache; in the job's workspace if empty.
+      vocabulary: path of the vocabulary.
+      max_length: tokens to keep of each text.
+    """
+
+    languages: tuple[str, ...]
+    share: float
+    models: str = ""
+    cache: str = ""
+    vocabulary: str = ""
+    max_length: int = 512
+
+    def refusal(self, key: str, anchor: DocumentTokens, *others: DocumentTokens) -> str | None:
+        """Returns why an example is not translated, as the name of a counter; ``None`` if it is to be translated.
+
+        Args:
+          key: key of the triplet.
+          anchor: anchor document.
+          others: document of the positive text, which is the anchor in two rows of Table 1, and the negative.
+        """
+        if any(is_english(document.language) for document in (anchor, *others)):
+            return "has_english"
+        if uniform_draw("translate", key) >= self.share:
+            return "not_drawn"
+        missing = (one.language for one in others if find_language(one.language, self.languages) is None)
+        return next((f"no_model/{language}" for language in missing), None)
+
+
+def translate_documents(shard: Shard, received: Received, plan: TranslationPlan) -> None:
+    """Translates documents of one shard and stores the tokens; documents that cannot be translated become dead letters.
+
+    A document is translated completely or not at all, so every row of Table 1 that is possible for it is also possible
+    in English.
+
+    Args:
+      shard: of the articles.
+      received: the ids of the documents; the payload is the path of the articles.
+      plan: how.
+
+    Raises:
+      InputError: if a model is broken.
+      OSError: if a file cannot be read or written, for example on a full disk.
+      MemoryError: if memory runs out.
+    """
+    translator = open_translator(plan.models, shard.workspace)
+    cache, vocabulary = plan.cache or f"{shard.workspace}/{_CACHE}", load_vocabulary(plan.vocabulary)
+    wanted = set(map(doc_id_of, received.rows[WANTED.stream].tolist()))
+    batches = read_text_batches(received.payload) if wanted else ()
+    articles = [article for batch in batches for article in batch if article.doc_id in wanted]
+    articles.sort(key=lambda one: (one.language, one.doc_id))  # a translator holds one model at a time
+    documents: list[DocumentTokens] = []
+    for article in articles:
+        shard.read()
+        try:
+            documents.append(_translate(article, translator, cache, vocabulary, plan.max_length))
+        except (InputError, OSError, MemoryError):
+            raise  # a broken model or a full disk is not the fault of this document
+        except Exception as error:  # noqa: BLE001 - the engine may raise anything; one document must not stop the shard
+            detail = f"{article.language}: {type(error).__name__}: {error}"
+            shard.fail(article.doc_id, Failure.TRANSLATION_ERROR, detail, f"{article.title}\n{article.body}")
+        else:
+            shard.written()
+    store_documents(shard, TRANSLATED, documents)
+
+
+def _translate(
+    article: ArticleText, translator: "Translator", cache: str, vocabulary: Vocabulary, max_length: int
+) -> DocumentTokens:
+    language = find_language(language_key(article.language) or UNDETERMINED, translator.languages)
+    assert language is not None  # else the plan has refused it
+    parts = {"title": article.title.strip(), "body": cut_text(article.body, _WORDS)}
+    texts = {name: text for name, text in parts.items() if text}
+    english = dict(zip(texts, cached(translator, cache, list(texts.values()), language), strict=True))
+    ids = dict(zip(parts, vocabulary.encode_texts([english.get(name, "") for name in parts]), strict=True))
+    for name in texts:
+        if not ids[name].size:
+            raise TranslationError(f"the translation of the {name} is empty: {english[name]!r}")
+    title, body = ids["title"][:max_length], ids["body"][:max_length]
+    return DocumentTokens(article.doc_id, _ENGLISH, title, body, (), day_number(article.byline_date))
+
+
 def cut_text(text: str, words: int) -> str:
     """Returns the first sentences of a text that together have at least ``words`` words, or the whole text.
 
     In scripts without spaces, two characters count as a word.
     """
-    kept: list[str] = []
-    total = 0
-    for separator, sentence in split_text(text):
-        if total >= words:
-            break
-        total += count_words(sentence)
-        kept.append(separator + sentence)
-    return "".join(kept)
+    sentences = split_text(text)
+    before = itertools.accumulate((count_words(sentence) for _, sentence in sentences[:-1]), initial=0)
+    parts = zip(sentences, before, strict=False)  # without sentences, there is still the count before the first
+    return "".join(separator + sentence for (separator, sentence), total in parts if total < words)
 
 
 def cut_pieces(pieces: list[str], limit: int) -> list[list[str]]:
@@ -129,63 +215,43 @@ def model_files(folder: str) -> dict[str, dict[str, str]]:
     """
     models: dict[str, dict[str, str]] = {}
     for path in files.list_files(f"{folder.rstrip('/')}/*/*"):
-        above, _, name = path.rpartition("/")
-        models.setdefault(above.rpartition("/")[2], {})[name] = path
+        *_, language, name = path.split("/")
+        found = models.setdefault(language, {})
+        if name in _NEEDED_FILES or _VOCABULARY_FILE.fullmatch(name):
+            found[name] = path
     if not models:
-        raise InputError(
-            f"no <language>/{MODEL_FILE} here",
-            path=folder,
-            field="--translation_models",
-            remedy=f"convert one by {CONVERT}",
-        )
+        problem, remedy = f"no <language>/{_MODEL_FILE} here", f"convert one by {_CONVERT}"
+        raise InputError(problem, path=folder, field="--translation_models", remedy=remedy)
     for language, found in models.items():
         if not language_key(language) or is_english(language):
+            problem = f"got the folder {language!r}, expected a language other than English"
             remedy = "name each folder by the language its model translates from, such as fr or zh-Hant"
-            raise InputError(
-                f"got the folder {language!r}, expected a language other than English", path=folder, remedy=remedy
-            )
-        for name in (MODEL_FILE, _CONFIG_FILE, *_SPIECE_FILES):
-            if name not in found:
-                raise InputError(
-                    f"no {name} here", path=f"{folder.rstrip('/')}/{language}", remedy=f"convert the model by {CONVERT}"
-                )
-    kept = {MODEL_FILE, _CONFIG_FILE, *_SPIECE_FILES}
-    return {
-        language: {
-            name: path for name, path in sorted(found.items()) if name in kept or _VOCABULARY_FILE.fullmatch(name)
-        }
-        for language, found in sorted(models.items())
-    }
+            raise InputError(problem, path=folder, remedy=remedy)
+        if missing := [name for name in _NEEDED_FILES if name not in found]:
+            path, remedy = f"{folder.rstrip('/')}/{language}", f"convert the model by {_CONVERT}"
+            raise InputError(f"no {missing[0]} here", path=path, remedy=remedy)
+    return {language: dict(sorted(found.items())) for language, found in sorted(models.items())}
 
 
 def models_digest(folder: str) -> str:
     """Returns a digest of languages and bytes of all models of a folder; errors are those of :func:`model_files`."""
-    models = model_files(folder)
-    return hashlib.sha256(
-        json.dumps({language: _digest(found) for language, found in models.items()}).encode()
-    ).hexdigest()[:16]
+    digests = {language: _digest(found) for language, found in model_files(folder).items()}
+    return hashlib.sha256(json.dumps(digests).encode()).hexdigest()[:16]
 
 
-def _digest(found: dict[str, str]) -> str:
+def _digest(found: Mapping[str, str]) -> str:
     """Returns a digest of all bytes of a model: tuning some layers changes neither the size nor the ends of a file."""
-    parts = {}
-    for name, path in found.items():
-        with files.open_read(path) as source:
-            parts[name] = hashlib.sha256(source.read()).hexdigest()
+    parts = {name: hashlib.sha256(_read(path)).hexdigest() for name, path in found.items()}
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
 
-@dataclasses.dataclass(frozen=True)
-class _Model:
-    """A loaded model.
+def _read(path: str) -> bytes:
+    with files.open_read(path) as source:
+        return source.read()
 
-    Attributes:
-      engine: the CTranslate2 translator.
-      source: SentencePiece processor of the source.
-      target: SentencePiece processor of the target.
-      end: the end token.
-      ends_source: whether the end token has to be appended to the source.
-    """
+
+class _Model(NamedTuple):
+    """A loaded model: CTranslate2's, its SentencePiece processors, its end token, and whether a source must have it."""
 
     engine: Any
     source: Any
@@ -194,7 +260,7 @@ class _Model:
     ends_source: bool
 
 
-class CTranslate2Translator:
+class Translator:
     """Translates with Marian models (OPUS-MT), converted by ``ct2-transformers-converter``, in int8 on one core.
 
     Holds one model at a time, so documents should come sorted by language.
@@ -203,62 +269,53 @@ class CTranslate2Translator:
       folder: folder of the models, see :func:`model_files`; local or remote.
       beam_size: number of hypotheses; 1 is greedy.
 
+    Attributes:
+      languages: BCP-47 tags of the languages with a model, sorted.
+
     Raises:
       InputError: if CTranslate2 is not installed, or as in :func:`model_files`.
     """
 
-    def __init__(self, folder: str, beam_size: int) -> None:
+    def __init__(self, folder: str, beam_size: int = _BEAM) -> None:
         import_engine()
         self._files = model_files(folder)
+        self.languages = tuple(self._files)
         self._beam_size = beam_size
         self._identities: dict[str, str] = {}
         self._loaded: tuple[str, _Model] | None = None
 
-    @property
-    def languages(self) -> tuple[str, ...]:
-        """BCP-47 tags of the languages with a model, sorted."""
-        return tuple(self._files)
-
     def identity(self, language: str) -> str:
-        """Returns a digest of model, beam and splitting."""
+        """Returns a digest of everything except the texts on which a translation depends: model, beam, splitting."""
         if language not in self._identities:
             parts = (_SCHEME, str(self._beam_size), _digest(self._files[language]))
             self._identities[language] = hashlib.sha256(" ".join(parts).encode()).hexdigest()[:32]
         return self._identities[language]
 
     def translate(self, texts: Sequence[str], language: str) -> list[str]:
-        """Translates the texts of one document, see :meth:`Translator.translate`.
+        """Translates the texts of one document in one batch; the result depends only on these texts and the model.
+
+        Args:
+          texts: texts of any length; an empty list only loads the model.
+          language: one of :attr:`languages`.
 
         Raises:
-          TranslationError: if a translation does not end.
+          InputError: if the model is broken.
+          TranslationError: if a translation does not end; the engine may raise others.
         """
-        model = self._model(language)
+        if self._loaded is None or self._loaded[0] != language:
+            self._loaded = None  # frees the previous model before the next is read
+            self._loaded = (language, _load(self._files[language]))
+        model = self._loaded[1]
         chunks = [(index, *chunk) for index, text in enumerate(texts) for chunk in _chunks(model, text)]
         translated = [""] * len(texts)
-        if not chunks:
-            return translated
-        results = model.engine.translate_batch(
-            [[*pieces, model.end] if model.ends_source else pieces for _, _, pieces in chunks],
-            beam_size=self._beam_size,
-            max_batch_size=_MAX_BATCH_TOKENS,
-            batch_type="tokens",
-            max_input_length=0,
-            max_decoding_length=2 * _MAX_PIECES,
-            return_end_token=True,
-            disable_unk=True,
-        )
+        sources = [[*pieces, model.end] if model.ends_source else pieces for _, _, pieces in chunks]
+        results = model.engine.translate_batch(sources, beam_size=self._beam_size, **_DECODING) if chunks else []
         for (index, separator, pieces), result in zip(chunks, results, strict=True):
             *words, last = result.hypotheses[0] or [""]
             if last != model.end:  # these models repeat themselves without end on text that they cannot read
                 raise TranslationError(f"no end after {2 * _MAX_PIECES} pieces of {model.source.decode(pieces)!r}")
             translated[index] += separator + str(model.target.decode(words)).strip()
         return [text.strip() for text in translated]
-
-    def _model(self, language: str) -> _Model:
-        if self._loaded is None or self._loaded[0] != language:
-            self._loaded = None  # frees the previous model before the next is read
-            self._loaded = (language, _load(self._files[language]))
-        return self._loaded[1]
 
 
 def _chunks(model: _Model, text: str) -> Iterator[tuple[str, list[str]]]:
@@ -267,35 +324,21 @@ def _chunks(model: _Model, text: str) -> Iterator[tuple[str, list[str]]]:
             yield " " if part else separator, pieces
 
 
-def _load(found: dict[str, str]) -> _Model:
+def _load(found: Mapping[str, str]) -> _Model:
     import sentencepiece
 
     engine = import_engine()
-    contents = {}
-    for name, path in found.items():
-        with files.open_read(path) as source:
-            contents[name] = source.read()
-    folder = found[MODEL_FILE].rpartition("/")[0]
-    try:
-        source_pieces, target_pieces = (
+    contents: dict[str, Any] = {name: _read(path) for name, path in found.items()}
+    folder = found[_MODEL_FILE].rpartition("/")[0]
+    with reading(folder, f"CTranslate2 must be able to read the model: convert it again by {_CONVERT}", RuntimeError):
+        source, target = (
             sentencepiece.SentencePieceProcessor(model_proto=contents.pop(name)) for name in _SPIECE_FILES
         )
         config = json.loads(contents[_CONFIG_FILE])
         # More threads would change the order of sums, and there is already one worker per core.
-        translator = engine.Translator(
-            folder, device="cpu", compute_type="int8", inter_threads=1, intra_threads=1, files=contents
-        )
-    except (RuntimeError, ValueError) as error:
-        raise InputError(
-            f"CTranslate2 cannot read the model: {error}", path=folder, remedy=f"convert it again by {CONVERT}"
-        ) from error
-    return _Model(
-        translator,
-        source_pieces,
-        target_pieces,
-        config.get("eos_token", "</s>"),
-        not config.get("add_source_eos", False),
-    )
+        one = {"device": "cpu", "compute_type": "int8", "inter_threads": 1, "intra_threads": 1}
+        translator, end = engine.Translator(folder, files=contents, **one), config.get("eos_token", "</s>")
+        return _Model(translator, source, target, end, not config.get("add_source_eos", False))
 
 
 def import_engine() -> ModuleType:
@@ -307,53 +350,34 @@ def import_engine() -> ModuleType:
     try:
         import ctranslate2
     except ImportError as error:
-        raise InputError(
-            f"CTranslate2 is not installed: {error}",
-            field="--translation_models",
-            remedy="pip install newsembed[translate]",
-        ) from error
+        problem, remedy = f"CTranslate2 is not installed: {error}", "pip install newsembed[translate]"
+        raise InputError(problem, field="--translation_models", remedy=remedy) from error
     module: ModuleType = ctranslate2
     return module
 
 
-class CachingTranslator:
-    """Caches translations on disk, so that no document is translated twice. Failures are not cached.
+def cached(translator: Translator, folder: str, texts: Sequence[str], language: str) -> list[str]:
+    """Returns the cached translation of the texts of one document, or translates and caches. Failures are not cached.
 
     Args:
-      inner: translates texts that are not in the cache.
+      translator: translates texts that are not in the cache.
       folder: folder of ``<identity>/<two digits>/<digest of the texts>.json``; several jobs may share it.
+      texts: see :meth:`Translator.translate`.
+      language: see :meth:`Translator.translate`.
     """
-
-    def __init__(self, inner: Translator, folder: str) -> None:
-        self._inner = inner
-        self._folder = folder.rstrip("/")
-
-    @property
-    def languages(self) -> tuple[str, ...]:
-        """BCP-47 tags of the languages with a model, sorted."""
-        return self._inner.languages
-
-    def identity(self, language: str) -> str:
-        """Returns the identity of the inner translator."""
-        return self._inner.identity(language)
-
-    def translate(self, texts: Sequence[str], language: str) -> list[str]:
-        """Returns the cached translation, or translates and caches."""
-        key = hashlib.sha256(json.dumps(list(texts)).encode()).hexdigest()[:32]
-        path = f"{self._folder}/{self.identity(language)}/{key[:2]}/{key}.json"
-        if files.exists(path):
-            return [str(text) for text in files.read_json(path)]
-        translated = self._inner.translate(texts, language)
-        own = f"{path}.{os.getpid()}"  # another job may be writing the same translation
-        files.write_json(own, translated)
-        files.move(own, path)
-        return translated
+    key = hashlib.sha256(json.dumps(list(texts)).encode()).hexdigest()[:32]
+    path = f"{folder.rstrip('/')}/{translator.identity(language)}/{key[:2]}/{key}.json"
+    if files.exists(path):
+        return [str(text) for text in files.read_json(path)]
+    translated = translator.translate(texts, language)
+    files.write_json(path, translated)  # under a name of this process first: another may write the same translation
+    return translated
 
 
 @functools.lru_cache(maxsize=1)
-def open_translator(folder: str, beam_size: int, _workspace: str) -> Translator:
+def open_translator(folder: str, _workspace: str) -> Translator:
     """Returns the translator over a folder of models, one per process and job (models may change between two jobs).
 
-    Errors are those of :class:`CTranslate2Translator`.
+    Errors are those of :class:`Translator`.
     """
-    return CTranslate2Translator(folder, beam_size)
+    return Translator(folder)

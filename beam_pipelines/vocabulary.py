@@ -6,7 +6,6 @@ The fractional part is a Bernoulli draw that depends on the document id.
 """
 
 import dataclasses
-import functools
 import heapq
 import itertools
 import operator
@@ -14,9 +13,9 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from ..errors import InputError, require_option
+from ..errors import InputError
 from ..formats import files
-from ..formats.command_line import option
+from ..formats.command_line import Options, option
 from ..formats.parquet import read_batches, read_records, shard_paths
 from ..formats.records import Failure, Rejection
 from ..formats.vocabulary import SPECIAL_TOKENS, VOCABULARY_FILE, vocabulary_bytes
@@ -25,50 +24,39 @@ from ..tasks.vocabulary import Vocabulary, normalize_for_learning
 from .jobs import InputSpec, Job, JobRun
 from .shards import Shard
 from .texts import UNDETERMINED, ArticleText, language_key, read_text_batches, uniform_draw
-from .vocabulary_learning import WordCount, learn_pieces
-from .vocabulary_words import (
-    USES,
+from .vocabulary_learning import (
+    UNIVERSAL_TAGS,
+    WordCount,
     WordCounter,
-    WordRules,
     WordUse,
-    check_tagger,
     choose_words,
+    learn_pieces,
     merge_uses,
-    read_texts,
-    write_uses,
+    tagger,
 )
 
-_SMALLEST_SIZE = 100
 _LANGUAGE_TALLY = "language/"
 _WORDS_TOGETHER = 5_000
+_USES = "_uses"
 
 
 @dataclasses.dataclass(frozen=True)
-class VocabularyOptions:
+class VocabularyOptions(Options):
     """Options of ``vocabulary``; the vocabulary of the paper has 500 000 pieces for 101 languages."""
 
-    size: int = option(32_000, "pieces to learn, including special tokens")
-    alpha: float = option(0.7, "smoothing exponent over languages: 1 keeps their shares, 0 makes them equal")
-    max_documents: int = option(1_000_000, "size of the sample, counting repeated documents; 0 for no limit")
-    min_frequency: int = option(2, "do not learn letters and pairs that are less frequent")
-    limit_alphabet: int = option(10_000, "most letters to keep, never more than half of the size")
+    size: int = option(32_000, "pieces to learn, including special tokens", ge=100)
+    alpha: float = option(0.7, "smoothing over languages: 1 keeps their shares, 0 makes them equal", ge=0, le=1)
+    max_documents: int = option(1_000_000, "size of the sample, counting repeated documents; 0 for no limit", ge=0)
+    min_frequency: int = option(2, "do not learn letters and pairs that are less frequent", ge=1)
+    limit_alphabet: int = option(10_000, "most letters to keep, never more than half of the size", ge=1)
     words: bool = option(False, "whole words instead of pieces, those in the most documents first; others become [UNK]")
-    part_of_speech: tuple[str, ...] = option(
-        (), "with --words: only words of these parts of speech, as in NOUN,PROPN, where HanTa knows them"
-    )
-    max_share: float = option(
-        0.25, "with --words: leave out what more of the documents of a language have, unless it has tags"
-    )
+    part_of_speech: tuple[str, ...] = option((), "with --words: of these words only", choices=UNIVERSAL_TAGS)
+    max_share: float = option(0.25, "with --words: most texts that may have a word, without tags", gt=0, le=1)
 
     def __post_init__(self) -> None:
-        require = functools.partial(require_option, command="vocabulary")
-        require(self.size >= _SMALLEST_SIZE, "size", self.size, f"at least {_SMALLEST_SIZE}")
-        require(0 <= self.alpha <= 1, "alpha", self.alpha, "a number from 0 to 1")
-        require(self.max_documents >= 0, "max_documents", self.max_documents, "0 or more")
-        require(self.min_frequency >= 1, "min_frequency", self.min_frequency, "at least 1")
-        require(self.limit_alphabet >= 1, "limit_alphabet", self.limit_alphabet, "at least 1")
-        require(self.words or not self.part_of_speech, "part_of_speech", self.part_of_speech, "none without --words")
-        require(0 < self.max_share <= 1, "max_share", self.max_share, "a share above 0, at most 1")
+        super().__post_init__()
+        if self.part_of_speech and not self.words:
+            raise InputError("is of --words", field="--part_of_speech", remedy="give --words too, or neither")
 
 
 def smoothed_rates(documents: Mapping[str, int], alpha: float, max_documents: int = 0) -> dict[str, float]:
@@ -121,12 +109,14 @@ def sample_words(shard: Shard, path: str, rates: Mapping[str, float]) -> None:
 
 
 def sample_uses(shard: Shard, path: str, rates: Mapping[str, float], tags: Sequence[str]) -> None:
-    """Samples documents of one shard and writes which words they have, sorted, to the stream of `WordUse`."""
+    """Samples documents of one shard and writes which words they have, sorted, to the stream ``_uses``."""
     counter = WordCounter(tags)
     for article, text, copies in _sampled(shard, path, rates):
         language = primary(language_key(article.language) or UNDETERMINED)
         counter.add(f"{article.title}\n{article.body}", text, language, copies)
-    write_uses(shard, counter)
+    writer = shard.records(_USES, WordUse)
+    for use in counter.uses():
+        writer.write(use)
 
 
 def _sampled(shard: Shard, path: str, rates: Mapping[str, float]) -> Iterator[tuple[ArticleText, str, int]]:
@@ -144,15 +134,13 @@ def _sampled(shard: Shard, path: str, rates: Mapping[str, float]) -> Iterator[tu
 def _draw(shard: Shard, article: ArticleText, rates: Mapping[str, float]) -> int:
     language = language_key(article.language)
     if language is None:
-        shard.fail(
-            article.doc_id, Failure.BROKEN_RECORD, f"language {article.language!r} is not a BCP-47 tag", article.title
-        )
+        problem = f"language {article.language!r} is not a BCP-47 tag"
+        shard.fail(article.doc_id, Failure.BROKEN_RECORD, problem, article.title)
         return 0
     copies = copies_of(article.doc_id, rates[language])
     if not copies:
-        shard.reject(
-            article.doc_id, Rejection.NOT_SAMPLED, f"{language} is taken {rates[language]:.4f} times", article.title
-        )
+        problem = f"{language} is taken {rates[language]:.4f} times"
+        shard.reject(article.doc_id, Rejection.NOT_SAMPLED, problem, article.title)
     return copies
 
 
@@ -167,9 +155,9 @@ def _read_words(path: str) -> Iterator[tuple[str, int]]:
         yield from zip(*(column.to_pylist() for column in batch.columns), strict=True)
 
 
-def learn(shard: Shard, folder: str, options: VocabularyOptions) -> None:
-    """Learns the pieces from all words in a folder and writes ``vocab.txt``."""
-    paths = shard_paths(folder)
+def learn(shard: Shard, _: None, options: VocabularyOptions) -> None:
+    """Learns the pieces from all sampled words and writes ``vocab.txt``."""
+    paths = shard_paths(f"{shard.workspace}/_words")
     learned = learn_pieces(lambda: merge_words(paths), options.size, options.min_frequency, options.limit_alphabet)
     files.write_whole(f"{shard.workspace}/{VOCABULARY_FILE}", vocabulary_bytes(learned.pieces))
     for name in ("alphabet", "words", "words_outside"):
@@ -178,78 +166,52 @@ def learn(shard: Shard, folder: str, options: VocabularyOptions) -> None:
 
 def learn_words(shard: Shard, _: None, options: VocabularyOptions) -> None:
     """Chooses whole words and writes ``vocab.txt``."""
-    paths = shard_paths(f"{shard.workspace}/{USES}")
-    rules = WordRules(
-        options.size - len(SPECIAL_TOKENS), options.min_frequency, options.max_share, read_texts(shard.workspace)
-    )
-    words = choose_words(merge_uses(read_records(path, WordUse) for path in paths), rules, shard.tally)
+    uses = merge_uses(read_records(path, WordUse) for path in shard_paths(f"{shard.workspace}/{_USES}"))
+    size = options.size - len(SPECIAL_TOKENS)
+    words = choose_words(uses, size, options.min_frequency, options.max_share, shard.tally)
     files.write_whole(f"{shard.workspace}/{VOCABULARY_FILE}", vocabulary_bytes([*SPECIAL_TOKENS, *words]))
     shard.tally("words", len(words))
 
 
 def run(run: JobRun) -> None:
-    """Counts languages, draws the smoothed sample, then learns the pieces, or chooses whole words.
-
-    Raises:
-      InputError: if there are no articles, the sample has no words, or no tagger is installed for --part_of_speech.
-    """
+    """Counts languages, draws the smoothed sample, then learns the pieces, or chooses whole words."""
     options: VocabularyOptions = run.options
-    check_tagger(options.part_of_speech)
-    articles = shard_paths(f"{run.input('articles')}/articles")
+    if options.part_of_speech:
+        tagger()  # if none is installed, that is said before anything runs
+    articles = run.shards("articles")
     run.map_shards("languages", count_languages, articles, accounted=False)
-    documents = _documents_by_language(run)
+    counted = run.counts_of("languages").tallies_under(_LANGUAGE_TALLY)
+    documents = {language: count for language, count in counted.items() if language}
     if not documents:
-        raise InputError(
-            "there are no articles here",
-            path=run.input("articles"),
-            remedy="look at the rejections in its manifest.json",
-        )
+        remedy = "look at the rejections in its manifest.json"
+        raise InputError("there are no articles here", path=run.input("articles"), remedy=remedy)
     rates = smoothed_rates(documents, options.alpha, options.max_documents)
-    with run.graph("sample", len(articles)):
+    with run.graph(len(articles)):
         if options.words:
-            sample = functools.partial(sample_uses, rates=rates, tags=options.part_of_speech)
-            run.map_shards("sample", sample, articles)
-            run.map_shards("learn", functools.partial(learn_words, options=options), [None], accounted=False)
+            run.map_shards("sample", sample_uses, articles, rates=rates, tags=options.part_of_speech)
         else:
-            run.map_shards("sample", functools.partial(sample_words, rates=rates), articles)
-            words = f"{run.workspace}/_words"
-            run.map_shards("learn", functools.partial(learn, options=options), [words], accounted=False)
+            run.map_shards("sample", sample_words, articles, rates=rates)
+        run.map_shards("learn", learn_words if options.words else learn, [None], options=options, accounted=False)
     run.extra["vocabulary"] = _describe(run, options, documents, rates)
-
-
-def _documents_by_language(run: JobRun) -> dict[str, int]:
-    tallies = run.counts_of("languages").tallies
-    named = {name.removeprefix(_LANGUAGE_TALLY): count for name, count in tallies.items()}
-    return {language: count for language, count in named.items() if language}
 
 
 def _describe(
     run: JobRun, options: VocabularyOptions, documents: Mapping[str, int], rates: Mapping[str, float]
 ) -> dict[str, Any]:
-    """Returns the manifest's description of the vocabulary.
-
-    Raises:
-      InputError: if the sample has no words.
-    """
+    """Returns the manifest's description of the vocabulary."""
     tallies = run.counts_of("learn").tallies
     if not tallies["words"]:
-        raise InputError(
-            "the sampled articles have no words",
-            path=run.input("articles"),
-            remedy="raise --max_documents, or lower --min_frequency",
-        )
+        remedy = "raise --max_documents, or lower --min_frequency"
+        raise InputError("the sampled articles have no words", path=run.input("articles"), remedy=remedy)
     vocabulary = Vocabulary.load(f"{run.workspace}/{VOCABULARY_FILE}")
-    shortfall = (
-        f"learned {vocabulary.size} of {options.size} pieces: "
-        f"the sample holds no more that are seen {options.min_frequency} times"
-    )
+    shortfall = f"learned {vocabulary.size} of {options.size} pieces: the sample holds no more that are seen "
     return {
         "pieces": vocabulary.size,
         "asked": options.size,
         "special": len(SPECIAL_TOKENS),
         "alphabet": tallies.get("alphabet", 0),
         "sha256": vocabulary.digest,
-        "warning": shortfall if vocabulary.size < options.size else "",
+        "warning": f"{shortfall}{options.min_frequency} times" if vocabulary.size < options.size else "",
         "languages": {
             language: {"documents": count, "copies_each": round(rates[language], 4)}
             for language, count in sorted(documents.items())
@@ -259,7 +221,6 @@ def _describe(
 
 JOB = Job(
     name="vocabulary",
-    summary="learn a WordPiece vocabulary on a sample that is smoothed over the languages",
     example="newsembed vocabulary --articles work/clean --output work/vocabulary --size=32000",
     inputs=(InputSpec("articles", "folder that `newsembed clean` wrote"),),
     options=VocabularyOptions,

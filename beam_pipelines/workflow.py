@@ -1,14 +1,18 @@
 """The order of the mining jobs and the inputs of each: from WARC and article files to TFRecords for training."""
 
 import dataclasses
+import datetime
 import importlib
+import sys
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
-from .emptiness import why_empty
+from ..errors import InputError, counted
+from ..formats.parquet import read_batches, shard_paths
 from .jobs import Job, Outcome, execute
-from .progress import JobProgress, job_row
-from .worker_forks import FORKS
+from .progress import JobProgress, job_row, why_empty
+from .triplets.rules import TripletsOptions
+from .workers import end_fork_server
 
 
 @dataclasses.dataclass(frozen=True)
@@ -34,82 +38,57 @@ class Step:
         return not self.only_with or bool(given.get(self.only_with))
 
 
+def _step(job: str, only_with: str = "", **sources: str) -> Step:
+    """A step whose inputs named "=" come from the job of their name, and those named "@" from the user's of theirs."""
+    inputs = {name: {"=": name, "@": f"@{name}"}.get(source, source) for name, source in sources.items()}
+    return Step(job, inputs, only_with)
+
+
 STEPS = (
-    Step("extract", {"warc": "@warc", "articles": "@articles"}),
-    Step("clean", {"articles": "extract", "bad_words": "@bad_words", "history": "@history"}),
-    Step("vocabulary", {"articles": "clean"}),
-    Step("entities", {"articles": "clean", "knowledge_base": "@knowledge_base"}),
-    Step(
-        "vectors",
-        {
-            "articles": "clean",
-            "entities": "entities",
-            **{name: f"@{name}" for name in ("alias_file", "entity_embeddings", "word_embeddings", "space")},
-        },
+    _step("extract", warc="@", articles="@"),
+    _step("clean", articles="extract", bad_words="@"),
+    _step("vocabulary", articles="clean"),
+    _step("entities", articles="clean", knowledge_base="@"),
+    _step(
+        "vectors", articles="clean", entities="=", alias_file="@", entity_embeddings="@", word_embeddings="@", space="@"
     ),
-    Step(
-        "bitext",
-        {"articles": "clean", "vectors": "vectors", "encoder": "@bitext_encoder", "known_pairs": "@known_pairs"},
-        only_with="bitext_encoder",
-    ),
-    Step("pack", {"articles": "clean", "vocabulary": "vocabulary", "bitext": "@bitext+bitext"}),
-    Step("neighbors", {"vectors": "vectors"}),
-    Step("triplets", {"articles": "clean", "neighbors": "neighbors"}),
-    Step(
-        "topics",
-        {
-            "articles": "clean",
-            "hubs": "extract",
-            "entities": "entities",
-            **{name: f"@{name}" for name in ("alias_file", "topics_file")},
-        },
-    ),
-    Step(
-        "examples",
-        {
-            "articles": "clean",
-            "triplets": "triplets",
-            "topics": "topics",
-            "vocabulary": "vocabulary",
-            "translation_models": "@translation_models",
-        },
-    ),
+    _step("bitext", "bitext_encoder", articles="clean", vectors="=", encoder="@bitext_encoder", known_pairs="@"),
+    _step("pack", articles="clean", vocabulary="=", bitext="@bitext+bitext"),
+    _step("neighbors", vectors="="),
+    _step("triplets", articles="clean", neighbors="="),
+    _step("topics", articles="clean", hubs="extract", entities="=", alias_file="@", topics_file="@"),
+    _step("examples", articles="clean", triplets="=", topics="=", vocabulary="=", translation_models="@"),
 )
 # Options by job for the data that `gin/runs/*_paper.gin` reads. No values of rho and C of Algorithm 1 are known to us
 # (min_fill and capacity): these are our defaults.
 PRESETS: dict[str, dict[str, dict[str, Any]]] = {
     "paper": {
+        "clean": {"require_author": True},
         "vocabulary": {"size": 500_000, "alpha": 0.7},
         "pack": {"max_length": 512, "min_fill": 0.99, "capacity": 1_000},
         "topics": {"max_topics": 600, "positive_ratio": 0.25},
         "examples": {"max_length": 512, "documents_per_example": 3},
     }
 }
+_LEAST_SPAN: Final = 60  # days of an archive of which triplets of a shorter time are worth a try
 _NEEDED = ("extract", "clean")  # without their articles no later job has anything to do
 USER_INPUTS = {
     "warc": "WARC files or patterns, as `newsembed crawl` or CC-NEWS writes them",
     "articles": "pre-extracted articles: JSONL (plain, .gz, .zst) or Parquet",
     "bad_words": "files with one word on each line; the clean job rejects articles that contain one",
-    "history": "clean folders of earlier builds; the clean job warns of publishers whose yield has dropped since",
-    "bitext": "translation pairs: TSV, TMX, or two aligned files joined by a comma (x.de,x.en); "
-    "see `newsembed pack --help`",
-    "bitext_encoder": "encoder, such as model:DIR, with which the build finds translation pairs in the articles, "
-    "for the pack job; see `newsembed bitext --help`",
+    "bitext": "translation pairs: TSV, TMX, or two aligned files (x.de,x.en); see `newsembed pack --help`",
+    "bitext_encoder": "encoder, such as model:DIR, that finds translation pairs; see `newsembed bitext --help`",
     "known_pairs": "known translations that determine the least margin, in the formats of --bitext",
     "alias_file": "your own alias table for entity linking: TSV of alias, entity id, prior; with --entity_embeddings",
-    "knowledge_base": "names of known entities in many languages: TSV or Parquet of entity id, language, alias and "
-    "optionally prior; see `newsembed knowledge --help`",
+    "knowledge_base": "names of known entities in many languages: TSV or Parquet; see `newsembed knowledge --help`",
     "entity_embeddings": "embeddings of its entities: X.npy with keys in X.tsv, or word2vec text",
     "topics_file": "an edited copy of a topics.tsv, which the topics job then follows",
-    "translation_models": "folder with a CTranslate2 model into English for each language; "
-    "see `newsembed examples --help`",
-    "space": "learned=ENCODER, such as learned=model:lifted/model: neighbors and triplets are also found by an encoder "
-    "that was trained on the triplets of an earlier build; see `newsembed vectors --help`",
+    "translation_models": "a CTranslate2 model into English for each language; see `newsembed examples --help`",
+    "space": "learned=ENCODER, which also finds neighbors and triplets; see `newsembed vectors --help`",
     "word_embeddings": "your own word vectors: X.npy with word and relative frequency in X.tsv",
 }
 
 
-@FORKS.kept()
 def build(
     given: Mapping[str, Sequence[str]],
     output: str,
@@ -132,7 +111,8 @@ def build(
       One row of numbers for each job that belongs to this build, see :func:`~.progress.job_row`.
 
     Raises:
-      InputError: from the first job that fails, and where no article is left.
+      InputError: from the first job that fails, where no article is left, and before the long jobs where neither
+        triplets nor topics can come out.
     """
     rows = []
     folders = {step.job: f"{output}/{step.job}" for step in STEPS} | dict(reused or {})
@@ -148,31 +128,60 @@ def build(
             for name, source in step.inputs.items()
         }
         with JobProgress(step.job) as progress:
-            folder, own = f"{output}/{step.job}", _options_of(step.job, options)
-            outcome = execute(load_job(step.job), inputs, folder, own, beam_args, progress, progress.say)
+            folder, own = f"{output}/{step.job}", options.get(step.job)
+            outcome = execute(load_job(step.job), inputs, folder, own, beam_args, progress)
         note(step.job, outcome)
         rows.append(job_row(step.job, outcome))
         empty = why_empty(load_job(step.job), outcome.manifest, f"{output}/{step.job}", f"{step.job}.")
         if empty is not None and step.job in _NEEDED:
             raise empty
+        if step.job == "clean":
+            print(foresee(folders["clean"], folders["extract"], options.get("triplets"), given), file=sys.stderr)
+    end_fork_server()  # a study or the demo goes on in this process
     return rows
 
 
-def _options_of(job: str, options: Mapping[str, Any]) -> Any:
-    """The options of a job of a build, with what a later job needs of it."""
-    given = options.get(job)
-    if job == "neighbors" and getattr(options.get("triplets"), "rule", None) == "rarity":
-        return dataclasses.replace(load_job(job).options() if given is None else given, rarity=True)
-    return given
+def foresee(clean: str, extract: str, triplets: TripletsOptions | None, given: Mapping[str, Sequence[str]]) -> str:
+    """What can be mined of the articles that ``clean`` has kept, in one line.
+
+    Args:
+      clean: folder of that job.
+      extract: folder of that job, with the hubs.
+      triplets: options of the job ``triplets``.
+      given: the user's inputs by name.
+
+    Raises:
+      InputError: if there can be neither triplets nor topics.
+    """
+    options = triplets or TripletsOptions()
+    count, authors, publishers, days = 0, 0, set[str](), list[datetime.date]()
+    for path in shard_paths(f"{clean}/articles"):
+        for batch in read_batches(path, ["publisher", "byline_date", "authors"]):
+            count += batch.num_rows
+            publishers.update(batch.column("publisher").unique().to_pylist())
+            authors += sum(map(bool, batch.column("authors").to_pylist()))
+            days += [day for day in batch.column("byline_date").unique().to_pylist() if day]
+    hubs = any(batch.num_rows for path in shard_paths(f"{extract}/hubs") for batch in read_batches(path, ["hub_id"]))
+    span = (max(days) - min(days)).days if days else 0
+    has_publishers = len(publishers) > 1 or not options.cross_publisher
+    has_triplets = has_publishers and span >= options.min_negative_days
+    has_topics = bool(hubs or given.get("topics_file"))
+    dated = f"of {min(days)} to {max(days)} ({counted(span, 'day')})" if days else "without dates"
+    found = f"{counted(count, 'article')} {dated}, {counted(len(publishers), 'publisher')}, {authors} with authors"
+    if has_triplets or has_topics:
+        lacking = "" if has_triplets else "; there will be no triplets"
+        lacking += "" if has_topics else "; there will be no topics, which need hubs"
+        return f"note: {found}{lacking}"
+    gap = f"triplets need articles {options.min_negative_days} days apart"
+    why = gap if has_publishers else "triplets need several publishers"
+    remedy = "give articles of more than a year, or with `feeds`"
+    if has_publishers and span >= _LEAST_SPAN:
+        remedy += f"; or mine triplets of a shorter time: --triplets.min_negative_days={span // 2}"
+    remedy += "; search, events and the page need no mining: `newsembed update --archive archive --articles FILES`"
+    raise InputError(f"{found}: {why}, and topics need hubs", path=clean, remedy=remedy)
 
 
 def load_job(name: str) -> Job:
-    """The declaration of a mining job.
-
-    Raises:
-      TypeError: if its module does not declare one.
-    """
-    job = importlib.import_module(f".{name}", __package__).JOB
-    if not isinstance(job, Job):
-        raise TypeError(f"beam_pipelines.{name}.JOB: got {type(job).__name__}, expected a Job")
+    """The declaration of a mining job."""
+    job: Job = importlib.import_module(f".{name}", __package__).JOB
     return job

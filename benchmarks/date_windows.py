@@ -10,13 +10,6 @@ Precision is measured by the TF-IDF similarity of the texts, which no space of t
 above the value that one in a thousand pairs of different publishers and the same days exceeds by chance. Additional
 positives are weaker ones, so a further column gives the number of positives, by falling evidence, that together have
 the precision of ``global``. Negatives should be equally hard: the table gives their mean highest similarity.
-
-A second table has the number of pairs, the strongest first, that together reach a precision, for orders of all pairs of
-different publishers within a day:
-
-    evidence   margin over the thresholds of `triplets`, only pairs that reach them
-    rarity     the shares of pairs some weeks apart that are as similar
-    contrast   as with --rule=rarity of `triplets`, without its bar: what is similar for weeks counts less
 """
 
 import argparse
@@ -28,18 +21,12 @@ from pathlib import Path
 import numpy as np
 import pyarrow.parquet as pq
 from newsembed.beam_pipelines.neighbors import DateMode, NeighborsOptions
-from newsembed.beam_pipelines.neighbors.background import background
-from newsembed.beam_pipelines.neighbors.contrast import CONTRAST, contrasts, contrasts_of, of_pairs
-from newsembed.beam_pipelines.neighbors.found import SPACES, keep_best
 from newsembed.beam_pipelines.neighbors.rows import Rows, concatenate, read_vectors, write_blocks
-from newsembed.beam_pipelines.neighbors.search import run_task
-from newsembed.beam_pipelines.triplets.mine import TripletsOptions, evidence
-from newsembed.beam_pipelines.triplets.rarity import rarities, tails_of
+from newsembed.beam_pipelines.neighbors.search import SPACES, keep_best, plan_tasks, run_task
+from newsembed.beam_pipelines.triplets.rules import TripletsOptions, evidence
 from newsembed.formats import parquet
 from scipy.sparse import csr_matrix
 from sklearn.feature_extraction.text import TfidfVectorizer
-
-_PRECISIONS = (0.75, 0.85, 0.9)
 
 
 def load(folder: str) -> tuple[Rows, dict[int, str]]:
@@ -66,9 +53,9 @@ def search(rows: Rows, options: NeighborsOptions) -> tuple[np.ndarray, float]:
             )
         )
         found = []
-        for task in options.tasks(documents):
-            found += list(run_task(task, options.plan(), workspace, options.block_days, lambda _: None))
-    return keep_best(np.concatenate(found), options.plan().counts), time.process_time() - start
+        for task in plan_tasks(documents, options):
+            found += list(run_task(task, options, workspace, lambda _: None))
+    return keep_best(np.concatenate(found), options.counts), time.process_time() - start
 
 
 class Judge:
@@ -107,48 +94,17 @@ class Judge:
         return self._similarity(pairs) > self._threshold
 
 
-def rarity_tails(rows: Rows, publishers: dict[int, str]) -> np.ndarray:
-    """Returns the tails of pairs some weeks apart, as `triplets` has them."""
-    names = np.unique([publishers[one] for one in rows.ids.tolist()], return_inverse=True)[1]
-    unknown = np.full((len(rows), len(SPACES)), np.nan, np.float32)
-    _, parts = background(rows, names.astype(np.uint64), SPACES, unknown)
-    return tails_of(np.concatenate([np.zeros((0, 2 * len(SPACES)), np.float32), *parts])[:, : len(SPACES)])
-
-
-def all_contrasts(rows: Rows) -> np.ndarray:
-    """Returns the contrasts of all documents by id, as `neighbors` writes them, and prints the CPU seconds."""
-    start = time.process_time()
-    parts = contrasts(rows, int(rows.days.min()), int(rows.days.max()), 0, 1)
-    found = np.concatenate([np.zeros(0, CONTRAST), *parts])
-    print(f"contrasts of {len(found):,} documents: {time.process_time() - start:.1f} CPU s", flush=True)
-    return np.sort(found, order="id")
-
-
-def orders(near: np.ndarray, tails: np.ndarray, known: np.ndarray) -> dict[str, np.ndarray]:
-    """Returns the strengths of pairs by order; NaN for a pair that does not count."""
-    similarities = near["similarity"]
-    of_both = of_pairs(*(contrasts_of(known, near[name]) for name in ("query", "neighbor")))
-    return {
-        "evidence": evidence(similarities, TripletsOptions()),
-        "rarity": rarities(similarities, np.full_like(of_both, np.nan), tails),
-        "contrast": rarities(similarities, of_both, tails),
-    }
-
-
-def describe(
-    pairs: np.ndarray, publishers: dict[int, str], judge: Judge, tails: np.ndarray, known: np.ndarray
-) -> tuple[dict[str, np.ndarray], int, float]:
-    """Returns the verdicts on pairs by falling strength in each order, the number of negatives, their similarity."""
+def describe(pairs: np.ndarray, publishers: dict[int, str], judge: Judge) -> tuple[np.ndarray, int, float]:
+    """Returns the verdicts on pairs by falling evidence, the number of negatives, their similarity."""
     _, first = np.unique(pairs[["query", "neighbor"]], return_index=True)
     pairs = pairs[first]
     near = pairs[np.abs(pairs["gap"]) <= 1]
     near = near[[publishers[one] != publishers[other] for one, other in near[["query", "neighbor"]].tolist()]]
     right = judge.right(near[["query", "neighbor"]].tolist())
-    verdicts = {}
-    for name, strengths in orders(near, tails, known).items():
-        falling = np.argsort(-strengths, kind="stable")  # NaN comes last
-        verdicts[name] = right[falling[: np.count_nonzero(~np.isnan(strengths))]]
+    strengths = evidence(near["similarity"], TripletsOptions())
+    falling = np.argsort(-strengths, kind="stable")  # NaN, of a pair that is not a positive, comes last
     far = pairs[np.abs(pairs["gap"]) >= 365]
+    verdicts = right[falling[: np.count_nonzero(~np.isnan(strengths))]]
     return verdicts, len(far), float(np.fmax.reduce(far["similarity"], axis=1).mean())
 
 
@@ -156,25 +112,6 @@ def count_as_precise(right: np.ndarray, precision: float) -> int:
     """Returns the largest number of positives, strongest first, that together have this precision."""
     enough = np.flatnonzero(np.cumsum(right) >= precision * np.arange(1, len(right) + 1))
     return int(enough[-1]) + 1 if len(enough) else 0
-
-
-def print_orders(documents: int, verdicts: dict[str, dict[str, np.ndarray]], precision: float) -> None:
-    """Prints, for each order, the pairs of both modes that reach the precision of ``global`` and the given ones.
-
-    The last ratio is the one to the order by rarity of ``global``, the paper's way.
-    """
-    bars = (precision, *_PRECISIONS)
-    print(f"\n| {documents:,} documents | " + " | ".join(f"precision {bar:.3f}" for bar in bars) + " |")
-    print("|---|" + "---|" * len(bars))
-    base = [max(1, count_as_precise(verdicts["global"]["rarity"], bar)) for bar in bars]
-    for name in verdicts["global"]:
-        counts = [[count_as_precise(verdicts[mode][name], bar) for bar in bars] for mode in ("global", "windowed")]
-        cells = [
-            f"{one:,} → {other:,} ({other / max(1, one):.2f} x; {other / of_rarity:.2f} x)"
-            for one, other, of_rarity in zip(*counts, base, strict=True)
-        ]
-        print(f"| {name} | " + " | ".join(cells) + " |")
-    print(flush=True)
 
 
 def main() -> None:
@@ -194,16 +131,14 @@ def main() -> None:
     )
     for documents in sorted({min(count, len(rows)) for count in args.documents}):
         part = rows.take(np.sort(order[:documents]))
-        judge, tails = Judge(args.articles, part, publishers), rarity_tails(part, publishers)
-        known = all_contrasts(part)
-        precision, counts, verdicts = 0.0, [], {}
+        judge = Judge(args.articles, part, publishers)
+        precision, counts = 0.0, []
         for mode in (DateMode.GLOBAL, DateMode.WINDOWED):
             options = NeighborsOptions(
                 dates=mode, positives=args.neighbors, negatives=args.neighbors, neighbors=args.neighbors
             )
             pairs, seconds = search(part, options)
-            verdicts[mode.value], negatives, similarity = describe(pairs, publishers, judge, tails, known)
-            right = verdicts[mode.value]["evidence"]
+            right, negatives, similarity = describe(pairs, publishers, judge)
             precision = precision or right.mean()
             counts.append(np.array([len(right), right.sum(), count_as_precise(right, precision), negatives]))
             positives, correct, precise, _ = counts[-1].tolist()
@@ -214,7 +149,6 @@ def main() -> None:
             )
         gains = [f"{gain:.2f} x" for gain in counts[1] / counts[0]]
         print(f"| | gain | {gains[0]} | {gains[1]} | {gains[2]} | {gains[3]} | | |", flush=True)
-        print_orders(documents, verdicts, precision)
 
 
 if __name__ == "__main__":

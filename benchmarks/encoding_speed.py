@@ -138,11 +138,11 @@ def read_texts(args: argparse.Namespace, counts: tuple[int, int]) -> tuple[list[
 def prepare(work: Path, size: str, texts: dict[str, list[str]], *, with_saved: bool) -> tuple[Path, Path, Path]:
     """Writes the folders of a model: ours, Hugging Face's and the SavedModel."""
     import jax
+    from newsembed.formats.arrays import flatten, write_safetensors
     from newsembed.formats.model_folder import ModelDescription, ModelFolder
-    from newsembed.formats.weights import flatten, write_safetensors
     from newsembed.models.encoders.news import EncoderConfig
-    from newsembed.serving.checkpoint import fresh_model
-    from newsembed.serving.export import export_huggingface, export_saved_model
+    from newsembed.serving.encoder import fresh_model
+    from newsembed.serving.export import ExportOptions, export
     from newsembed.tasks.vocabulary import Vocabulary
 
     ours, huggingface, saved = (work / f"{size}-{kind}" for kind in ("ours", "huggingface", "saved"))
@@ -157,9 +157,9 @@ def prepare(work: Path, size: str, texts: dict[str, list[str]], *, with_saved: b
         )
         write_safetensors(folder.safetensors_file, flatten(params), {})
     if not huggingface.exists():
-        export_huggingface(str(ours), str(huggingface))
+        export(ExportOptions(model=str(ours), output=str(huggingface), format="huggingface"))
     if with_saved and not saved.exists():
-        export_saved_model(str(ours), str(saved), platforms=("cpu",))
+        export(ExportOptions(model=str(ours), output=str(saved), platforms=("cpu",)))
     return ours, huggingface, saved
 
 

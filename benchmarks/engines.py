@@ -24,7 +24,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import apache_beam as beam
@@ -136,13 +136,18 @@ def free_port() -> int:
 
 
 @contextlib.contextmanager
-def started(command: Sequence[str], port: int, log: Path) -> Iterator[int]:
+def started(
+    command: Sequence[str], port: int, log: Path, environment: Mapping[str, str] | None = None
+) -> Iterator[int]:
     """Starts a server, waits until it listens, and ends it with its children; yields its process id.
 
     Raises:
       RuntimeError: if it ends before it listens.
     """
-    with log.open("w") as sink, subprocess.Popen(command, stdout=sink, stderr=sink, start_new_session=True) as server:
+    with (
+        log.open("w") as sink,
+        subprocess.Popen(command, stdout=sink, stderr=sink, start_new_session=True, env=environment) as server,
+    ):
         try:
             while not listens(port):
                 if server.poll() is not None:
@@ -221,7 +226,7 @@ def print_table(folders: dict[str, str], killed: Kills) -> bool:
 def worker_command(folder: Path) -> Path:
     """A program that is `newsembed-worker` in this interpreter: the command of an engine has no arguments."""
     program = folder / "worker"
-    module = "newsembed.beam_pipelines.engine_worker"
+    module = "newsembed.beam_pipelines.worker"
     program.write_text(f'#!/bin/sh\nexec {sys.executable} -m {module} "$@"\n', encoding="utf-8")
     program.chmod(0o755)
     return program
@@ -255,11 +260,16 @@ def start_engine(name: str, output: Path, stack: contextlib.ExitStack) -> tuple[
     return f"localhost:{port}", workers, cluster.kill_task_manager if cluster else functools.partial(kill_worker, pid)
 
 
-def start_pool(output: Path, stack: contextlib.ExitStack) -> tuple[list[str], Callable[[], bool]]:
+def start_pool(
+    output: Path,
+    stack: contextlib.ExitStack,
+    python: str = sys.executable,
+    environment: Mapping[str, str] | None = None,
+) -> tuple[list[str], Callable[[], bool]]:
     """Starts Beam's worker pool, which ends with the stack; returns the options for its workers, and what kills one."""
     port = free_port()
-    command = [sys.executable, "-m", "apache_beam.runners.worker.worker_pool_main", f"--service_port={port}"]
-    pool = stack.enter_context(started(command, port, output / "workers.log"))
+    command = [python, "-m", "apache_beam.runners.worker.worker_pool_main", f"--service_port={port}"]
+    pool = stack.enter_context(started(command, port, output / "workers.log", environment))
     options = ["--environment_type=EXTERNAL", f"--environment_config=localhost:{port}"]
     return options, functools.partial(kill_worker, pool)
 

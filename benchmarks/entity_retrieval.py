@@ -23,10 +23,10 @@ import time
 from pathlib import Path
 
 import numpy as np
+from newsembed.beam_pipelines.arrays import Floats
 from newsembed.beam_pipelines.entities import tables
-from newsembed.beam_pipelines.entities.linking import Linker
-from newsembed.beam_pipelines.entities.mentions import Mentions, find_mentions
-from newsembed.beam_pipelines.vectors.spaces import Statistics, entity_vector
+from newsembed.beam_pipelines.entities.linking import Linker, Mentions, find_mentions
+from newsembed.beam_pipelines.vectors import entity_vector, rarity_of
 from newsembed.formats.records import Article, make_doc_id
 
 _NTREX = {
@@ -74,7 +74,7 @@ def link(texts: list[str], language: str, linker: Linker) -> list[Mentions]:
     return [find_mentions(article, linker, {}, 0) for article in articles]
 
 
-def vectors(mentions: list[Mentions], embeddings: tables.Floats, rarity: tables.Floats) -> tables.Floats:
+def vectors(mentions: list[Mentions], embeddings: Floats, rarity: Floats) -> Floats:
     """Unit vectors, zero for sentences without entities: float32 ``[sentences, D]``."""
     found = np.zeros((len(mentions), embeddings.shape[1]), np.float32)
     for row, one in enumerate(mentions):
@@ -84,7 +84,7 @@ def vectors(mentions: list[Mentions], embeddings: tables.Floats, rarity: tables.
     return found
 
 
-def score(left: tables.Floats, right: tables.Floats) -> tuple[float, float]:
+def score(left: Floats, right: Floats) -> tuple[float, float]:
     """(hit@1, coverage) of finding row i of ``right`` by row i of ``left``."""
     both = np.flatnonzero(left.any(1) & right.any(1))
     similarity = left[both] @ right.T
@@ -150,11 +150,9 @@ def main() -> None:
             kept = half_of(documents, options.half)
             texts = [texts[0][n] for n in kept], [texts[1][n] for n in kept]
         left, right = (link(part, tag, linker) for part, tag in zip(texts, ("en", language), strict=True))
-        statistics = Statistics.empty(len(table.keys))
-        for one in (*left, *right):
-            statistics.documents += 1
-            statistics.entity_documents[list(one.entities)] += 1
-        sides = [vectors(part, table.values, statistics.rarity()) for part in (left, right)]
+        named = np.bincount([row for one in (*left, *right) for row in one.entities], minlength=len(table.keys))
+        rarity = rarity_of({"documents": np.array(len(left) + len(right)), "entities": named})
+        sides = [vectors(part, table.values, rarity) for part in (left, right)]
         (hit, coverage), (back, _) = score(*sides), score(sides[1], sides[0])
         most, unshared, equal = ceiling(left, right)
         seconds = time.process_time() - begin

@@ -16,11 +16,10 @@ from pathlib import Path
 from statistics import mean
 
 from newsembed.beam_pipelines.extract import body
+from newsembed.beam_pipelines.extract.charsets import decode
 from newsembed.beam_pipelines.extract.content import main_content
-from newsembed.beam_pipelines.extract.decoding import decode
 from newsembed.beam_pipelines.extract.layout import lay_out
-from newsembed.beam_pipelines.extract.page import parse
-from newsembed.beam_pipelines.extract.title import headings_of
+from newsembed.beam_pipelines.extract.page import headings_of, parse
 from newsembed.benchmarks import gold_pages
 
 PARTS = 5

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import numpy as np
 from newsembed.beam_pipelines.arrays import doc_id_of
-from newsembed.beam_pipelines.triplets.candidates import rank_within, read_candidates, strength
 from newsembed.beam_pipelines.triplets.evergreen import fit_model, pair_features
+from newsembed.beam_pipelines.triplets.rules import rank_within, read_candidates, strength
 from newsembed.beam_pipelines.triplets.table import read_table
 from newsembed.formats import files
 from newsembed.formats.manifest import has_manifest

@@ -14,7 +14,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from newsembed.beam_pipelines.extract.nodes import letters_of
+from newsembed.beam_pipelines.extract.layout import letters_of
 
 _WORD = re.compile(r"\w+")
 _SHINGLE = 4

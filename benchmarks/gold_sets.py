@@ -25,7 +25,7 @@ from typing import Any
 
 import tld
 from lxml import etree
-from newsembed.beam_pipelines.extract.hints import words
+from newsembed.beam_pipelines.extract.layout import words
 from newsembed.benchmarks import gold_pages
 from newsembed.benchmarks.gold_pages import GoldPage
 

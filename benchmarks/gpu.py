@@ -7,7 +7,7 @@
 
 Each row is a process of its own, so that it has the whole memory of the device. A batch that does not fit is halved
 until it does, and the table shows what ran. MFU counts the model's own operations, not what is computed again, against
-the device's dense peak in bfloat16; `--peak_tflops` names it for a device that `training.costs` does not list. Peak
+the device's dense peak in bfloat16; `--peak_tflops` names it for a device that `training.metrics` does not list. Peak
 memory is what the device reports after the row.
 
 With `--compile_only` a step is compiled and not run: FLOPs as above, and memory by the compiler's own account. A CPU's
@@ -129,7 +129,7 @@ def name_of(case: Case) -> str:
 def measure(case: Case, args: argparse.Namespace) -> list[str]:
     """The cells of a row, in the process that has the device."""
     import jax
-    from newsembed.training.costs import peak_flops
+    from newsembed.training.metrics import peak_flops
 
     if args.compile_only:
         return compiled(case)
@@ -181,6 +181,7 @@ def encoding(case: Case) -> tuple[Any, float]:
     import jax
     import numpy as np
     from newsembed.learning.partitioning import Partitioner, shard_batch
+    from newsembed.models.flops import count_flops
     from train_speed_ours import encoder_config
 
     config = encoder_config(case)
@@ -194,7 +195,7 @@ def encoding(case: Case) -> tuple[Any, float]:
         found = [embed(params, batch) for _ in range(steps)]
         jax.block_until_ready(found)
 
-    return run, case.batch * config.flops("embed", case.length)
+    return run, count_flops(embed, params, batch)
 
 
 def compiled(case: Case) -> list[str]:

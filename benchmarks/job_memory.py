@@ -186,16 +186,15 @@ def tree(root: int) -> list[int]:
 
 
 def is_worker(process: int) -> bool:
-    """Whether a process is a worker of the local runner: not the shell around one, nor the process that forks them."""
-    return _runs(process, "worker") or (_runs(process, "worker_server") and _runs(parent_of(process), "worker_server"))
+    """Whether a process is a worker of the local runner: a fork of Python's fork server."""
+    return _is_fork_server(process) and _is_fork_server(parent_of(process))
 
 
-def _runs(process: int, module: str) -> bool:
+def _is_fork_server(process: int) -> bool:
     try:
-        words = Path(f"/proc/{process}/cmdline").read_bytes().split(b"\0")
+        return b"multiprocessing.forkserver" in Path(f"/proc/{process}/cmdline").read_bytes()
     except OSError:
         return False
-    return f"newsembed.beam_pipelines.{module}".encode() in words and b"-c" not in words
 
 
 def run(command: Sequence[str]) -> dict[str, float]:

@@ -21,11 +21,9 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import numpy as np
-from newsembed.beam_pipelines import bitext
-from newsembed.beam_pipelines.bitext import TranslationPair
-from newsembed.beam_pipelines.bitext.pairs import base_name
-from newsembed.beam_pipelines.pack import PackOptions, pack_shard
-from newsembed.beam_pipelines.packing import cut_pair, longest_first, pack
+from newsembed.beam_pipelines.bitext import readers as bitext
+from newsembed.beam_pipelines.bitext.readers import TranslationPair, base_name
+from newsembed.beam_pipelines.pack import PackOptions, cut_pair, longest_first, pack, pack_shard
 from newsembed.beam_pipelines.shards import Phase, Shard
 from newsembed.beam_pipelines.texts import shuffle_key
 from newsembed.beam_pipelines.vocabulary_learning import WordCount, learn_pieces

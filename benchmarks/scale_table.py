@@ -36,9 +36,9 @@ from pathlib import Path
 from typing import Any
 
 import apache_beam as beam
-from apache_beam.runners.portability.fn_api_runner import execution
+from apache_beam.portability import common_urns
+from apache_beam.runners.portability.fn_api_runner import FnApiRunner, execution
 from newsembed.beam_pipelines import graph
-from newsembed.beam_pipelines.dry_run import stages_and_shuffles
 from newsembed.beam_pipelines.workflow import load_job
 from newsembed.formats.manifest import read_manifest
 from newsembed.launch import cli
@@ -71,7 +71,10 @@ def counted() -> Iterator[dict[str, int]]:
 
     def counting_run(pipeline: beam.Pipeline, *args: Any, **kwargs: Any) -> Any:
         if pipeline.applied_labels:  # Beam runs a pipeline again from its proto
-            stages, shuffles = stages_and_shuffles(pipeline.to_runner_api())
+            proto = pipeline.to_runner_api()
+            group = common_urns.primitives.GROUP_BY_KEY.urn
+            shuffles = sum(one.spec.urn == group for one in proto.components.transforms.values())
+            stages = len(FnApiRunner().create_stages(proto)[1])
             found["stages"] += stages
             found["shuffles"] += shuffles
             found["pipelines"] += 1

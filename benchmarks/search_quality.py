@@ -6,12 +6,13 @@
 
 Queries come from sampled articles: the whole title, three words of the title, and three to five words of title and
 lead. With `--truth` right are the other articles of the same event, and the article itself is left out of the results.
-Without, right is the article itself, which is indexed without its title and its first two sentences, so that no query
-is part of what is searched; all other articles are indexed as they are. The index learns its weights from a sample of
-its own (`serving.tuning`), which does not know the truth; no query comes from an article of that sample.
+With `--known` right is the article itself, for a reader who remembers words of it. With neither, right is the article
+itself, which is indexed without its title and its first two sentences, so that no query is part of what is searched;
+all other articles are indexed as they are. The index learns its weights from a sample of its own (`serving.tuning`),
+which does not know the truth; no query comes from an article of that sample.
 
-``reciprocal ranks`` adds 1 / (60 + rank) of words and vectors. ``bm25s`` reads title and body as one text, with its
-English stop words and without stems.
+``reciprocal ranks`` adds 1 / (60 + rank) of words and vectors. ``bm25s`` reads the title, twice, and the body as one
+text, with its English stop words and without stems.
 """
 
 import argparse
@@ -20,6 +21,7 @@ import itertools
 import json
 import random
 import re
+import tempfile
 
 import bm25s
 import numpy as np
@@ -40,6 +42,7 @@ def main():
     parser.add_argument("--encoder", required=True, metavar="KIND:DIR")
     parser.add_argument("--articles", required=True)
     parser.add_argument("--truth", help="JSON lines with url and event")
+    parser.add_argument("--known", action="store_true", help="the article itself, as it is, is right")
     parser.add_argument("--sample", type=int, default=100_000, metavar="N", help="articles, evenly spaced")
     parser.add_argument("--max_length", type=int)
     parser.add_argument("--queries", type=int, default=200, help="sampled articles")
@@ -53,17 +56,18 @@ def main():
     chosen = generator.sample([number for number, others in enumerate(right) if others], args.queries * 2)
     chosen = [number for number in chosen if number not in learned][: args.queries]
     asked = [list(queries_of(articles[number].title, articles[number].body, generator)) for number in chosen]
-    if not args.truth:
+    if not (args.truth or args.known):
         for number in chosen:
             articles[number] = without_head(articles[number])
     encoder = encoder_from_spec(args.encoder, max_length=args.max_length)
-    index = build_index(encoder, iter(articles))
+    index = build_index(encoder, iter(articles), tempfile.mkdtemp())
+    ranking = index.settings["ranking"]
     print(
         f"{len(index)} articles, {args.queries} queries of each kind; "
-        f"ranking of {index.ranking['queries'] if index.ranking else 'no'} queries"
+        f"ranking of {ranking['queries'] if ranking else 'no'} queries"
     )
     peer = bm25s.BM25()
-    texts = [f"{article.title}\n{article.body}" for article in articles]
+    texts = [f"{article.title}\n{article.title}\n{article.body}" for article in articles]
     peer.index(bm25s.tokenize(texts, stopwords="en", show_progress=False), show_progress=False)
     print("| queries | " + " | ".join(WAYS) + " |\n|" + "---|" * (len(WAYS) + 1))
     means = np.zeros((len(KINDS), len(WAYS), 3))
@@ -102,9 +106,9 @@ def without_head(article):
 
 def answers_of(index, peer, query, vector, own):
     """The numbers that each way finds, best first."""
-    words = index.words.read(query)
-    by_vectors = [number for number, _ in index.nearest(vector, DEPTH + 1)]
-    by_words = index.words.search(words, DEPTH + 1).numbers.tolist()
+    words = index.read(query)
+    by_vectors = index.nearest(vector, DEPTH + 1)[0].tolist()
+    by_words = index.matching(words, DEPTH + 1)[0].tolist()
     tokens = bm25s.tokenize([query], stopwords="en", show_progress=False)
     numbers, scores = peer.retrieve(tokens, k=min(DEPTH + 1, len(index)), show_progress=False)
     by_peer = [int(number) for number, score in zip(numbers[0], scores[0], strict=True) if score > 0]
@@ -113,7 +117,7 @@ def answers_of(index, peer, query, vector, own):
     for rank, number in itertools.chain.from_iterable(map(enumerate, lists[:2])):
         fused[number] = fused.get(number, 0) + 1 / (60 + rank)
     evidence = hybrid.evidence(index, words, vector, without=own)
-    best = evidence.numbers[np.argsort(-Ranking.from_dict(index.ranking).scores(evidence), kind="stable")]
+    best = evidence.numbers[np.argsort(-Ranking.from_dict(index.settings["ranking"]).scores(evidence), kind="stable")]
     return [*lists, sorted(fused, key=lambda number: (-fused[number], number)), best.tolist()]
 
 

@@ -10,10 +10,6 @@ a matrix product in routes that FastAPI runs in threads. It has no limits, no qu
 Both search the same random unit vectors (the time of a search does not depend on what they say), with a URL and a title
 each. Searches are headlines; a request to /embed holds 4 documents of 4 headlines each. Clients send the next request
 when they have the answer. Servers and clients share the cores.
-
-The second table is searches of 8 clients: alone, beside a client that sends /embed requests of 100 MB one after another
-with the default limits, beside one such request with limits that let it in, and beside a client with /embed requests of
-256 documents. A ratio above 1 is the slowdown of searches.
 """
 
 import argparse
@@ -36,7 +32,6 @@ import numpy as np
 
 DOCUMENTS = 4  # of a request to /embed
 HEADLINES = 4  # of a document
-RAISED = ["--max_bytes", "200000000", "--max_documents", "10000000", "--max_tokens", "1000000000"]
 CLOSEST = 0.9999
 
 
@@ -69,7 +64,6 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=8.0, help="of each measurement")
     parser.add_argument("--rounds", type=int, default=2, help="of each measurement; servers take turns")
     parser.add_argument("--warm", type=float, default=60.0, help="seconds in which our server compiles, idle")
-    parser.add_argument("--skip", nargs="*", choices=["clients", "beside"], default=[])
     args = parser.parse_args()
     print(f"load average before: {', '.join(f'{value:.1f}' for value in os.getloadavg())}")
     from newsembed.formats.jsonl import read_jsonl
@@ -78,10 +72,7 @@ def main() -> None:
     titles = list(dict.fromkeys(row["title"].strip() for _, row in rows if (row.get("title") or "").strip()))
     with tempfile.TemporaryDirectory() as folder:
         prepare(args, folder, titles)
-        if "clients" not in args.skip:
-            compare_clients(args, folder, titles)
-        if "beside" not in args.skip:
-            compare_beside(args, folder, titles)
+        compare_clients(args, folder, titles)
     print(f"load average after: {', '.join(f'{value:.1f}' for value in os.getloadavg())}")
     versions = ("jax", "fastapi", "starlette", "uvicorn")
     print("; ".join(f"{name} {importlib.metadata.version(name)}" for name in versions))
@@ -89,32 +80,32 @@ def main() -> None:
 
 def prepare(args: argparse.Namespace, folder: str, titles: list[str]) -> None:
     """Writes an index of random vectors, for both sides."""
-    from newsembed.formats.index import IndexedDocument
+    from newsembed.formats.articles import ArticleText
     from newsembed.serving.encoder import load_encoder
-    from newsembed.serving.index import DocumentIndex
+    from newsembed.serving.index_command import build_index
 
     encoder = load_encoder(args.model)
     vectors = np.random.default_rng(0).normal(size=(args.indexed, encoder.dimensions)).astype(np.float32)
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
     documents = [
-        IndexedDocument(f"{row}", f"https://a.example/{row}", "a.example", titles[row % len(titles)])
+        ArticleText(f"{row}", f"https://a.example/{row}", "a.example", titles[row % len(titles)], "")
         for row in range(args.indexed)
     ]
-    spec = f"model:{os.path.abspath(args.model)}"
-    index = DocumentIndex(vectors, documents, encoder=spec, encoder_digest=encoder.digest)
-    index.save(f"{folder}/index")
-    np.save(f"{folder}/vectors.npy", index.embeddings)
+    rows = iter(vectors)
+    encoder.encode = lambda given, _: np.array([next(rows) for _ in given])
+    build_index(encoder, iter(documents), f"{folder}/index", spec=f"model:{os.path.abspath(args.model)}")
+    np.save(f"{folder}/vectors.npy", vectors)
     Path(folder, "titles.json").write_text(json.dumps([document.title for document in documents]), encoding="utf-8")
 
 
 @contextlib.contextmanager
-def serving(args: argparse.Namespace, folder: str, side: str, options: list[str] | None = None) -> Iterator[int]:
+def serving(args: argparse.Namespace, folder: str, side: str) -> Iterator[int]:
     """Runs a server; yields its port."""
     if side == "ours":
         command = [sys.executable, "-m", "newsembed", "serve", "--index", f"{folder}/index", "--port", "0"]
     else:
         command = [args.peer_python, str(Path(__file__).parent / "serve_load_peer.py"), args.peer_model, folder]
-    process = subprocess.Popen([*command, *(options or [])], stdout=subprocess.PIPE, text=True)
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     try:
         for line in process.stdout or ():
             if line.startswith("listening on"):
@@ -228,69 +219,6 @@ async def first_vectors(port: int, titles: list[str]) -> np.ndarray:
     _, body = await exchange(reader, writer, embed_request(titles, 0))
     writer.close()
     return np.array(json.loads(body)["embeddings"])
-
-
-def hundred_megabytes(titles: list[str]) -> bytes:
-    """A request of 100 MB: 100,000 documents or so."""
-    one = embed_body(titles, 0, 1_000)
-    inner = one[len(b'{"documents": [') : -2]
-    body = b'{"documents": [' + b", ".join([inner] * (100_000_000 // len(inner))) + b"]}"
-    return post(body)
-
-
-async def beside(port: int, titles: list[str], seconds: float, request: bytes | None) -> tuple[Load, Load]:
-    """Searches of 8 clients, and what another client sees that sends one request again and again."""
-    other = Load()
-
-    async def send() -> None:
-        while True:
-            try:
-                reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=2**26)
-                while True:
-                    start = time.perf_counter()
-                    status, _ = await exchange(reader, writer, request or b"")
-                    other.seconds.append(time.perf_counter() - start)
-                    other.statuses[status] = other.statuses.get(status, 0) + 1
-            except (ConnectionError, asyncio.IncompleteReadError):
-                other.statuses[0] = other.statuses.get(0, 0) + 1
-
-    task = asyncio.ensure_future(send()) if request else None
-    load = await clients(port, lambda number: search_request(titles, number), 8, seconds)
-    if task:
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
-    return load, other
-
-
-def compare_beside(args: argparse.Namespace, folder: str, titles: list[str]) -> None:
-    large, usual = hundred_megabytes(titles), embed_request(titles, 0, 256)
-    cases = {
-        "100 MB, default limits": ([], large),
-        "100 MB, let in by the limits": (RAISED, large),
-        "256 documents, one after another": ([], usual),
-    }
-    columns = ("p50 ms alone", "beside", "p99 ms alone", "beside", "ratio of p99", "max ms alone", "beside")
-    print(f"\n| beside 8 clients that search | {' | '.join(columns)} | the other's answers |")
-    print("|---" * 9 + "|")
-    for name, (options, request) in cases.items():
-        alone, together, others = [], [], []
-        for _ in range(args.rounds):
-            with serving(args, folder, "ours", options) as port:
-                asyncio.run(clients(port, lambda number: embed_request(titles, number, 256), 1, 2.0))
-                asyncio.run(clients(port, lambda number: search_request(titles, number), 8, 2.0))
-                alone.append(asyncio.run(beside(port, titles, args.seconds, None))[0])
-                load, other = asyncio.run(beside(port, titles, args.seconds, request))
-                together.append(load)
-                others.append(other)
-                print(name, *alone[-1].cells(), *load.cells(), other.statuses, file=sys.stderr, flush=True)
-        one, two, other = joined(alone), joined(together), joined(others)
-        cells = [name]
-        for share in (50, 99):
-            cells += [f"{one.percentile(share):,.1f}", f"{two.percentile(share):,.1f}"]
-        cells += [f"{two.percentile(99) / one.percentile(99):.2f}"]
-        cells += [f"{one.percentile(100):,.1f}", f"{two.percentile(100):,.1f}"]
-        cells += [json.dumps(other.statuses).strip("{}").replace('"', "") or "none in this time"]
-        print("| " + " | ".join(cells) + " |", flush=True)
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@
     python benchmarks/train_speed.py --cases cpu --torch_python /path/to/torch-venv/bin/python
     python benchmarks/train_speed.py --cases gpu --torch_python /path/to/torch-venv/bin/python --torch_compile
 
-Ours is `training.train_step.make_train_step` as a run uses it (whole words masked on the device, gradient norm logged).
+Ours is `training.train_state.make_train_step` as a run uses it (whole words masked on the device, gradient norm too).
 The peer is BertForMaskedLM or BertModel with a dense head, sdpa attention without a mask (so that it may take flash
 attention), fused Adam, float32 parameters, and autocast where the type is bfloat16. "masked" computes the peer's logits
 at the masked positions only, as ours does; "all" is the model as it ships. Rows are full, so nobody gains by skipping

@@ -6,19 +6,13 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from newsembed.training.allocator import restart_with_large_pages
-
-if __name__ == "__main__":
-    restart_with_large_pages()  # as `newsembed train` does
-
 import flax
 import jax
 from newsembed.learning.objectives import OBJECTIVES, Model, Objectives
 from newsembed.learning.optimizers import adam
 from newsembed.learning.partitioning import Partitioner, shard_batch
 from newsembed.models.encoders.news import EncoderConfig
-from newsembed.training.train_state import StateLayout, plan_state
-from newsembed.training.train_step import TrainStep, make_train_step
+from newsembed.training.train_state import StateLayout, TrainStep, make_train_step, plan_state
 from train_speed import BATCHES, LEARNING_RATE, MASKING_RATE, TEMPERATURE, Case, make_batch, serve_ours
 
 
@@ -66,7 +60,7 @@ def prepare(case: Case, config: EncoderConfig, losses: Mapping[str, Any], batche
     model, optimizer, partitioner = config.module(), adam(learning_rate=LEARNING_RATE), Partitioner()
     mesh = partitioner.make_mesh()
     layout = plan_state(model, optimizer, partitioner, mesh)
-    step = make_train_step(case.task, objectives, optimizer, layout.abstract, partitioner, mesh)
+    step = make_train_step(case.task, objectives, optimizer, layout)
     return Prepared(step, layout, [shard_batch(make_batch(case, seed), mesh) for seed in range(batches)])
 
 

@@ -23,7 +23,6 @@ COMMAND_PAGES: Final = "reference/commands"
 # Documents outside of docs/, and their place in the site.
 ELSEWHERE: Final = {
     "README.md": "index.md",
-    "benchmarks/RESULTS.md": "results.md",
     "CONTRIBUTING.md": "contributing.md",
     "SECURITY.md": "security.md",
     "CHANGELOG.md": "changelog.md",

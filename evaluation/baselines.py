@@ -8,21 +8,19 @@ import inspect
 import os
 import re
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
-import numpy.typing as npt
 
 from ..errors import InputError
-from ..formats.word_vectors import WordVectorFile
+from ..formats.arrays import WordVectorFile
 from ..tasks.functions import load_function, working_folder_on_path
 from .encoders import WORD_PATTERN, Document, Embeddings, TfidfEncoder
 from .files import digest
 
 _WORD: Final = re.compile(r"\w+")
 _BATCH: Final = 64
-_DIMENSIONS: Final = 256
 
 
 class LsaEncoder:
@@ -32,11 +30,8 @@ class LsaEncoder:
     collection has fewer documents or words.
     """
 
-    def __init__(self, dimensions: int = _DIMENSIONS) -> None:
-        if dimensions < 1:
-            raise InputError(f"got {dimensions} dimensions", field="lsa", remedy="give a positive number: lsa:256")
-        self._dimensions = dimensions
-        self._tfidf = TfidfEncoder()
+    def __init__(self, dimensions: int = 256) -> None:
+        self._dimensions, self._tfidf = dimensions, TfidfEncoder()
 
     @property
     def digest(self) -> str:
@@ -44,11 +39,7 @@ class LsaEncoder:
         return f"lsa-{self._dimensions}-{self._tfidf.digest}"
 
     def encode(self, documents: Sequence[Document]) -> Embeddings:
-        """Returns float32 ``[N, min(dimensions, N, words)]``.
-
-        Raises:
-          InputError: if no document contains a word.
-        """
+        """Returns float32 ``[N, min(dimensions, N, words)]``."""
         from sklearn.decomposition import TruncatedSVD
         from sklearn.exceptions import ConvergenceWarning
         from threadpoolctl import threadpool_limits
@@ -79,20 +70,15 @@ class BinaryWordEncoder:
         return "binary-words-of-titles" if self._is_title_only else "binary-words"
 
     def encode(self, documents: Sequence[Document]) -> Embeddings:
-        """Returns CSR float32 ``[N, words]`` of 0 and 1.
-
-        Raises:
-          InputError: if no document contains a word.
-        """
+        """Returns CSR float32 ``[N, words]`` of 0 and 1."""
         from sklearn.feature_extraction.text import CountVectorizer
 
         texts = [document.title if self._is_title_only else document.text for document in documents]
         try:
-            vectors = CountVectorizer(binary=True, token_pattern=WORD_PATTERN, dtype=np.float32).fit_transform(texts)
+            return CountVectorizer(binary=True, token_pattern=WORD_PATTERN, dtype=np.float32).fit_transform(texts)
         except ValueError as error:
-            remedy = "give documents with titles" if self._is_title_only else "give documents with text"
+            remedy = f"give documents with {'titles' if self._is_title_only else 'text'}"
             raise InputError(f"no document has words: {error}", remedy=remedy) from error
-        return vectors
 
 
 class WordVectorEncoder:
@@ -104,8 +90,7 @@ class WordVectorEncoder:
     """
 
     def __init__(self, path: str) -> None:
-        self._path = path
-        self._vectors = WordVectorFile(path)
+        self._path, self._vectors = path, WordVectorFile(path)
 
     @functools.cached_property
     def digest(self) -> str:
@@ -113,25 +98,17 @@ class WordVectorEncoder:
         return f"wordvectors-{digest(self._path)}"
 
     def encode(self, documents: Sequence[Document]) -> Embeddings:
-        """Returns float32 ``[N, D]``.
-
-        Raises:
-          InputError: on a broken line, or if no document contains a word of the file.
-        """
+        """Returns float32 ``[N, D]``."""
         words = [_WORD.findall(document.text) for document in documents]
-        wanted = {form for row in words for word in row for form in (word, word.lower())}
-        table = self._vectors.read(wanted)
+        table = self._vectors.read({form for row in words for word in row for form in (word, word.lower())})
         embeddings = np.zeros((len(documents), self._vectors.dimensions), np.float32)
         for number, row in enumerate(words):
             found = [vector for word in row if (vector := table.get(word, table.get(word.lower()))) is not None]
             if found:
                 embeddings[number] = np.mean(found, axis=0)
         if not embeddings.any():
-            raise InputError(
-                "no word of the documents is in the file",
-                path=self._path,
-                remedy="give vectors of the documents' language",
-            )
+            remedy = "give vectors of the documents' language"
+            raise InputError("no word of the documents is in the file", path=self._path, remedy=remedy)
         return embeddings
 
 
@@ -144,40 +121,49 @@ class FunctionEncoder:
     """
 
     def __init__(self, spec: str, *, progress: bool = False) -> None:
-        self._spec = spec
+        self._spec, self._progress = spec, progress
         self._function = load_function(spec)
-        self._progress = progress
 
     @property
     def digest(self) -> str:
         """The function's attribute ``digest``, or the digest of the source of its module."""
         own = getattr(self._function, "digest", None)
-        return f"function-{self._spec}-{own if isinstance(own, str) else _source_digest(self._function)}"
+        if isinstance(own, str):
+            return f"function-{self._spec}-{own}"
+        try:
+            source = inspect.getsourcefile(inspect.unwrap(self._function))
+        except TypeError:
+            source = None
+        if source is None:
+            remedy = "give the function an attribute `digest`, a string"
+            raise InputError("its source cannot be read, so it has no digest", field=self._spec, remedy=remedy)
+        with open(source, "rb") as file:
+            return f"function-{self._spec}-{hashlib.file_digest(file, 'sha256').hexdigest()}"
 
     def encode(self, documents: Sequence[Document]) -> Embeddings:
-        """Returns float32 ``[N, D]`` from the function, rows in the order of the documents.
+        """Returns float32 ``[N, D]`` from the function, rows in the order of the documents."""
+        from tqdm import tqdm
 
-        Raises:
-          InputError: if the function returns a wrong number of rows, a wrong rank, or rows of different widths.
-        """
         texts = [document.text for document in documents]
+        order = np.argsort([-len(text) for text in texts], kind="stable")
         rows: Any = None
-        for numbers in _length_batches(texts, self._progress):
-            batch = np.asarray(self._function([texts[number] for number in numbers]))
-            if batch.ndim != 2 or len(batch) != len(numbers):
-                raise InputError(
-                    f"{self._spec} returned an array of shape {batch.shape} for {len(numbers)} texts, "
-                    f"expected [{len(numbers)}, D]",
-                    remedy="fix the function: one row for each text, in order",
-                )
-            if rows is None:
-                rows = np.empty((len(texts), batch.shape[1]), np.float32)
-            if batch.shape[1] != rows.shape[1]:
-                raise InputError(
-                    f"{self._spec} returned {batch.shape[1]} columns after {rows.shape[1]}",
-                    remedy="fix the function: always the same width",
-                )
-            rows[numbers] = batch
+        with tqdm(total=len(texts), unit="text", desc="embed", disable=None if self._progress else True) as bar:
+            for start in range(0, len(order), _BATCH):
+                numbers = order[start : start + _BATCH]
+                batch = np.asarray(self._function([texts[number] for number in numbers]))
+                if batch.ndim != 2 or len(batch) != len(numbers):
+                    problem = (
+                        f"{self._spec} returned an array of shape {batch.shape} for {len(numbers)} texts, expected"
+                    )
+                    remedy = "fix the function: one row for each text, in order"
+                    raise InputError(f"{problem} [{len(numbers)}, D]", remedy=remedy)
+                if rows is None:
+                    rows = np.empty((len(texts), batch.shape[1]), np.float32)
+                if batch.shape[1] != rows.shape[1]:
+                    problem = f"{self._spec} returned {batch.shape[1]} columns after {rows.shape[1]}"
+                    raise InputError(problem, remedy="fix the function: always the same width")
+                rows[numbers] = batch
+                bar.update(len(numbers))
         return rows
 
 
@@ -186,20 +172,13 @@ class SentenceTransformerEncoder:
 
     def __init__(self, folder: str, *, progress: bool = False) -> None:
         if not os.path.isdir(folder):
-            raise InputError(
-                "no such folder",
-                path=folder,
-                remedy="give a folder with config.json, as saved by sentence-transformers",
-            )
+            remedy = "give a folder with config.json, as saved by sentence-transformers"
+            raise InputError("no such folder", path=folder, remedy=remedy)
         if importlib.util.find_spec("sentence_transformers") is None:
-            raise InputError(
-                "sentence-transformers is not installed",
-                field="st",
-                remedy="pip install sentence-transformers, or choose another encoder",
-            )
+            remedy = "pip install sentence-transformers, or choose another encoder"
+            raise InputError("sentence-transformers is not installed", field="st", remedy=remedy)
         library: Any = importlib.import_module("sentence_transformers")
-        self._folder = folder
-        self._progress = progress
+        self._folder, self._progress = folder, progress
         self._model = library.SentenceTransformer(folder, local_files_only=True)
 
     @functools.cached_property
@@ -224,35 +203,8 @@ def is_function_spec(spec: str) -> bool:
         return False
     if module.endswith(".py"):
         return os.path.isfile(module)
-    if not all(part.isidentifier() for part in module.split(".")):
-        return False
     with working_folder_on_path():
         try:
             return importlib.util.find_spec(module) is not None
         except (ImportError, ValueError):
             return False
-
-
-def _length_batches(texts: Sequence[str], progress: bool) -> Iterator[npt.NDArray[np.int64]]:
-    from tqdm import tqdm
-
-    order = np.argsort([-len(text) for text in texts], kind="stable")
-    with tqdm(total=len(texts), unit="text", desc="embed", disable=None if progress else True) as bar:
-        for start in range(0, len(order), _BATCH):
-            yield order[start : start + _BATCH]
-            bar.update(len(order[start : start + _BATCH]))
-
-
-def _source_digest(function: Any) -> str:
-    try:
-        source = inspect.getsourcefile(inspect.unwrap(function))
-    except TypeError:
-        source = None
-    if source is None:
-        raise InputError(
-            "its source cannot be read, so its state has no digest",
-            field=str(function),
-            remedy="give the function an attribute `digest`, a string",
-        )
-    with open(source, "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

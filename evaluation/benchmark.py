@@ -1,14 +1,33 @@
-"""The interface of benchmarks, and the score that they return."""
+"""Benchmarks: their interface, scores and results, and the suites by name.
+
+A module in ``benchmarks/`` is one file to add: a dataclass that inherits from `Benchmark`, whose docstring says the
+protocol and whose fields made by ``option`` are options of ``newsembed evaluate`` and of recipes; and ``SUITES``, which
+names it.
+"""
 
 import dataclasses
+import functools
+import importlib
 import math
+import os
+import pkgutil
 import statistics
-from collections.abc import Mapping, Sequence
-from typing import Any, Final, Protocol
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Final, Literal, TypeVar
 
+import numpy as np
+
+from ..errors import InputError
+from ..formats.command_line import Options, option
 from .encoders import Document, Embeddings
+from .files import folder_entries
 
 ALL: Final = "all"
+ARROW: Final = "→"  # of the cells of a benchmark that trains on language X and tests on language Y
+AVERAGES: Final = ("Same", "Cross", "All")  # of cells with X = Y, with X ≠ Y, of all cells
+ALL_SUITES: Final = "all"
+_DEPTH: Final = 3  # benchmarks/sts/semeval/2014
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -22,10 +41,10 @@ class Score:
       count: number of queries, documents or pairs in the slice.
       std: standard deviation over runs (n - 1 in the denominator); ``None`` for a single run.
       runs: number of seeds, folds or repeats; ``value`` is their mean.
-      low, high: the ends of the 95 % bootstrap interval, see ``intervals.py``; ``None`` without one.
-      folds: the values of the folds of a protocol that has the same folds for all encoders, see ``compare.py``.
-      draws: the values on the resamples of a protocol that draws the same ones for all encoders, see ``paired.py``;
-        empty unless ``registry.Options.draws`` asks for them.
+      low, high: the ends of the 95 % bootstrap interval, see ``statistics.py``; ``None`` without one.
+      folds: the values of the folds of a protocol that has the same folds for all encoders.
+      draws: the values on the resamples of a protocol that draws the same ones for all encoders, for paired tests;
+        empty unless the option ``draws`` asks for them.
     """
 
     metric: str
@@ -58,38 +77,222 @@ def over_runs(metric: str, values: Sequence[float], part: str, count: int) -> Sc
     return Score(metric, statistics.fmean(values), part, count, std, len(values))
 
 
-class Benchmark(Protocol):
-    """Documents to embed, and a function from their embeddings to scores.
+_T = TypeVar("_T")
 
-    Benchmarks are frozen dataclasses with a field ``excluded``: documents to leave out. Reading is lazy: a missing or
-    broken file raises InputError from ``documents`` and fails this benchmark only.
+
+def by_average(cells: Mapping[tuple[str, str], _T]) -> dict[str, list[_T]]:
+    """The cells (X, Y) of each of `AVERAGES` that has some."""
+    same, cross = (
+        [cell for pair, cell in cells.items() if (pair[0] == pair[1]) == is_same] for is_same in (True, False)
+    )
+    return {name: of for name, of in zip(AVERAGES, (same, cross, [*cells.values()]), strict=True) if of}
+
+
+def with_averages(cells: Mapping[tuple[str, str], Score]) -> list[Score]:
+    """Accuracies of cells after their averages, whose ``count`` is the number of cells."""
+    averages = by_average({pair: cell.value for pair, cell in cells.items()}).items()
+    return [*(Score("accuracy", float(np.mean(of)), part, len(of)) for part, of in averages), *cells.values()]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Result:
+    """One encoder on one benchmark.
+
+    Attributes:
+      status: "ok", or "failed": then ``error`` is the reason and there are no scores.
+      seconds: wall time of embedding; if ``from_cache``, of the run that filled the cache.
+      scoring_seconds: wall time of the metric.
     """
 
+    encoder: str
+    benchmark: str
+    status: Literal["ok", "failed"]
+    scores: tuple[Score, ...] = ()
+    error: str = ""
+    texts: int = 0
+    dimensions: int = 0
+    seconds: float = 0.0
+    scoring_seconds: float = 0.0
+    from_cache: bool = False
+
     @property
-    def name(self) -> str:
-        """The name in tables; unique in a run."""
+    def texts_per_second(self) -> float | None:
+        """Texts embedded each second; ``None`` without a measured time."""
+        return self.texts / self.seconds if self.seconds > 0 else None
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Results:
+    """All results of one run, in the order of encoders, then of benchmarks, with the manifest."""
+
+    results: tuple[Result, ...]
+    manifest: Mapping[str, Any]
+
+    @property
+    def failed(self) -> tuple[Result, ...]:
+        """The results of encoders and benchmarks that failed."""
+        return tuple(result for result in self.results if result.status == "failed")
+
+    @property
+    def encoders(self) -> list[str]:
+        """The names of the encoders."""
+        return list(dict.fromkeys(result.encoder for result in self.results))
+
+    def by_benchmark(self) -> dict[str, list[Result]]:
+        """The results of each benchmark, in the order of encoders."""
+        found: dict[str, list[Result]] = {}
+        for result in self.results:
+            found.setdefault(result.benchmark, []).append(result)
+        return found
+
+    def score(self, encoder: str, benchmark: str, metric: str, part: str = ALL) -> float:
+        """Returns one number; a KeyError if that benchmark failed or has no such number."""
+        for result in self.results:
+            if (result.encoder, result.benchmark) == (encoder, benchmark):
+                for score in result.scores:
+                    if (score.metric, score.part) == (metric, part):
+                        return score.value
+        raise KeyError((encoder, benchmark, metric, part))
+
+
+@dataclasses.dataclass(frozen=True)
+class Benchmark(Options, ABC):
+    """Documents to embed, and a function from their embeddings to scores.
+
+    Reading is lazy: a missing or broken file raises InputError from ``documents`` and fails this benchmark only.
+
+    Attributes:
+      path: the file or folder that it reads, as distributed.
+      name: in tables; unique in a run.
+      excluded: documents to leave out, together with the pairs that they are in, see ``leakage.py``.
+    """
+
+    path: str
+    name: str = ""
+    excluded: frozenset[Document] = frozenset()
 
     @property
     def paths(self) -> tuple[str, ...]:
-        """The files that it reads, for the digests in the results manifest."""
+        """What it reads, for the digests in the results manifest."""
+        return (self.path,)
 
     @property
     def protocol(self) -> Mapping[str, Any]:
         """Every option that changes a score, as JSON values."""
+        draws = {"draws": True} if getattr(self, "draws", False) else {}
+        return {**self._facts(), **draws, "excluded": len(self.excluded)}
 
     def documents(self) -> Sequence[Document]:
-        """Returns all documents, in the order in which ``score`` expects their embeddings."""
+        """All documents, in the order in which ``score`` expects their embeddings."""
+        return self._texts()
 
     def score(self, embeddings: Embeddings) -> list[Score]:
-        """Returns the scores of normalised embeddings, float32 ``[N, D]``, dense or CSR."""
+        """The scores of normalised embeddings, float32 ``[N, D]``, dense or CSR."""
+        return self._scores(embeddings)
+
+    def keeps(self, *documents: Document) -> bool:
+        """Whether none of the documents is left out."""
+        return self.excluded.isdisjoint(documents)
+
+    @abstractmethod
+    def _facts(self) -> dict[str, Any]:
+        """The suite, as ``published.json`` names it, and the options of the protocol."""
+
+    @abstractmethod
+    def _texts(self) -> Sequence[Document]: ...
+
+    @abstractmethod
+    def _scores(self, embeddings: Embeddings) -> list[Score]: ...
 
 
-class PathBenchmark:
-    """A benchmark that reads one file or folder, its field ``path``."""
+def seeds_option() -> int:
+    """An option that several benchmarks share."""
+    return option(5, "runs of k-means, and of mldoc_laser without folds, seeds 0 to N-1", ge=1)
 
-    path: str
+
+def draws_option() -> bool:
+    """An option that several benchmarks share."""
+    return option(False, "keep the scores of each resample (events, links) or day, for paired tests of encoders")
+
+
+def intervals_option() -> bool:
+    """An option that several benchmarks share."""
+    return option(False, "95 % bootstrap intervals of events (over events) and sts (over pairs); always with --recipe")
+
+
+def languages_option() -> tuple[str, ...]:
+    """An option that several benchmarks share."""
+    text = "mldoc_laser, mldoc_svm, xnli: only these languages, such as english spanish (xnli: en es)"
+    return option((), text, many=True, metavar="LANGUAGE")
+
+
+@dataclasses.dataclass(frozen=True)
+class Suite:
+    """A benchmark as ``--suite`` names it.
+
+    Attributes:
+      kind: makes it.
+      fixed: values of its fields; they are no options of this suite.
+      find: the benchmarks directly in a folder, given its path and the names in it: a path for each.
+    """
+
+    kind: Callable[..., Benchmark]
+    fixed: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    find: Callable[[str, set[str]], Iterable[str]] = lambda _folder, _names: ()
 
     @property
-    def paths(self) -> tuple[str, ...]:
-        """The file or folder, for the digests in the results manifest."""
-        return (self.path,)
+    def options(self) -> dict[str, "dataclasses.Field[Any]"]:
+        """Its options by name."""
+        fields = dataclasses.fields(self.kind)  # type: ignore[arg-type]  # a dataclass is callable
+        return {field.name: field for field in fields if "help" in field.metadata and field.name not in self.fixed}
+
+    def make(self, path: str, name: str, options: Mapping[str, Any] | None = None) -> Benchmark:
+        """The benchmark, with those of the options that it has."""
+        own = {key: value for key, value in (options or {}).items() if key in self.options}
+        return self.kind(path, name, **own, **self.fixed)
+
+
+def here(is_here: Callable[[str, set[str]], bool]) -> Callable[[str, set[str]], Iterable[str]]:
+    """`Suite.find` of a benchmark that is the folder itself."""
+    return lambda folder, names: [folder] if is_here(folder, names) else []
+
+
+@functools.cache
+def suites() -> dict[str, Suite]:
+    """All suites by name."""
+    package = importlib.import_module(".benchmarks", __package__)
+    found: dict[str, Suite] = {}
+    for module in pkgutil.iter_modules(package.__path__, f"{package.__name__}."):
+        found |= importlib.import_module(module.name).SUITES
+    return found
+
+
+def chosen(suite: str, path: str, name: str, options: Mapping[str, Any]) -> list[Benchmark]:
+    """The benchmark of a suite, or all benchmarks in the folder for "all"."""
+    return discover(path, options) if suite == ALL_SUITES else [suites()[suite].make(path, name, options)]
+
+
+def discover(root: str, options: Mapping[str, Any] | None = None) -> list[Benchmark]:
+    """Finds every benchmark below ``root`` in its distributed layout.
+
+    Returns:
+      The benchmarks in the order of folders, named by suite and folder.
+
+    Raises:
+      InputError: if there is no such folder, or if it contains no known layout.
+    """
+    remedy = "give a folder with benchmarks as distributed, or give a --suite and its folder"
+    folder_entries(root, remedy)
+    found = []
+    for folder, folders, others in os.walk(root, followlinks=True):
+        names = {*folders, *others}
+        is_deepest = os.path.relpath(folder, root).count(os.sep) == _DEPTH - 1
+        folders[:] = [] if is_deepest else sorted(name for name in folders if not name.startswith("."))
+        for suite, kind in suites().items():
+            for path in kind.find(folder, names):
+                place = os.path.relpath(path, root)
+                name = os.path.basename(os.path.abspath(path)) if place == "." else place
+                found.append(kind.make(path, f"{suite} ({name})", options))
+    if not found:
+        raise InputError("no known benchmark in the folder", path=root, remedy=remedy)
+    return found

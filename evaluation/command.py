@@ -15,19 +15,38 @@ whole texts and of titles. The k-th ``--suite`` reads the k-th ``--data``; a sin
 ``--recipe FILE.toml`` names encoders and benchmarks in a file instead and adds a table of their main scores::
 
     newsembed evaluate --recipe quality.toml --encoder mine=model:work/trained --output work/quality
+
+The file::
+
+    [encoders]
+    tfidf = "tfidf"
+    lifted = "model:lifted/model"
+
+    [[benchmarks]]
+    name = "events 2019"
+    suite = "events"
+    data = "events-2019.jsonl"
+    metric = "mAP"
+    note = "options were chosen on 2018"
+    cross_publisher = true
+
+Paths are relative to the folder of the recipe. ``metric`` is the score in the table; the default is the first one of
+the benchmark. ``note`` is printed below the table, for example what was known of the set when options were chosen.
+The other keys of a benchmark are options of its protocol, as on the command line; several words are a list.
 """
 
-import argparse
 import dataclasses
 import functools
 import os
 import sys
+import tomllib
+import typing
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-from ..errors import InputError, counted
-from ..formats.command_line import without_secrets
-from ..formats.whole import check_output
+from ..errors import InputError, counted, reading
+from ..formats.command_line import Options, option, required, without_secrets
+from ..formats.files import check_output
 from .baselines import (
     BinaryWordEncoder,
     FunctionEncoder,
@@ -36,231 +55,138 @@ from .baselines import (
     WordVectorEncoder,
     is_function_spec,
 )
-from .benchmark import Benchmark
-from .classification import DEFAULT_HEAD, HEADS, SHOTS
-from .compare import compare, compare_folds, compare_printed
+from .benchmark import ALL_SUITES, Benchmark, Result, chosen, suites
 from .encoders import Encoder, TfidfEncoder
 from .leakage import check_leakage
-from .recipe import read_recipe
-from .registry import ALL_SUITES, SUITES, Options, discover
-from .results import Result
+from .statistics import comparisons
 from .suites import RESULTS_FILE, TABLE_FILE, EncoderFactory, run_suites, write_results
 
 Factories = Mapping[str, Callable[[str], Encoder]]
 
+_NEEDED_KEYS: Final = ("name", "suite", "data")
+_OWN_KEYS: Final = (*_NEEDED_KEYS, "metric", "note")
+_PATH_KINDS: Final = ("model", "random", "savedmodel", "st", "wordvectors")
+_EXAMPLE: Final = "see `newsembed evaluate --help` for an example"
+_WORDS: Final = {bool: "true or false", str: "a string", int: "a number"}
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Adds the options of ``newsembed evaluate``."""
-    parser.add_argument(
-        "--encoder", action="append", default=[], metavar="NAME=SPEC", help="an encoder; repeat for more rows"
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class EvaluateOptions(Options):
+    """Options of ``newsembed evaluate``; `with_protocols` adds those of the benchmarks."""
+
+    encoder: tuple[str, ...] = option(
+        (), "an encoder; repeat for more rows", many=True, repeated=True, metavar="NAME=SPEC"
     )
-    parser.add_argument(
-        "--recipe",
-        metavar="FILE",
-        help="a TOML file of encoders and benchmarks, for one table of their main scores with intervals; see "
+    recipe: str | None = option(
+        None,
+        "a TOML file of encoders and benchmarks, for one table of their main scores with intervals; see "
         "docs/guides/evaluate.md. Instead of --suite and --data; --encoder adds rows",
+        metavar="FILE",
     )
-    parser.add_argument(
-        "--suite",
-        action="append",
-        default=[],
-        choices=[*SUITES, ALL_SUITES],
-        help="a benchmark, or all benchmarks in --data; repeat for more tables",
+    suite: tuple[str, ...] = option(
+        (),
+        "a benchmark, or all benchmarks in --data; repeat for more tables",
+        many=True,
+        repeated=True,
+        choices=(*suites(), ALL_SUITES),
     )
-    parser.add_argument(
-        "--data",
-        action="append",
-        default=[],
+    data: tuple[str, ...] = option(
+        (),
+        "its file or folder, as distributed; one for all suites, or one for each",
+        many=True,
+        repeated=True,
         metavar="PATH",
-        help="its file or folder, as distributed; one for all suites, or one for each",
     )
-    parser.add_argument("--output", required=True, metavar="DIR", help="folder for results.json and results.md")
-    parser.add_argument(
-        "--cache", metavar="DIR", help="folder that keeps embeddings by content, so that a second run only scores"
+    output: str = required("folder for results.json and results.md", metavar="DIR")
+    cache: str | None = option(
+        None, "folder that keeps embeddings by content, so that a second run only scores", metavar="DIR"
     )
-    parser.add_argument(
-        "--leakage",
+    leakage: str | None = option(
+        None,
+        "training articles (JSONL or Parquet): report the benchmark texts that are among them",
         metavar="PATH",
-        help="training articles (JSONL or Parquet): report the benchmark texts that are among them",
     )
-    parser.add_argument(
-        "--drop_leaked", action="store_true", help="with --leakage: leave those texts out of the benchmarks"
-    )
-    _add_event_arguments(parser)
-    _add_protocol_arguments(parser)
-    _add_head_arguments(parser)
-    _add_text_arguments(parser)
+    drop_leaked: bool = option(False, "with --leakage: leave those texts out of the benchmarks")
+
+    def __post_init__(self) -> None:
+        """Checks that what is given goes together."""
+        super().__post_init__()
+        if self.drop_leaked and not self.leakage:
+            remedy = "name the training articles with --leakage"
+            raise InputError("given without --leakage", field="--drop_leaked", remedy=remedy)
+        if self.recipe and (self.suite or self.data):
+            raise InputError("given with --recipe", field="--suite, --data", remedy="name benchmarks in the recipe")
+        for name in () if self.recipe else ("encoder", "suite", "data"):
+            if not getattr(self, name):
+                raise InputError("missing", field=f"--{name}", remedy=f"give --{name}, or --recipe FILE")
+        if len(self.data) > 1 and len(self.data) != len(self.suite):
+            problem = f"{len(self.suite)} suites with {len(self.data)} data paths"
+            raise InputError(problem, field="--data", remedy="give one for all suites or one for each")
 
 
-def _add_event_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--cross_publisher", action="store_true", help="events: leave out candidates of the query's publisher"
-    )
-    parser.add_argument(
-        "--cross_language", action="store_true", help="events: leave out candidates in the query's language"
-    )
-    parser.add_argument(
-        "--exclude_near_copies", action="store_true", help="events: leave out candidates of the query's duplicate_group"
-    )
-    parser.add_argument(
-        "--max_day_gap",
-        type=int,
-        metavar="DAYS",
-        help="events: leave out candidates whose byline date is more days away",
-    )
-    parser.add_argument("--at_k", type=int, metavar="K", help="events: also report mAP@K, R-precision and nDCG@K")
-    parser.add_argument(
-        "--label", choices=("event", "topic"), default="event", help="clustering: the true classes (default: event)"
-    )
-    parser.add_argument(
-        "--min_cluster_size", type=int, default=1, metavar="N", help="clustering: leave out smaller classes"
-    )
+def with_protocols(base: type[EvaluateOptions]) -> Any:
+    """The options of the command and of all benchmarks."""
+    found: dict[str, Any] = {}
+    for suite in suites().values():
+        hints = typing.get_type_hints(suite.kind)
+        for name, field in suite.options.items():
+            own = dataclasses.field(default=field.default, metadata=field.metadata)
+            found.setdefault(name, (name, hints[name], own))
+    made = dataclasses.make_dataclass("EvaluateOptions", found.values(), bases=(base,), frozen=True, kw_only=True)
+    made.__module__ = base.__module__
+    return made
 
 
-def _add_protocol_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--intervals",
-        action="store_true",
-        help="95 %% bootstrap intervals of events (over events) and sts (over pairs); always with --recipe",
-    )
-    parser.add_argument(
-        "--languages",
-        nargs="+",
-        default=[],
-        metavar="LANGUAGE",
-        help="mldoc_laser, mldoc_svm, xnli: only these languages, such as english spanish (xnli: en es)",
-    )
-    parser.add_argument(
-        "--train_languages",
-        nargs="+",
-        default=[],
-        metavar="LANGUAGE",
-        help="mldoc_laser, mldoc_svm: train on these languages only (default: on each)",
-    )
-    parser.add_argument(
-        "--folds",
-        type=int,
-        default=0,
-        metavar="N",
-        help="mldoc_laser, mldoc_svm: number of folds (even) of all documents instead of the official parts, with "
-        "t-tests of each pair of encoders over them; T-MDE has 10",
-    )
-    parser.add_argument(
-        "--seeds",
-        type=int,
-        default=5,
-        metavar="N",
-        help="runs of k-means, and of mldoc_laser without folds, seeds 0 to N-1 (default: 5)",
-    )
-
-
-def _add_head_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--head",
-        choices=HEADS,
-        default=DEFAULT_HEAD,
-        help="labelled collections: logistic regression and a few-shot MLP in the span of the drawn documents "
-        "(default), or the MLP of SimLTE for both",
-    )
-    parser.add_argument(
-        "--shots",
-        type=int,
-        nargs="+",
-        default=list(SHOTS),
-        metavar="K",
-        help="labelled collections: documents of each class in few-shot training; three or more give the curve "
-        "shots.svg (default: 5 10)",
-    )
-
-
-def _add_text_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--max_length",
-        type=int,
-        metavar="TOKENS",
-        help="tokens of each text that model: and random: read (default: as in training)",
-    )
-    parser.add_argument(
-        "--long_documents",
-        choices=("head", "head+tail", "windows"),
-        help="how models read longer documents, as for `newsembed embed` (default: as each model.json says, or head)",
-    )
-    parser.add_argument(
-        "--prompt",
-        metavar="TEXT",
-        help="text before each document, instead of the models' own prompts; '' for none (default: each model's)",
-    )
-
-
-def run(args: argparse.Namespace, factories: Factories) -> int:
+def run(options: Any, factories: Factories) -> int:
     """Runs the command; returns 0 if all benchmarks ran, 1 if one failed.
 
     Args:
-      args: from :func:`add_arguments`.
+      options: an instance of what `with_protocols` made.
       factories: by the word before the colon of a SPEC: makes an encoder from the text after it
         (``serving.factories()``).
-
-    Returns:
-      The exit code.
-
-    Raises:
-      InputError: for an output that cannot be written.
     """
     import rich
 
-    from .table import console, grids
+    from .table import console
 
-    check_output(args.output, is_folder=True)
-    benchmarks, specs, facts = _asked(args)
+    check_output(options.output, is_folder=True)
+    specs, facts = encoder_specs(options.encoder), dict[str, Any]()
+    if options.recipe:
+        recipe = read_recipe(options.recipe, intervals=True)
+        benchmarks, specs = list(recipe.benchmarks), {**recipe.encoders, **specs}
+        facts["recipe"] = {"metrics": dict(recipe.metrics), "notes": dict(recipe.notes)}
+    else:
+        benchmarks = _benchmarks(options)
     encoders = {name: encoder_factory(spec, factories) for name, spec in specs.items()}
-    if args.leakage:
-        benchmarks, facts["leakage"] = check_leakage(benchmarks, args.leakage, drop=args.drop_leaked)
+    if options.leakage:
+        benchmarks, facts["leakage"] = check_leakage(benchmarks, options.leakage, drop=options.drop_leaked)
     command = ["newsembed", *without_secrets(sys.argv[1:])]
     results = run_suites(
-        encoders, benchmarks, cache=args.cache, command=command, specs=specs, on_result=_print_progress, facts=facts
+        encoders, benchmarks, cache=options.cache, command=command, specs=specs, on_result=_tell, facts=facts
     )
-    for key, rows in (
-        ("comparisons", compare(results.results)),
-        ("fold_comparisons", compare_folds(results.results)),
-        ("printed_comparisons", compare_printed(results.results, results.manifest["benchmarks"])),
-    ):
-        if rows:
-            manifest = {**results.manifest, key: [row.to_dict() for row in rows]}
-            results = dataclasses.replace(results, manifest=manifest)
-    write_results(results, args.output)
+    tests = comparisons(results.results, results.manifest["benchmarks"])
+    told = {name: [row.to_dict() for row in found] for name, found in tests.items() if found}
+    results = dataclasses.replace(results, manifest={**results.manifest, **told})
+    write_results(results, options.output)
     for table in console(results):
         rich.print(table)
-    for grid in grids(results):
-        for encoder, error in grid.errors:
-            print(f"{encoder} on {grid.title} failed: {error}")
-    print(f"tables: {args.output}/{TABLE_FILE}   all numbers: {args.output}/{RESULTS_FILE}")
+    for result in results.failed:
+        print(f"{result.encoder} on {result.benchmark} failed: {result.error}")
+    print(f"tables: {options.output}/{TABLE_FILE}   all numbers: {options.output}/{RESULTS_FILE}")
     return 1 if results.failed else 0
 
 
-def _asked(args: argparse.Namespace) -> tuple[list[Benchmark], dict[str, str], dict[str, Any]]:
-    """Benchmarks, the SPEC of each encoder, and further entries of the manifest.
-
-    Raises:
-      InputError: for options that are missing or do not go together, and a recipe that cannot be read.
-    """
-    specs = encoder_specs(args.encoder)
-    if not args.recipe:
-        for option in ("encoder", "suite", "data"):
-            if not getattr(args, option):
-                raise InputError("missing", field=f"--{option}", remedy=f"give --{option}, or --recipe FILE")
-        return _benchmarks(args), specs, {}
-    if args.suite or args.data:
-        raise InputError("given with --recipe", field="--suite, --data", remedy="name benchmarks in the recipe")
-    recipe = read_recipe(args.recipe, intervals=True)
-    return list(recipe.benchmarks), {**recipe.encoders, **specs}, {"recipe": recipe.facts()}
+def _benchmarks(options: Any) -> list[Benchmark]:
+    files = options.data * len(options.suite) if len(options.data) == 1 else options.data
+    found: list[Benchmark] = []
+    for suite, file in zip(options.suite, files, strict=True):
+        is_repeated = options.suite.count(suite) > 1
+        found += chosen(suite, file, f"{suite} {os.path.basename(file)}" if is_repeated else suite, vars(options))
+    return found
 
 
 def encoder_factory(spec: str, factories: Factories) -> EncoderFactory:
-    """Returns the factory of the encoder that ``spec`` names; it loads nothing before it is called.
-
-    Raises:
-      InputError: on an unknown kind or a missing folder name.
-    """
+    """Returns the factory of the encoder that ``spec`` names; it loads nothing before it is called."""
     kind, _, rest = spec.partition(":")
     if spec in _BASELINES:
         return _BASELINES[spec]
@@ -273,15 +199,12 @@ def encoder_factory(spec: str, factories: Factories) -> EncoderFactory:
     known = ", ".join(
         [*_BASELINES, "lsa:DIMENSIONS", "wordvectors:FILE", "st:DIR", *(f"{name}:DIR" for name in sorted(factories))]
     )
-    raise InputError(
-        f"got the encoder {spec!r}",
-        field="--encoder",
-        remedy=f"choose one of {known}, or module:function of an importable module",
-    )
+    remedy = f"choose one of {known}, or module:function of an importable module"
+    raise InputError(f"got the encoder {spec!r}", field="--encoder", remedy=remedy)
 
 
 def _lsa(dimensions: str) -> Encoder:
-    if not dimensions.isdigit():
+    if not dimensions.isdigit() or int(dimensions) < 1:
         raise InputError(f"got {dimensions!r}", field="lsa", remedy="give a number of dimensions: lsa:256")
     return LsaEncoder(int(dimensions))
 
@@ -300,75 +223,108 @@ _BASELINES_OF: Final[Factories] = {
 
 
 def encoder_specs(texts: Sequence[str]) -> dict[str, str]:
-    """Returns SPEC by NAME of every ``NAME=SPEC``, in their order.
-
-    Raises:
-      InputError: if a text has another form, or if a name is given twice.
-    """
-    specs = dict(_split_encoder(text) for text in texts)
-    if len(specs) < len(texts):
-        raise InputError("two encoders share a name", field="--encoder", remedy="give each its own NAME")
+    """Returns SPEC by NAME of every ``NAME=SPEC``, in their order; names must differ."""
+    specs = dict[str, str]()
+    for text in texts:
+        name, equals, spec = text.partition("=")
+        if not (name and equals and spec):
+            remedy = "for example: --encoder trained=model:work/model"
+            raise InputError(f"got {text!r}, expected NAME=SPEC", field="--encoder", remedy=remedy)
+        if name in specs:
+            raise InputError("two encoders share a name", field="--encoder", remedy="give each its own NAME")
+        specs[name] = spec
     return specs
 
 
-def _split_encoder(text: str) -> tuple[str, str]:
-    name, equals, spec = text.partition("=")
-    if not name or not equals or not spec:
-        raise InputError(
-            f"got {text!r}, expected NAME=SPEC",
-            field="--encoder",
-            remedy="for example: --encoder trained=model:work/model",
-        )
-    return name, spec
-
-
-def _benchmarks(args: argparse.Namespace) -> list[Benchmark]:
-    files = args.data * len(args.suite) if len(args.data) == 1 else args.data
-    if len(files) != len(args.suite):
-        raise InputError(
-            f"{len(args.suite)} suites with {len(args.data)} data paths",
-            field="--data",
-            remedy="give one for all suites or one for each",
-        )
-    if args.drop_leaked and not args.leakage:
-        raise InputError(
-            "given without --leakage", field="--drop_leaked", remedy="name the training articles with --leakage"
-        )
-    if args.seeds < 1:
-        raise InputError(f"got {args.seeds}, expected at least 1", field="--seeds", remedy="give a positive number")
-    if min(args.shots) < 1:
-        raise InputError(f"got {min(args.shots)}, expected at least 1", field="--shots", remedy="give positive numbers")
-    options = Options(
-        args.cross_publisher,
-        args.cross_language,
-        args.exclude_near_copies,
-        args.max_day_gap,
-        args.label,
-        args.min_cluster_size,
-        tuple(range(args.seeds)),
-        args.at_k,
-        args.intervals,
-        tuple(args.languages),
-        tuple(args.train_languages),
-        args.folds,
-        args.head,
-        tuple(sorted(set(args.shots))),
-    )
-    repeated = {suite for suite in args.suite if args.suite.count(suite) > 1}
-    benchmarks: list[Benchmark] = []
-    for suite, file in zip(args.suite, files, strict=True):
-        if suite == ALL_SUITES:
-            benchmarks += discover(file, options)
-        else:
-            benchmarks.append(
-                SUITES[suite](file, f"{suite} {os.path.basename(file)}" if suite in repeated else suite, options)
-            )
-    return benchmarks
-
-
-def _print_progress(result: Result) -> None:
+def _tell(result: Result) -> None:
     note = result.error
     if result.status == "ok":
         rate = f"{result.texts_per_second or 0:.0f} texts/s{' (cached)' if result.from_cache else ''}"
         note = f"{counted(result.texts, 'text')} in {result.seconds:.1f} s, {rate}"
     print(f"{result.encoder} on {result.benchmark}: {result.status}, {note}", file=sys.stderr)
+
+
+@dataclasses.dataclass(frozen=True)
+class Recipe:
+    """What a recipe asks for.
+
+    Attributes:
+      encoders: SPEC by name.
+      benchmarks: with their own options.
+      metrics: of each benchmark by name, the score of the table; "" is the first one.
+      notes: of benchmarks by name.
+    """
+
+    encoders: Mapping[str, str]
+    benchmarks: tuple[Benchmark, ...]
+    metrics: Mapping[str, str]
+    notes: Mapping[str, str]
+
+
+def read_recipe(path: str, *, intervals: bool) -> Recipe:
+    """Reads a recipe.
+
+    Args:
+      path: of the TOML file.
+      intervals: whether scores get bootstrap intervals.
+
+    Raises:
+      InputError: naming the file, the entry and the remedy, for a file that cannot be read, an unknown or missing key
+        and a value of a wrong type.
+    """
+    with reading(path, _EXAMPLE, OSError), open(path, "rb") as file:
+        content = tomllib.load(file)
+        _check_keys(content, ("encoders", "benchmarks"), "recipe")
+        encoders, rows = content.get("encoders", {}), content.get("benchmarks", [])
+        if not isinstance(encoders, dict) or not all(isinstance(spec, str) for spec in encoders.values()):
+            raise InputError("expected a table of NAME = SPEC", field="encoders")
+        if not isinstance(rows, list) or not rows or not all(isinstance(row, dict) for row in rows):
+            raise InputError("expected one or more [[benchmarks]]", field="benchmarks")
+        folder = os.path.dirname(os.path.abspath(path))
+        found = [_benchmark(row, folder, f"benchmarks[{index}]", intervals) for index, row in enumerate(rows)]
+        names = [benchmark.name for benchmark in found]
+        if repeated := {name for name in names if names.count(name) > 1}:
+            problem = f"two benchmarks are named {', '.join(sorted(repeated))}"
+            raise InputError(problem, field="name", remedy="give each its own name")
+    specs = {name: _placed(spec, folder) for name, spec in encoders.items()}
+    metrics = {row["name"]: row.get("metric", "") for row in rows}
+    return Recipe(specs, tuple(found), metrics, {row["name"]: row["note"] for row in rows if row.get("note")})
+
+
+def _benchmark(row: dict[str, Any], folder: str, place: str, intervals: bool) -> Benchmark:
+    for key in _OWN_KEYS:
+        if key in _NEEDED_KEYS and key not in row:
+            raise InputError(f"{key} is missing", field=place)
+        _check_type(row.get(key, ""), str, f"{place}.{key}")
+    if row["suite"] not in suites():
+        remedy = f"choose one of {', '.join(suites())}"
+        raise InputError(f"got {row['suite']!r}", field=f"{place}.suite", remedy=remedy)
+    suite = suites()[row["suite"]]
+    known = [name for name in suite.options if name != "intervals"]
+    _check_keys(row, (*_OWN_KEYS, *known), place)
+    hints = typing.get_type_hints(suite.kind)
+    options = {key: _check_type(row[key], hints[key], f"{place}.{key}") for key in known if key in row}
+    path = os.path.join(folder, os.path.expanduser(row["data"]))
+    return suite.make(path, row["name"], {**options, "intervals": intervals})
+
+
+def _check_type(value: Any, hint: Any, place: str) -> Any:
+    """The value of an option of this type; a list becomes a tuple."""
+    kind = next((kind for kind in typing.get_args(hint) if kind in _WORDS), hint)
+    is_list = typing.get_origin(hint) is tuple
+    values = value if is_list and isinstance(value, list) else [value]
+    if isinstance(value, list) != is_list or not all(type(one) is kind for one in values):
+        expected = "a list of " + {str: "strings", int: "numbers"}[kind] if is_list else _WORDS[kind]
+        raise InputError(f"got {value!r}, expected {expected}", field=place)
+    return tuple(value) if is_list else value
+
+
+def _check_keys(table: Mapping[str, Any], known: Sequence[str], place: str) -> None:
+    if unknown := [key for key in table if key not in known]:
+        raise InputError(f"unknown key {unknown[0]!r}", field=place, remedy=f"known keys: {', '.join(known)}")
+
+
+def _placed(spec: str, folder: str) -> str:
+    """A SPEC whose folder is relative to the recipe's."""
+    kind, colon, rest = spec.partition(":")
+    return f"{kind}:{os.path.join(folder, os.path.expanduser(rest))}" if colon and kind in _PATH_KINDS else spec

@@ -6,7 +6,6 @@ TF-IDF does, and the cache needs one key for each benchmark.
 
 import dataclasses
 import hashlib
-import json
 import os
 import time
 from collections.abc import Iterable, Sequence
@@ -16,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import InputError
+from ..formats.arrays import read_arrays, write_arrays
 
 # Dense float32 [N, D] or a SciPy CSR matrix of the same shape and dtype (SciPy has no types to name).
 Embeddings = Any
@@ -63,11 +63,6 @@ class Encoded:
     texts: int
     from_cache: bool
 
-    @property
-    def texts_per_second(self) -> float:
-        """Texts embedded each second."""
-        return self.texts / self.seconds if self.seconds > 0 else float("inf")
-
 
 class TfidfEncoder:
     """TF-IDF over words, the baseline that any news encoder must beat.
@@ -112,8 +107,12 @@ def encode_checked(encoder: Encoder, documents: Sequence[Document], cache: str |
       InputError: if there are no documents or a document is empty, or if the embeddings have a wrong number of rows or
         rank, NaN or infinity.
     """
-    _check_documents(documents)
-    path = None if cache is None else os.path.join(cache, _content_digest(encoder.digest, documents))
+    if not documents:
+        raise InputError("no documents to embed", remedy="give a file with at least one document")
+    if empty := [str(number) for number, document in enumerate(documents) if not document.text]:
+        problem = f"{len(empty)} of {len(documents)} documents are empty (0-based numbers {', '.join(empty[:5])})"
+        raise InputError(problem, remedy="remove them from the benchmark")
+    path = None if cache is None else os.path.join(cache, f"{_content_digest(encoder.digest, documents)}.npz")
     if path is not None and (hit := _read_cache(path, len(documents))) is not None:
         return hit
     started = time.perf_counter()
@@ -138,12 +137,16 @@ def normalised(embeddings: Embeddings) -> Embeddings:
     return dense / np.where(norms > 0, norms, 1).astype(np.float32)
 
 
-def cosine_similarities(first: Embeddings, second: Embeddings) -> npt.NDArray[np.float32]:
-    """Returns the cosines ``[N, M]``, dense, between the rows of two normalised matrices, dense or CSR."""
+def dense_rows(embeddings: Embeddings) -> npt.NDArray[np.float32]:
+    """Returns embeddings, or products of them, as a dense float32 array."""
     from scipy import sparse
 
-    product = first @ second.T
-    return np.asarray(product.toarray() if sparse.issparse(product) else product, np.float32)
+    return np.asarray(embeddings.toarray() if sparse.issparse(embeddings) else embeddings, np.float32)
+
+
+def cosine_similarities(first: Embeddings, second: Embeddings) -> npt.NDArray[np.float32]:
+    """Returns the cosines ``[N, M]``, dense, between the rows of two normalised matrices, dense or CSR."""
+    return dense_rows(first @ second.T)
 
 
 def paired_cosines(first: Embeddings, second: Embeddings) -> npt.NDArray[np.float32]:
@@ -154,40 +157,17 @@ def paired_cosines(first: Embeddings, second: Embeddings) -> npt.NDArray[np.floa
     return np.asarray(product.sum(axis=1), np.float32).reshape(-1)
 
 
-def _check_documents(documents: Sequence[Document]) -> None:
-    if not documents:
-        raise InputError("no documents to embed", remedy="give a file with at least one document")
-    empty = [
-        number for number, document in enumerate(documents) if not (document.title.strip() or document.body.strip())
-    ]
-    if empty:
-        shown = ", ".join(map(str, empty[:5]))
-        raise InputError(
-            f"{len(empty)} of {len(documents)} documents are empty (0-based numbers {shown})",
-            remedy="remove them from the benchmark",
-        )
-
-
 def _checked(embeddings: Embeddings, rows: int) -> Embeddings:
     from scipy import sparse
 
     is_sparse = sparse.issparse(embeddings)
     matrix = embeddings if is_sparse else np.asarray(embeddings)
-    if matrix.ndim != 2:
-        raise InputError(
-            f"the encoder returned an array of shape {matrix.shape}, expected [{rows}, D]", remedy="fix the encoder"
-        )
-    if matrix.shape[0] != rows:
-        raise InputError(
-            f"the encoder returned {matrix.shape[0]} rows for {rows} documents",
-            remedy="fix the encoder: one row for each document, in order",
-        )
-    bad = int((~np.isfinite(matrix.data if is_sparse else matrix)).sum())
-    if bad:
-        raise InputError(
-            f"the encoder returned {bad} values of NaN or infinity in {rows} rows",
-            remedy="use a checkpoint from before training diverged",
-        )
+    if matrix.ndim != 2 or matrix.shape[0] != rows:
+        problem = f"the encoder returned an array of shape {matrix.shape} for {rows} documents, expected [{rows}, D]"
+        raise InputError(problem, remedy="fix the encoder: one row for each document, in order")
+    if bad := int((~np.isfinite(matrix.data if is_sparse else matrix)).sum()):
+        problem = f"the encoder returned {bad} values of NaN or infinity in {rows} rows"
+        raise InputError(problem, remedy="use a checkpoint from before training diverged")
     return matrix
 
 
@@ -204,25 +184,20 @@ def _read_cache(path: str, rows: int) -> Encoded | None:
     from scipy import sparse
 
     try:
-        with open(f"{path}.json", encoding="utf-8") as file:
-            facts = json.load(file)
-        embeddings = sparse.load_npz(f"{path}.npz") if facts["sparse"] else np.load(f"{path}.npy", allow_pickle=False)
-    except (OSError, ValueError, KeyError):
-        return None  # absent or truncated: embed again and overwrite
-    if embeddings.shape[0] != rows:
-        return None
-    return Encoded(embeddings, facts["seconds"], rows, from_cache=True)
+        found = read_arrays(path)
+        seconds, embeddings = float(found["seconds"]), found.get("dense")
+        if embeddings is None:
+            parts = (found["data"], found["indices"], found["indptr"])
+            embeddings = sparse.csr_matrix(parts, found["shape"])
+    except (InputError, ValueError, KeyError):
+        return None  # absent or damaged: embed again and overwrite
+    return Encoded(embeddings, seconds, rows, from_cache=True) if embeddings.shape[0] == rows else None
 
 
 def _write_cache(path: str, encoded: Encoded) -> None:
     from scipy import sparse
 
-    os.makedirs(os.path.dirname(path), exist_ok=True)
-    is_sparse = bool(sparse.issparse(encoded.embeddings))
-    if is_sparse:
-        sparse.save_npz(f"{path}.npz", encoded.embeddings)
-    else:
-        np.save(f"{path}.npy", encoded.embeddings)
-    # The facts are written last: an entry without them is incomplete.
-    with open(f"{path}.json", "w", encoding="utf-8") as file:
-        json.dump({"sparse": is_sparse, "seconds": encoded.seconds, "texts": encoded.texts}, file)
+    matrix = encoded.embeddings
+    names = ("data", "indices", "indptr", "shape") if sparse.issparse(matrix) else ()
+    arrays = {name: np.asarray(getattr(matrix, name)) for name in names} or {"dense": matrix}
+    write_arrays(path, arrays | {"seconds": np.array(encoded.seconds)})

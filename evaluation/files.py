@@ -1,47 +1,52 @@
-"""Reads benchmark files as they are distributed: opens, decodes and digests them; errors say where to get them."""
+"""Reads benchmark files as they are distributed: opens, decodes and digests them; labelled news collections.
 
-import contextlib
+Errors say where to get a file. Every reader of a collection takes the path on the user's disk and returns the documents
+of the official training and test parts. The test part is empty for a collection without an official split. Every reader
+raises InputError if a file is missing, if a row is broken, if there are fewer than two classes, or if a text is empty.
+"""
+
+import collections
 import csv
+import dataclasses
+import functools
 import gzip
 import hashlib
 import os
 import sys
-from collections.abc import Iterator
-from typing import IO, cast
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Final
+
+import numpy as np
 
 from ..errors import InputError
+from ..formats.jsonl import read_jsonl
+from .encoders import Document
+
+AG_NEWS_CLASSES: Final = ("World", "Sports", "Business", "Sci/Tech")
 
 
-@contextlib.contextmanager
-def opened(path: str, remedy: str) -> Iterator[IO[bytes]]:
-    """Opens a file for reading bytes, decompressed if the name ends in ``.gz``.
-
-    Raises:
-      InputError: if the file is missing, unreadable or truncated, with ``remedy``: where to get it and its layout.
-    """
+def read_raw(path: str, remedy: str) -> bytes:
+    """Reads a file, decompressed if its name ends in ``.gz``; the ``remedy`` says where to get it and its layout."""
     try:
         with gzip.open(path, "rb") if path.endswith(".gz") else open(path, "rb") as file:
-            yield cast("IO[bytes]", file)
+            return file.read()
     except (OSError, EOFError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise InputError(f"cannot be read: {reason}", path=path, remedy=remedy) from error
 
 
 def read_text(path: str, remedy: str, encoding: str = "utf-8-sig") -> str:
-    """Returns the whole file as text.
-
-    Raises:
-      InputError: if it cannot be read or is not in ``encoding``.
-    """
-    with opened(path, remedy) as file:
-        raw = file.read()
+    """Returns the whole file as text."""
+    raw = read_raw(path, remedy)
     try:
         return raw.decode(encoding)
     except UnicodeDecodeError as error:
         raise InputError(f"not {encoding}: {error}", path=path, remedy=f"{remedy}, in {encoding}") from error
 
 
-def read_rows(path: str, remedy: str, *, delimiter: str, quoted: bool) -> Iterator[tuple[str, list[str]]]:
+def read_rows(
+    path: str, remedy: str, *, delimiter: str = "\t", quoted: bool = True, columns: int = 0
+) -> Iterator[tuple[str, list[str]]]:
     """Yields ("path:line", fields) of each row of a table that is not blank; the line is the last one of the row.
 
     Args:
@@ -49,9 +54,7 @@ def read_rows(path: str, remedy: str, *, delimiter: str, quoted: bool) -> Iterat
       remedy: for a file that cannot be read.
       delimiter: between fields.
       quoted: whether ``"`` quotes fields, which may then contain line breaks; otherwise it is text.
-
-    Raises:
-      InputError: if the file cannot be read.
+      columns: the least number of fields of a row.
     """
     csv.field_size_limit(min(sys.maxsize, 2**31 - 1))  # articles are longer than the default of 128 KiB
     lines = read_text(path, remedy).replace("\r\n", "\n").replace("\0", "").split("\n")
@@ -61,15 +64,15 @@ def read_rows(path: str, remedy: str, *, delimiter: str, quoted: bool) -> Iterat
     for row in reader:
         fields = [field.rstrip("\n") for field in row]
         if any(field.strip() for field in fields):
-            yield f"{path}:{reader.line_num}", fields
+            where = f"{path}:{reader.line_num}"
+            if len(fields) < columns:
+                problem = f"got {len(fields)} columns, expected at least {columns}"
+                raise InputError(problem, path=where, remedy=remedy)
+            yield where, fields
 
 
 def folder_entries(path: str, remedy: str) -> list[str]:
-    """Returns the names in a folder, sorted, without hidden ones.
-
-    Raises:
-      InputError: if there is no such folder, with ``remedy``.
-    """
+    """Returns the names in a folder, sorted, without hidden ones."""
     try:
         return sorted(name for name in os.listdir(path) if not name.startswith("."))
     except OSError as error:
@@ -77,20 +80,258 @@ def folder_entries(path: str, remedy: str) -> list[str]:
 
 
 def digest(path: str) -> str:
-    """Returns the SHA-256 of a file, or of the relative names and contents of all files in a folder, as 64 hex digits.
-
-    Raises:
-      OSError: if a file cannot be read.
-    """
+    """Returns the SHA-256 of a file, or of the relative names and contents of all files in a folder, as hex digits."""
     if not os.path.isdir(path):
         with open(path, "rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
     total = hashlib.sha256()
     for folder, folders, names in os.walk(path):
         folders.sort()
-        for name in sorted(names):
-            inner = os.path.join(folder, name)
-            total.update(
-                os.path.relpath(inner, path).encode("utf-8", "surrogateescape") + b"\0" + digest(inner).encode()
-            )
+        for inner in (os.path.join(folder, name) for name in sorted(names)):
+            name = os.path.relpath(inner, path).encode("utf-8", "surrogateescape")
+            total.update(name + b"\0" + digest(inner).encode())
     return total.hexdigest()
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Labelled:
+    """A document and its class."""
+
+    document: Document
+    label: str
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Split:
+    """The official parts of a collection; ``test`` is empty if there is no official split."""
+
+    train: tuple[Labelled, ...]
+    test: tuple[Labelled, ...] = ()
+
+    @property
+    def all(self) -> tuple[Labelled, ...]:
+        """The documents of both parts, training first."""
+        return self.train + self.test
+
+    def without(self, excluded: frozenset[Document]) -> "Split":
+        """Returns the split without the ``excluded`` documents."""
+        return Split(*(tuple(row for row in part if row.document not in excluded) for part in (self.train, self.test)))
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Format:
+    """One distributed format.
+
+    Attributes:
+      read: reads a folder (or file).
+      layout: the contents of the folder, for errors and help.
+      source: where to get the collection.
+      train_share: the share of the training part that the published protocol trains on.
+    """
+
+    read: Callable[[str], Split]
+    layout: str
+    source: str
+    train_share: float = 1.0
+
+
+def remedy_of(kind: str) -> str:
+    """Where to get a collection, by its key in `FORMATS`, and its layout."""
+    return f"get it from {FORMATS[kind].source}; expected: {FORMATS[kind].layout}"
+
+
+def _checked(documents: Sequence[Labelled], path: str, kind: str) -> tuple[Labelled, ...]:
+    if not documents:
+        raise InputError("no documents found", path=path, remedy=remedy_of(kind))
+    if len({row.label for row in documents}) < 2:
+        raise InputError(f"only one class: {documents[0].label!r}", path=path, field="label", remedy=remedy_of(kind))
+    if empty := [str(number) for number, row in enumerate(documents) if not row.document.text]:
+        problem = f"{len(empty)} of {len(documents)} texts are empty (0-based {', '.join(empty[:5])})"
+        raise InputError(problem, path=path, remedy="remove them")
+    return tuple(documents)
+
+
+def _labelled(label: str, title: str, body: str) -> Labelled:
+    return Labelled(Document(title.strip(), body.strip()), label.strip())
+
+
+def read_bbc(path: str) -> Split:
+    """Reads BBC News (Greene and Cunningham 2006): a folder for each class, a file for each story.
+
+    The first line is the title. Files are UTF-8, except for a few in Windows-1252: files that are not valid UTF-8 are
+    read as such.
+    """
+    remedy = remedy_of("bbc")
+    documents = []
+    for label in folder_entries(path, remedy):
+        folder = os.path.join(path, label)
+        for name in folder_entries(folder, remedy) if os.path.isdir(folder) else ():
+            if name.endswith(".txt"):
+                raw = read_raw(os.path.join(folder, name), remedy)
+                try:
+                    text = raw.decode("utf-8-sig")
+                except UnicodeDecodeError:
+                    text = raw.decode("cp1252", "replace")
+                title, _, body = text.strip().partition("\n")
+                documents.append(_labelled(label, title, body))
+    return Split(_checked(documents, path, "bbc"))
+
+
+def read_newsgroups(path: str, *, stripped: bool = False) -> Split:
+    """Reads 20 Newsgroups "bydate": ``20news-bydate-train/GROUP/NUMBER`` and ``20news-bydate-test/…``.
+
+    Messages are Latin-1. ``stripped`` removes headers, footers and quotes as scikit-learn's ``remove=`` does. Empty
+    messages are left out.
+    """
+    from sklearn.datasets import _twenty_newsgroups as sklearn
+
+    remedy = remedy_of("newsgroups")
+    strips = (sklearn.strip_newsgroup_header, sklearn.strip_newsgroup_quoting, sklearn.strip_newsgroup_footer)
+    parts = []
+    for part in ("train", "test"):
+        root = os.path.join(path, f"20news-bydate-{part}")
+        documents = []
+        for group in folder_entries(root, remedy):
+            folder = os.path.join(root, group)
+            for name in folder_entries(folder, remedy):
+                text = read_text(os.path.join(folder, name), remedy, "latin-1")
+                for strip in strips if stripped else ():
+                    text = strip(text)
+                if text.strip():
+                    documents.append(_labelled(group, "", text))
+        parts.append(_checked(documents, root, "newsgroups"))
+    return Split(*parts)
+
+
+def read_ag_news(path: str) -> Split:
+    """Reads AG News (Zhang, Zhao and LeCun 2015): ``train.csv`` and ``test.csv``.
+
+    Rows are ``"class","title","description"`` with classes 1 to 4. Files with two columns, ``class,text`` with classes
+    from 0, as in DeepTextClustering's subset, are read too. Without ``train.csv`` the documents of ``test.csv`` are a
+    collection without a split.
+    """
+
+    def rows(file: str) -> tuple[Labelled, ...]:
+        documents = []
+        for where, fields in read_rows(file, remedy_of("agnews"), delimiter=",", columns=2):
+            first = 1 if len(fields) >= 3 else 0
+            number = int(fields[0]) - first if fields[0].strip().isdigit() else -1
+            if not 0 <= number < len(AG_NEWS_CLASSES):
+                raise InputError(f"got the class {fields[0]!r}", path=where, remedy=remedy_of("agnews"))
+            title, body = (fields[1], " ".join(fields[2:])) if first else ("", fields[1])
+            documents.append(_labelled(AG_NEWS_CLASSES[number], title, body.replace("\\", " ")))
+        return _checked(documents, file, "agnews")
+
+    test, train = rows(os.path.join(path, "test.csv")), os.path.join(path, "train.csv")
+    return Split(rows(train), test) if os.path.exists(train) else Split(test)
+
+
+def read_mind(path: str) -> Split:
+    """Reads MIND (Wu et al. 2020): ``train/news.tsv`` and ``dev/news.tsv``.
+
+    Columns: id, category, subcategory, title, abstract, url, entities. The class is the category. The test part is the
+    development part without the news of the training part.
+    """
+    parts: list[dict[str, Labelled]] = []
+    for part in ("train", "dev"):
+        names = (part, f"MINDlarge_{part}", f"MINDsmall_{part}")
+        name = next((name for name in names if os.path.isdir(os.path.join(path, name))), part)
+        rows = read_rows(os.path.join(path, name, "news.tsv"), remedy_of("mind"), quoted=False, columns=5)
+        parts.append({fields[0]: _labelled(fields[1], fields[3], fields[4]) for _, fields in rows})
+    train, dev = parts
+    new = [row for number, row in dev.items() if number not in train]
+    return Split(_checked(list(train.values()), path, "mind"), _checked(new, path, "mind"))
+
+
+def read_masakhanews(path: str) -> Split:
+    """Reads one language of MasakhaNEWS (Adelani et al. 2023): ``train.tsv`` and ``test.tsv``.
+
+    Columns: category, headline, text, url. In a folder without ``train.tsv`` the training part is ``dev.tsv``.
+    """
+    train = next((name for name in ("train.tsv", "dev.tsv") if os.path.exists(os.path.join(path, name))), "train.tsv")
+    parts = []
+    for file in (os.path.join(path, name) for name in (train, "test.tsv")):
+        rows = [fields for _, fields in read_rows(file, remedy_of("masakhanews"), columns=3)]
+        if not rows or rows[0][:3] != ["category", "headline", "text"]:
+            raise InputError("wrong header line", path=file, remedy=remedy_of("masakhanews"))
+        parts.append(_checked([_labelled(*fields[:3]) for fields in rows[1:]], file, "masakhanews"))
+    return Split(*parts)
+
+
+def read_mldoc(path: str) -> Split:
+    """Reads one language of MLDoc (Schwenk and Li 2018): ``LANGUAGE.train.1000`` and ``LANGUAGE.test``.
+
+    Lines are ``label<TAB>text``. ``path`` is ``FOLDER/LANGUAGE``, as in ``mldoc/german``.
+    """
+    return Split(read_mldoc_part(path, "train.1000"), read_mldoc_part(path, "test"))
+
+
+def read_mldoc_part(path: str, part: str) -> tuple[Labelled, ...]:
+    """Reads one part of one language of MLDoc, such as ``FOLDER/german`` and ``dev``; see ``read_mldoc``."""
+    file = f"{path}.{part}"
+    rows = read_rows(file, remedy_of("mldoc"), quoted=False, columns=2)
+    return _checked([_labelled(label, "", "\t".join(text)) for _, (label, *text) in rows], file, "mldoc")
+
+
+def read_jsonl_labels(path: str) -> Split:
+    """Reads JSONL with ``title``, ``body``, ``label`` and, for an official split, ``split`` ("train" or "test")."""
+    parts: dict[str, list[Labelled]] = {"train": [], "test": []}
+    remedy = remedy_of("labels")
+    for where, row in read_jsonl(path):
+        for field in ("title", "body", "label"):
+            if not isinstance(row.get(field), str):
+                raise InputError("expected a string", path=where, field=field, remedy=remedy)
+        part = row.get("split", "train")
+        if part not in parts:
+            raise InputError(f"got {part!r}, expected train or test", path=where, field="split", remedy=remedy)
+        parts[part].append(Labelled(Document(row["title"], row["body"]), row["label"]))
+    train = _checked(parts["train"], path, "labels")
+    return Split(train, _checked(parts["test"], path, "labels") if parts["test"] else ())
+
+
+_NEWSGROUPS: Final = (
+    "20news-bydate-train/GROUP/NUMBER and 20news-bydate-test/GROUP/NUMBER",
+    "http://qwone.com/~jason/20Newsgroups",
+)
+FORMATS: Final[Mapping[str, Format]] = {
+    "bbc": Format(
+        read_bbc,
+        "one folder for each class, NUMBER.txt in each, first line = title",
+        "http://mlg.ucd.ie/datasets/bbc.html (full text)",
+    ),
+    "newsgroups": Format(read_newsgroups, *_NEWSGROUPS),
+    "newsgroups_stripped": Format(functools.partial(read_newsgroups, stripped=True), *_NEWSGROUPS),
+    "agnews": Format(
+        read_ag_news,
+        'train.csv and test.csv, lines "class","title","description"',
+        "Zhang, Zhao and LeCun 2015 (ag_news_csv.tgz)",
+        0.1,
+    ),
+    "mind": Format(read_mind, "train/news.tsv and dev/news.tsv", "https://msnews.github.io"),
+    "masakhanews": Format(
+        read_masakhanews,
+        "train.tsv (or dev.tsv) and test.tsv with the header category, headline, text, url",
+        "https://github.com/masakhane-io/masakhane-news",
+    ),
+    "mldoc": Format(
+        read_mldoc,
+        "LANGUAGE.train.1000, LANGUAGE.test and, for mldoc_laser, LANGUAGE.dev, lines label<TAB>text",
+        "https://github.com/facebookresearch/MLDoc",
+    ),
+    "labels": Format(
+        read_jsonl_labels, "JSONL with title, body, label and, for an official split, split: train or test", "your own"
+    ),
+}
+
+
+def sample_per_class(labels: Iterable[str], share: float, seed: int) -> list[int]:
+    """Returns the 0-based numbers of a random ``share`` of each class (at least one document), in ascending order."""
+    members: dict[str, list[int]] = collections.defaultdict(list)
+    for number, label in enumerate(labels):
+        members[label].append(number)
+    random = np.random.default_rng(seed)
+    return sorted(
+        int(number)
+        for label in sorted(members)
+        for number in random.choice(members[label], max(1, round(share * len(members[label]))), replace=False)
+    )

@@ -41,19 +41,10 @@ class Leakage:
     texts: int
     articles: int
 
-    @property
-    def leaked(self) -> frozenset[Document]:
-        """The documents that leaked exactly or nearly."""
-        return self.exact | self.near
-
     def to_dict(self) -> dict[str, int]:
         """Returns the counts for the results manifest."""
-        return {
-            "texts": self.texts,
-            "exact": len(self.exact),
-            "near": len(self.near),
-            "training_articles": self.articles,
-        }
+        counts = {"texts": self.texts, "exact": len(self.exact), "near": len(self.near)}
+        return {**counts, "training_articles": self.articles}
 
 
 def find_leakage(benchmarks: Sequence[Sequence[Document]], articles: Iterable[Document]) -> list[Leakage]:
@@ -66,36 +57,30 @@ def find_leakage(benchmarks: Sequence[Sequence[Document]], articles: Iterable[Do
     Returns:
       The leakage of each benchmark, in order.
     """
+    from rensa import RMinHashLSH
+
     documents = list(dict.fromkeys(document for benchmark in benchmarks for document in benchmark))
-    by_text: dict[str, list[int]] = {}
-    by_band: dict[tuple[int, ...], list[int]] = {}
-    signatures: dict[int, list[int]] = {}
+    by_text: dict[str, list[Document]] = {}
+    candidates = RMinHashLSH(threshold=_SIMILARITY, num_perm=_PERMUTATIONS, num_bands=_BANDS)
+    hashes: dict[int, Any] = {}
     for number, document in enumerate(documents):
         words = _words(document.text)
-        by_text.setdefault(" ".join(words), []).append(number)
+        by_text.setdefault(" ".join(words), []).append(document)
         if len(words) >= _MIN_WORDS:
-            signatures[number] = _signature(words)
-            for band in _bands(signatures[number]):
-                by_band.setdefault(band, []).append(number)
-    exact, near, count = set[int](), set[int](), 0
+            hashes[number] = _minhash(words)
+            candidates.insert(number, hashes[number])
+    exact, near, count = set[Document](), set[Document](), 0
     for article in articles:
         count += 1
-        texts = [_words(text) for text in dict.fromkeys((article.title, article.body, article.text))]
-        for words in texts:
+        for text in dict.fromkeys((article.title, article.body, article.text)):
+            words = _words(text)
             exact.update(by_text.get(" ".join(words), ()))
-        for words in texts:
             if len(words) >= _MIN_WORDS:
-                near.update(_near(_signature(words), by_band, signatures))
-    numbers = {document: number for number, document in enumerate(documents)}
-    return [
-        Leakage(
-            frozenset(document for document in set(benchmark) if numbers[document] in exact),
-            frozenset(document for document in set(benchmark) if numbers[document] in near - exact),
-            len(set(benchmark)),
-            count,
-        )
-        for benchmark in benchmarks
-    ]
+                own = _minhash(words)
+                found = (number for number in candidates.query(own) if own.jaccard(hashes[number]) >= _SIMILARITY)
+                near.update(documents[number] for number in found)
+    near -= exact
+    return [Leakage(frozenset(exact & own), frozenset(near & own), len(own), count) for own in map(set, benchmarks)]
 
 
 def check_leakage(benchmarks: Sequence[Benchmark], path: str, *, drop: bool) -> tuple[list[Benchmark], dict[str, Any]]:
@@ -111,37 +96,25 @@ def check_leakage(benchmarks: Sequence[Benchmark], path: str, *, drop: bool) -> 
     Returns:
       The benchmarks, and the counts by benchmark for the manifest.
     """
-    readable: list[Any] = []
-    documents = []
+    documents: dict[str, Sequence[Document]] = {}
     for benchmark in benchmarks:
         try:
-            documents.append(benchmark.documents())
-            readable.append(benchmark)
+            documents[benchmark.name] = benchmark.documents()
         except InputError:
             continue
-    found = {
-        benchmark.name: leakage
-        for benchmark, leakage in zip(readable, find_leakage(documents, read_articles(path)), strict=True)
-    }
-    kept = {
-        benchmark.name: dataclasses.replace(benchmark, excluded=found[benchmark.name].leaked)
-        for benchmark in readable
-        if drop and found[benchmark.name].leaked
-    }
-    facts = {
-        "articles": path,
-        "dropped": drop,
-        "benchmarks": {name: leakage.to_dict() for name, leakage in found.items()},
-    }
-    return [kept.get(benchmark.name, benchmark) for benchmark in benchmarks], facts
+    found = dict(zip(documents, find_leakage(list(documents.values()), read_articles(path)), strict=True))
+    kept = [
+        dataclasses.replace(benchmark, excluded=one.exact | one.near)
+        if drop and (one := found.get(benchmark.name)) and (one.exact or one.near)
+        else benchmark
+        for benchmark in benchmarks
+    ]
+    counts = {name: leakage.to_dict() for name, leakage in found.items()}
+    return kept, {"articles": path, "dropped": drop, "benchmarks": counts}
 
 
 def read_articles(path: str) -> Iterator[Document]:
-    """Yields the texts of training articles: JSONL (plain, ``.gz``, ``.zst``), Parquet, or a folder of either.
-
-    Raises:
-      InputError: if nothing readable is there, or a Parquet file has no title or body.
-    """
+    """Yields the texts of training articles: JSONL (plain, ``.gz``, ``.zst``), Parquet, or a folder of either."""
     for _, row in read_rows(article_files(path) if os.path.isdir(path) else [path], ("title", "body")):
         yield Document(str(row.get("title") or ""), str(row.get("body") or ""))
 
@@ -150,23 +123,11 @@ def _words(text: str) -> list[str]:
     return _WORD.findall(text.lower())
 
 
-def _signature(words: list[str]) -> list[int]:
+def _minhash(words: list[str]) -> Any:
     from rensa import RMinHash
 
     minhash = RMinHash(num_perm=_PERMUTATIONS, seed=0)
     minhash.update(
         [" ".join(words[start : start + _SHINGLE_WORDS]) for start in range(len(words) - _SHINGLE_WORDS + 1)]
     )
-    return list(minhash.digest())
-
-
-def _bands(signature: list[int]) -> Iterator[tuple[int, ...]]:
-    rows = _PERMUTATIONS // _BANDS
-    for band in range(_BANDS):
-        yield (band, *signature[band * rows : (band + 1) * rows])
-
-
-def _near(signature: list[int], by_band: dict[Any, list[int]], signatures: dict[int, list[int]]) -> set[int]:
-    candidates = {number for band in _bands(signature) for number in by_band.get(band, ())}
-    least = _SIMILARITY * _PERMUTATIONS
-    return {number for number in candidates if sum(map(int.__eq__, signature, signatures[number])) >= least}
+    return minhash

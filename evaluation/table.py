@@ -1,208 +1,197 @@
-"""Results as tables, one for each benchmark: Markdown for files, rich for the terminal."""
+"""Tables of texts, as Markdown or for the terminal; those of the results of benchmarks; the curve of few shots."""
 
+import collections
 import dataclasses
-from collections.abc import Mapping
+import io
+import re
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from .benchmark import ALL, Score
-from .compare import Comparison, FoldComparison, PrintedComparison, compare, compare_folds, compare_printed
-from .crosslingual import AVERAGES
-from .published import beside
-from .results import Result, Results
+from .benchmark import ALL, AVERAGES, Result, Results, Score
+from .statistics import Comparison, beside, comparisons
 
 if TYPE_CHECKING:
-    from rich.table import Table
+    import rich.table
 
 FAILED: Final = "failed"
 _ABSENT: Final = "-"
+_NUMBER: Final = re.compile(r"(?:[-+<±%.,()\[\]\s\d]|e(?=[-+]\d)|to(?= )|of(?= )|or more|failed|s(?=, )|/s)*")
 _OVERALL: Final = {ALL, *AVERAGES}
+_FEWEST: Final = 3  # points of a curve
+_SHOTS: Final = re.compile(r"(\d+)-shot (.+)")
+# Of each kind of tests: the caption, the heading of the part, that of what is compared, and that of the count.
+_TESTS: Final = {
+    "comparisons": ("Paired t-tests over X→Y cells", "cells", "encoders", "count"),
+    "fold_comparisons": ("Paired t-tests over folds (corrected: Nadeau and Bengio)", "part", "encoders", "folds"),
+    "printed_comparisons": (
+        *("One-sample t-tests of folds against printed figures", "part", "encoder and printed system", "folds"),
+    ),
+}
+
+Curves = dict[tuple[str, str], dict[str, list[tuple[int, float, float]]]]
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Grid:
-    """The table of one benchmark as text.
+@dataclasses.dataclass(frozen=True)
+class Table:
+    """A table; without a row of headings if all are empty.
 
     Attributes:
-      title: name of the benchmark.
-      columns: headings.
-      rows: cells; ``rows[i][j]`` belongs to ``columns[j]``.
-      errors: (encoder, error) of the failed rows.
-      notes: sources of published numbers.
+      headings: of the columns.
+      rows: cells, which ``str`` makes texts.
+      caption: above it.
+      notes: below it.
     """
 
-    title: str
-    columns: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-    errors: tuple[tuple[str, str], ...]
-    notes: tuple[str, ...] = ()
+    headings: Sequence[str]
+    rows: Sequence[Sequence[Any]]
+    caption: str = ""
+    notes: Sequence[str] = ()
+
+    @property
+    def right(self) -> set[int]:
+        """The columns that are aligned to the right: those of numbers."""
+        columns = [[str(cell) for cell in column] for column in zip(*self.rows, strict=True)]
+        return {
+            place
+            for place, column in enumerate(columns)
+            if all(map(_NUMBER.fullmatch, column)) and re.search(r"\d|failed", "".join(column))
+        }
+
+    def markdown(self) -> str:
+        """The table in GitHub's Markdown."""
+        right = self.right
+        sides = ["---:" if place in right else "---" for place in range(len(self.headings))]
+        lines = [self.headings, sides, *self.rows]
+        return "\n".join(f"| {' | '.join(escaped(str(cell)) for cell in line)} |" for line in lines)
+
+    def section(self) -> str:
+        """The table below its caption and above its notes, in GitHub's Markdown."""
+        notes = "\n".join(f"- {escaped(note)}" for note in self.notes)
+        return f"## {self.caption}\n\n{self.markdown()}\n\n{notes}".rstrip()
 
 
-def grids(results: Results) -> list[Grid]:
-    """Returns the tables of all benchmarks, in the order in which they ran."""
-    names = dict.fromkeys(result.benchmark for result in results.results)
+def escaped(text: str) -> str:
+    """Text on one line without bars or HTML, for Markdown."""
+    return re.sub("<(?=[a-zA-Z/!])", "&lt;", " ".join(text.split()).replace("|", r"\|"))
+
+
+def grids(results: Results) -> list[Table]:
+    """The tables of all benchmarks, in the order in which they ran."""
     facts = results.manifest.get("benchmarks", {})
-    return [
-        _grid(name, [result for result in results.results if result.benchmark == name], facts.get(name, {}))
-        for name in names
-    ]
-
-
-def markdown(results: Results) -> str:
-    """Returns the tables of all benchmarks as GitHub-flavoured Markdown."""
-    return "\n\n".join(_block(grid) for grid in grids(results))
-
-
-def _block(grid: Grid) -> str:
-    lines = [f"## {grid.title}", "", _line(grid.columns), _line(["---"] + ["---:"] * (len(grid.columns) - 1))]
-    lines += [_line(row) for row in grid.rows]
-    lines += ["", *(f"- {encoder} {FAILED}: {_escape(' '.join(error.split()))}" for encoder, error in grid.errors)]
-    lines += [f"- {note}" for note in grid.notes]
-    return "\n".join(lines).rstrip()
+    return [_grid(name, own, facts.get(name, {})) for name, own in results.by_benchmark().items()]
 
 
 def report(results: Results) -> str:
-    """Returns ``results.md``: one table over all benchmarks, a table for each benchmark, t-tests and leakage."""
-    recipe = [_block(main_scores(results))] if "recipe" in results.manifest else []
-    blocks = [_block(summary(results)), markdown(results)] if len(grids(results)) > 1 else [markdown(results)]
-    tests = (_comparisons(results), _fold_comparisons(results), _printed_comparisons(results), _leakage(results))
-    blocks = recipe + blocks + [_block(grid) for grid in tests if grid.rows]
-    if any(score.confidence is not None for result in results.results for score in result.scores):
+    """``results.md``: one table over all benchmarks, a table for each benchmark, t-tests and leakage."""
+    by_benchmark = grids(results)
+    tables = [main_scores(results)] if "recipe" in results.manifest else []
+    tables += [summary(results), *by_benchmark] if len(by_benchmark) > 1 else by_benchmark
+    tests = comparisons(results.results, results.manifest.get("benchmarks", {}))
+    tables += [_tests(found, *_TESTS[kind]) for kind, found in tests.items() if found]
+    if leakage := results.manifest.get("leakage"):
+        rows = [[name, row["texts"], row["exact"], row["near"]] for name, row in leakage["benchmarks"].items()]
+        caption = f"Texts among the training articles ({'left out' if leakage['dropped'] else 'kept'})"
+        tables.append(Table(["benchmark", "texts", "exact", "near"], rows, caption))
+    blocks = [table.section() for table in tables]
+    scores = [score for result in results.results for score in result.scores]
+    if any(score.confidence is not None for score in scores):
         interval = "95 % confidence interval of the mean over seeds, folds or repeats (Student's t)"
         blocks.append(f"± is half the width of the {interval}.")
-    if any(score.low is not None for result in results.results for score in result.scores):
+    if any(score.low is not None for score in scores):
         blocks.append("[low, high] is the 95 % bootstrap interval over events, or over pairs of sentences.")
     return "\n\n".join(blocks)
 
 
-def summary(results: Results) -> Grid:
-    """Returns a table of encoders side by side: overall scores on all benchmarks, time and rate of embedding."""
-    encoders = list(dict.fromkeys(result.encoder for result in results.results))
-    cells = {(result.encoder, result.benchmark): result for result in results.results}
-    rows: list[tuple[str, ...]] = []
-    for benchmark in dict.fromkeys(result.benchmark for result in results.results):
-        here = [cells[encoder, benchmark] for encoder in encoders]
+def summary(results: Results) -> Table:
+    """Encoders side by side: overall scores on all benchmarks, time and rate of embedding."""
+    rows = []
+    for benchmark, own in results.by_benchmark().items():
         keys = dict.fromkeys(
-            (score.metric, score.part) for result in here for score in result.scores if score.part in _OVERALL
+            (score.metric, score.part) for result in own for score in result.scores if score.part in _OVERALL
         )
-        for metric, part in keys or {("score", ALL): None}:
-            shown = [
-                FAILED
-                if result.status == FAILED
-                else _number(next((s for s in result.scores if (s.metric, s.part) == (metric, part)), None))
-                for result in here
-            ]
-            rows.append((benchmark, metric if part == ALL else f"{metric} {part}", *shown))
-        rates = [
-            _ABSENT if result.status == FAILED else f"{result.seconds:.1f} s, {_rate(result)}/s" for result in here
-        ]
-        rows.append((benchmark, "time, texts/s", *rates))
-    return Grid("All benchmarks", ("benchmark", "metric", *encoders), tuple(rows), ())
+        rows += [[benchmark, _heading(*key), *(_shown(one, *key) for one in own)] for key in keys or [("score", ALL)]]
+        rates = [_ABSENT if one.status == FAILED else f"{one.seconds:.1f} s, {_rate(one)}/s" for one in own]
+        rows.append([benchmark, "time, texts/s", *rates])
+    return Table(["benchmark", "metric", *results.encoders], rows, "All benchmarks")
 
 
-def main_scores(results: Results) -> Grid:
-    """Returns the table of a recipe: encoders in rows, the main score of each benchmark in columns, then the notes."""
+def main_scores(results: Results) -> Table:
+    """The table of a recipe: encoders in rows, the main score of each benchmark in columns, then the notes."""
     recipe = results.manifest["recipe"]
-    encoders = list(dict.fromkeys(result.encoder for result in results.results))
-    cells: dict[tuple[str, str], str] = {}
-    headings: dict[str, str] = {}
-    for result in results.results:
-        metric = recipe["metrics"].get(result.benchmark, "")
-        overall = [score for score in result.scores if score.part in _OVERALL]
-        shown = next((score for score in overall if not metric or score.metric == metric), None)
-        cells[result.encoder, result.benchmark] = FAILED if result.status == FAILED else _number(shown)
-        headings.setdefault(result.benchmark, result.benchmark)
-        if shown is not None:
-            headings[result.benchmark] = f"{result.benchmark}, {shown.metric}"
-    rows = tuple((encoder, *(cells[encoder, benchmark] for benchmark in headings)) for encoder in encoders)
-    notes = tuple(f"{name}: {note}" for name, note in recipe["notes"].items())
-    return Grid("Main scores", ("encoder", *headings.values()), rows, (), notes)
+    headings, columns = ["encoder"], [results.encoders]
+    for benchmark, own in results.by_benchmark().items():
+        metric = recipe["metrics"].get(benchmark, "")
+        main = [
+            next((score for score in one.scores if score.part in _OVERALL and metric in ("", score.metric)), None)
+            for one in own
+        ]
+        names = [score.metric for score in main if score]
+        headings.append(f"{benchmark}, {names[-1]}" if names else benchmark)
+        columns.append(
+            [FAILED if one.status == FAILED else _number(score) for one, score in zip(own, main, strict=True)]
+        )
+    notes = [f"{name}: {note}" for name, note in recipe["notes"].items()]
+    return Table(headings, list(zip(*columns, strict=True)), "Main scores", notes)
 
 
-def console(results: Results) -> "list[Table]":
-    """Returns the tables for ``rich.print``: a column for each encoder, so that many languages fit."""
+def console(results: Results) -> "list[rich.table.Table]":
+    """The tables for ``rich.print``: a column for each encoder, so that many languages fit."""
     from rich.markup import escape
-    from rich.table import Table
+    from rich.table import Table as RichTable
 
     tables = []
     first = [main_scores(results)] if "recipe" in results.manifest else []
     for grid in [*first, *grids(results)]:
-        table = Table(title=escape(grid.title), title_justify="left")
+        table = RichTable(title=escape(grid.caption), title_justify="left")
         table.add_column("")
         for row in grid.rows:
             table.add_column(escape(row[0]), justify="right", overflow="fold", style="red" if FAILED in row else None)
-        for heading, *cells in zip(grid.columns[1:], *(row[1:] for row in grid.rows), strict=True):
+        for heading, *cells in zip(grid.headings[1:], *(row[1:] for row in grid.rows), strict=True):
             table.add_row(escape(heading), *map(escape, cells))
         tables.append(table)
     return tables
 
 
-def _grid(name: str, results: list[Result], facts: Mapping[str, Any]) -> Grid:
-    keys = list(dict.fromkeys((score.metric, score.part) for result in results for score in result.scores))
-    headings = tuple(metric if part == ALL else f"{metric} {part}" for metric, part in keys) or ("score",)
+def _grid(name: str, results: Sequence[Result], facts: Mapping[str, Any]) -> Table:
+    """The table of one benchmark, with published figures below ours."""
+    keys = list(dict.fromkeys((score.metric, score.part) for one in results for score in one.scores)) or [
+        ("score", ALL)
+    ]
     rows = []
-    for result in results:
-        if result.status == FAILED:
-            cells = [FAILED] * len(headings) + [_ABSENT] * 3
-        else:
-            scores = {(score.metric, score.part): score for score in result.scores}
-            cells = [_number(scores.get(key)) for key in keys]
-            cells += [str(result.dimensions), f"{result.seconds:.1f}", _rate(result)]
-        rows.append((result.encoder, *cells))
-    errors = tuple((result.encoder, result.error) for result in results if result.status == FAILED)
-    theirs: dict[str, dict[tuple[str, str], float]] = {}
-    sources = []
-    for encoder, key, value, source in beside(facts, keys) if facts else ():
-        theirs.setdefault(f"{encoder} (published)", {})[key] = value
-        sources.append(source)
+    for one in results:
+        cost = [str(one.dimensions), f"{one.seconds:.1f}", _rate(one)] if one.status != FAILED else [_ABSENT] * 3
+        rows.append([one.encoder, *(_shown(one, *key) for key in keys), *cost])
+    theirs: dict[str, dict[tuple[str, str], str]] = collections.defaultdict(dict)
+    sources = dict[str, None]()
+    for encoder, key, value, source in beside(facts, keys):
+        theirs[encoder][key] = f"{value:.4f}"
+        sources[source] = None
     for encoder, values in theirs.items():
-        rows.append((encoder, *(f"{values[key]:.4f}" if key in values else _ABSENT for key in keys), *[_ABSENT] * 3))
-    notes = tuple(f"published: {source}" for source in dict.fromkeys(sources))
-    return Grid(name, ("encoder", *headings, "width", "seconds", "texts/s"), tuple(rows), errors, notes)
+        rows.append([f"{encoder} (published)", *(values.get(key, _ABSENT) for key in keys), *[_ABSENT] * 3])
+    notes = [f"{one.encoder} {FAILED}: {one.error}" for one in results if one.status == FAILED]
+    notes += [f"published: {source}" for source in sources]
+    return Table(["encoder", *(_heading(*key) for key in keys), "width", "seconds", "texts/s"], rows, name, notes)
 
 
-def _t_test(row: Comparison | FoldComparison | PrintedComparison, part: str, names: str) -> tuple[str, ...]:
-    return row.benchmark, part, names, f"{row.difference:+.4f}", f"{row.t:.2f}", f"{row.p:.4f}"
+def _tests(found: Sequence[Comparison], caption: str, part: str, names: str, count: str) -> Table:
+    rows = []
+    for one in found:
+        corrected = [] if one.corrected_t is None else [f"{one.corrected_t:.2f}", f"{one.corrected_p:.4f}"]
+        numbers = [f"{one.difference:+.4f}", f"{one.t:.2f}", f"{one.p:.4f}", *corrected, str(one.count)]
+        rows.append([one.benchmark, one.part, f"{one.first} - {one.second}", *numbers])
+    headings = ["benchmark", part, names, "difference", "t", "p"]
+    headings += [count] if found[0].corrected_t is None else ["corrected t", "corrected p", count]
+    return Table(headings, rows, caption, list(dict.fromkeys(one.source for one in found if one.source)))
 
 
-def _comparisons(results: Results) -> Grid:
-    rows = tuple(
-        (*_t_test(row, row.group, f"{row.first} - {row.second}"), str(row.cells)) for row in compare(results.results)
-    )
-    return Grid(
-        "Paired t-tests over X→Y cells", ("benchmark", "cells", "encoders", "difference", "t", "p", "count"), rows, ()
-    )
+def _heading(metric: str, part: str) -> str:
+    return metric if part == ALL else f"{metric} {part}"
 
 
-def _fold_comparisons(results: Results) -> Grid:
-    rows = tuple(
-        (
-            *_t_test(row, row.group, f"{row.first} - {row.second}"),
-            f"{row.corrected_t:.2f}",
-            f"{row.corrected_p:.4f}",
-            str(row.folds),
-        )
-        for row in compare_folds(results.results)
-    )
-    columns = ("benchmark", "part", "encoders", "difference", "t", "p", "corrected t", "corrected p", "folds")
-    return Grid("Paired t-tests over folds (corrected: Nadeau and Bengio)", columns, rows, ())
-
-
-def _printed_comparisons(results: Results) -> Grid:
-    found = compare_printed(results.results, results.manifest.get("benchmarks", {}))
-    rows = tuple((*_t_test(row, row.part, f"{row.encoder} - {row.system}"), str(row.folds)) for row in found)
-    columns = ("benchmark", "part", "encoder and printed system", "difference", "t", "p", "folds")
-    notes = tuple(dict.fromkeys(row.source for row in found))
-    return Grid("One-sample t-tests of folds against printed figures", columns, rows, (), notes)
-
-
-def _leakage(results: Results) -> Grid:
-    facts = results.manifest.get("leakage", {})
-    rows = tuple(
-        (name, *(str(row[key]) for key in ("texts", "exact", "near")))
-        for name, row in facts.get("benchmarks", {}).items()
-    )
-    left_out = "left out" if facts.get("dropped") else "kept"
-    return Grid(f"Texts among the training articles ({left_out})", ("benchmark", "texts", "exact", "near"), rows, ())
+def _shown(result: Result, metric: str, part: str) -> str:
+    if result.status == FAILED:
+        return FAILED
+    return _number(next((score for score in result.scores if (score.metric, score.part) == (metric, part)), None))
 
 
 def _number(score: Score | None) -> str:
@@ -217,9 +206,41 @@ def _rate(result: Result) -> str:
     return _ABSENT if result.texts_per_second is None else f"{result.texts_per_second:.0f}"
 
 
-def _line(cells: "tuple[str, ...] | list[str]") -> str:
-    return f"| {' | '.join(map(_escape, cells))} |"
+def curves(results: Results) -> Curves:
+    """(shots, mean, half the 95 % interval), ascending, by encoder, by (benchmark, metric) with three or more.
+
+    The interval covers other draws and is 0 where there is one draw.
+    """
+    found: Curves = collections.defaultdict(lambda: collections.defaultdict(list))
+    for result in results.results:
+        for score in result.scores:
+            if match := _SHOTS.fullmatch(score.metric):
+                half = score.confidence or 0.0
+                found[result.benchmark, match[2]][result.encoder].append((int(match[1]), score.value, half))
+    return {
+        key: {encoder: sorted(points) for encoder, points in by_encoder.items()}
+        for key, by_encoder in found.items()
+        if max(map(len, by_encoder.values())) >= _FEWEST
+    }
 
 
-def _escape(text: str) -> str:
-    return text.replace("|", "\\|")
+def shots_plot(results: Results) -> str | None:
+    """The curves of all benchmarks (SimLTE, Figure 2) as one SVG, a panel for each, or ``None`` without any."""
+    if not (panels := curves(results)):
+        return None
+    from matplotlib.backends.backend_svg import FigureCanvasSVG
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(6.4, 3.2 * len(panels)), layout="constrained")
+    FigureCanvasSVG(figure)
+    axes = figure.subplots(len(panels), squeeze=False)[:, 0]
+    for place, ((benchmark, metric), by_encoder) in zip(axes, panels.items(), strict=True):
+        for encoder, points in by_encoder.items():
+            place.errorbar(*zip(*points, strict=True), marker="o", markersize=4, capsize=3, label=encoder)
+        place.set_xscale("log", base=2)
+        place.xaxis.set_major_formatter("{x:g}")
+        place.set(title=benchmark, xlabel="documents of each class", ylabel=metric)
+        place.legend(frameon=False)
+    buffer = io.StringIO()
+    figure.savefig(buffer, format="svg", metadata={"Date": None})
+    return buffer.getvalue()

@@ -1,97 +1,120 @@
-"""The archive of ``newsembed update``: complete versions in folders of their own, and a pointer to the current one.
+"""The archive: articles with their words, vectors and events, as tables in a LanceDB database.
 
 ::
 
-    archive.json             the pointer: number of the current version, digests of its manifest and its index
-    last_run.json            report of the last run, whatever came of it
-    dead_letters/part-*.parquet        what the last run rejected
-    versions/000031/         a version: never changed once the pointer names it
-      manifest.json          sizes and SHA-256 digests of all files below, options, counts of the run
-      history.jsonl          the report of each run that made a version, oldest first
-      articles/part-*.parquet          the articles (stream ``Article``)
-      vectors/part-*.npy               float32 [n, D], unit rows, in the order of the articles
-      signatures/part-*.npy            one row for each article that passed the rules, duplicates included
-      sketches/part-*.npy              their sketches, uint32, one after another
-      parents.npy                      int64, for each signature the row of what it duplicates; its own row if kept
-      events/members.parquet           one row for each article, in the same order: its event
-      events/merges.parquet            events that became one, oldest first
-      crawl_state/*.json.gz            see ``newsembed crawl --state``
-      dead_letters/part-*.parquet      what this run rejected
-      index/                           see :mod:`.index`
-    trainings/000001/        of a training on the archive: decision.json, the articles of its trial/, and perhaps model/
-    .work/                   of the run in progress, or of one that was cut off
-    .training/               of the training in progress, or of one that was cut off
+    articles.lance   one row for each article, see `schema`
+    terms.lance      for each word the number of articles that hold it
+    seen.lance       what `newsembed update` knows of every article that passed its rules, duplicates included
+    crawl.lance      the state of its crawls: names and contents of files
+    runs.lance       one row for each run that changed the archive: the versions of the other tables, settings, report
+    SHA256SUMS       digests of all files, where the archive is on a local disk
+    last_run.json, dead_letters/     what the last `newsembed update` read, whatever came of it
+    trainings/000001/                of a training on the archive, see :mod:`.trainings`
+    .work/, .training/               of the run and of the training in progress, or of one that was cut off
 
-Files that a version shares with the one before are hard links, so that a version costs the disk only what is new in it.
-A file of a version is therefore never changed in place: it is rewritten and moved to its name.
+The database is a local folder or a URI of an object store. A run commits to the other tables first and adds its row to
+``runs`` last, in one step. A reader opens the versions that the last row names, so that it sees a run whole or not at
+all. What a run that was cut off has committed is undone when the next one begins.
 """
 
+import contextlib
 import dataclasses
 import datetime
-import hashlib
+import importlib.util
 import json
 import os
-import shutil
-from collections.abc import Mapping
-from typing import Any, Final
+import sys
+import types
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final, Self
 
-from .. import __version__
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from ..errors import InputError
-from .arrays import DAMAGE
-from .digests import SUMS, differing, file_sha256
-from .manifest import MANIFEST, Manifest, read_manifest, recorded_digests
-from .whole import replacing
+from .digests import SUMS, differing, read_sums
 
-FORMAT_VERSION: Final = 1  # of ``archive.json``
-POINTER: Final = "archive.json"
-LAST_RUN: Final = "last_run.json"
-BASE: Final = "base.json"  # in the folder of the run in progress: the version that it began from, 0 for none
-HISTORY: Final = "history.jsonl"
-INDEX: Final = "index"
-CRAWL_STATE: Final = "crawl_state"
-MEMBERS: Final = "events/members.parquet"
-_DEAD_LETTERS: Final = "dead_letters"
-DEAD_LETTERS_FILE: Final = f"{_DEAD_LETTERS}/part-00000-of-00001.parquet"  # of a version, or of the last run
-_VERSIONS: Final = "versions"
-_WORK: Final = ".work"
-_TRAININGS: Final = "trainings"
-_TRAINING_WORK: Final = ".training"
-_DECISION: Final = "decision.json"
-MODEL: Final = "model"  # of a training, or of the training in progress
-TRIAL: Final = "trial"  # what a training was evaluated on
-_READ: Final = ("articles/", "vectors/", "signatures/", "sketches/", "parents.npy", "events/", HISTORY)
+FORMAT_VERSION: Final = 1
+LAST_RUN: Final = "last_run.json"  # report of the last run, whatever came of it
+DEAD_LETTERS: Final = "dead_letters"  # what it rejected, Parquet
+WORK: Final = ".work"  # of the run in progress, or of one that was cut off
+OTHER_FILES: Final = (LAST_RUN, DEAD_LETTERS, WORK)
+ARTICLES, TERMS, SEEN, CRAWL, RUNS, LOCK = "articles", "terms", "seen", "crawl", "runs", "lock"
+EXACT_LIMIT: Final = 50_000  # articles; the vectors of so few are compared one by one
+_CHECKED_BYTES: Final = 512 << 20  # archives up to this size are compared with their digests when they are opened
+_PROBED_SHARE: Final = 0.2  # of the partitions of the vectors: recall@10 .95 where half of a vector is noise
+AT_ONCE: Final = 1_000  # values in a condition
 _SHOWN: Final = 5
-_REMEDY: Final = "restore the archive from a copy, or start a new one in another folder"
+_HINT: Final = "latest_version_hint.json"  # the only file of a table that changes; it is checked when it is used
+_REMEDY: Final = (
+    "build it again, restore it from a copy, or return to an earlier version by newsembed update --rollback"
+)
+_PLACES: Final = pa.list_(pa.string())
+
+IntArray = npt.NDArray[np.int64]
+FloatArray = npt.NDArray[np.float32]
+
+# The columns that results show.
+SHOWN: Final = ("doc_id", "url", "publisher", "title", "byline_date", "language", "image_url")
+# What the record `Article` has; those that a source of articles does not know are null.
+ARTICLE_COLUMNS: Final = {
+    **dict.fromkeys(("doc_id", "url", "publisher", "title", "body"), pa.string()),
+    "authors": _PLACES,
+    "byline_date": pa.date32(),
+    "modified_date": pa.date32(),
+    "date_source": pa.string(),
+    "language": pa.string(),
+    "keywords": _PLACES,
+    "anchor_texts": _PLACES,
+    "image_url": pa.string(),
+    "image_hash": pa.binary(),
+    "hubs": _PLACES,
+    "fetched_at": pa.timestamp("us", tz="UTC"),
+    "sources": _PLACES,
+    "paywalled": pa.bool_(),
+    "live_blog": pa.bool_(),
+}
+RUN_SCHEMA: Final = pa.schema(
+    [
+        ("number", pa.int64()),
+        *((name, pa.string()) for name in ("started", "versions", "settings", "report")),  # the last three are JSON
+        ("merges", pa.list_(pa.struct([(name, pa.string()) for name in ("event_id", "into", "doc_id")]))),
+    ]
+)
+TERM_SCHEMA: Final = pa.schema([("term", pa.string()), ("documents", pa.int64())])
+NO_TERMS: Final = TERM_SCHEMA.empty_table()
+_TERMS_KNOWN: Final = 100_000  # words of queries whose frequencies are in memory
+
+
+def schema(dimensions: int, encoder_digest: str = "") -> pa.Schema:
+    """The columns of ``articles``, with the version of the format and the digest of the encoder as metadata.
+
+    ``canonical_url`` finds an article by any spelling of its URL, ``words`` are the words as a search compares them,
+    ``event_id`` is the doc_id of the article that opened its event ("" for none), ``vector`` has unit length.
+    """
+    added = {"canonical_url": pa.string(), "words": pa.string(), "event_id": pa.string()}
+    columns = {**ARTICLE_COLUMNS, **added, "vector": pa.list_(pa.float32(), dimensions)}
+    metadata = {"newsembed.format": str(FORMAT_VERSION), "newsembed.encoder_digest": encoder_digest}
+    return pa.schema(columns.items(), metadata)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Pointer:
-    """The current version of an archive.
-
-    Attributes:
-      version: its number, from 1.
-      manifest_sha256: digest of its manifest, in hexadecimal digits.
-      index_sha256: digest of the list of digests of its index; differs whenever the index differs.
-    """
-
-    version: int
-    manifest_sha256: str
-    index_sha256: str
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class EventMember:
-    """The event of an article.
-
-    Attributes:
-      doc_id: of the article.
-      event_id: doc_id of the article that opened the event; "" for an article without a byline date.
-      byline_date: of the article.
-    """
+class IndexedDocument:
+    """The fields of an article that search results show."""
 
     doc_id: str
-    event_id: str
-    byline_date: datetime.date | None
+    url: str
+    publisher: str
+    title: str
+    byline_date: datetime.date | None = None
+    language: str = ""
+    image_url: str = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON values."""
+        return dataclasses.asdict(self) | {"byline_date": self.byline_date.isoformat() if self.byline_date else None}
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -102,327 +125,311 @@ class EventMerge:
       event_id: of the event that ended.
       into: of the event that has its articles since.
       doc_id: of the article that joined them.
-      version: of the archive.
-      date: UTC day of the run.
     """
 
     event_id: str
     into: str
     doc_id: str
-    version: int
-    date: datetime.date
 
 
-def is_archive(path: str) -> bool:
-    """Whether a folder holds an archive that has a version."""
-    return os.path.isfile(os.path.join(path, POINTER))
-
-
-def read_pointer(archive: str) -> Pointer | None:
-    """The pointer of an archive; None before its first version.
-
-    Raises:
-      InputError: if it is damaged, or of a later version of newsembed.
-    """
-    path = os.path.join(archive, POINTER)
-    try:
-        with open(path, "rb") as source:
-            found = json.loads(source.read())
-        version = found["format"]
-        pointer = Pointer(int(found["version"]), str(found["manifest_sha256"]), str(found["index_sha256"]))
-    except (FileNotFoundError, NotADirectoryError):
-        return None
-    except DAMAGE as error:
-        raise InputError(f"a damaged pointer: {error!r}", path=path, remedy=_REMEDY) from error
-    if version != FORMAT_VERSION:
-        problem = f"got the format {version!r}, expected {FORMAT_VERSION}"
-        raise InputError(problem, path=path, field="format", remedy="install a newer version of newsembed")
-    return pointer
-
-
-def check_startable(archive: str) -> None:
-    """Checks that a first run may write to a folder: it has an archive, or nothing but what a first run leaves.
-
-    A first run that was cut off has ``.work/base.json``, which says that it began from no version, and perhaps a part
-    of version 1. One that found nothing new leaves its report.
-
-    Raises:
-      InputError: for the remains of an archive without its pointer, and for files of others; names one of them.
-    """
-    if os.path.exists(archive) and not os.path.isdir(archive):
-        raise InputError("is a file", path=archive, field="--archive", remedy="name a new or an empty folder")
-    remains, others = _in_the_way(archive)
-    if is_archive(archive) or not (remains or others):
-        return
-    if remains:
-        problem = f"has {remains[0]} of an archive, but no {POINTER}, which names its current version"
-        remedy = f"restore {POINTER} from a copy; to start a new archive, name another folder or empty this one"
-        raise InputError(problem, path=archive, field="--archive", remedy=remedy)
-    shown = ", ".join(others[:_SHOWN]) + (f" and {len(others) - _SHOWN} more" if len(others) > _SHOWN else "")
-    problem, remedy = f"is not an archive, and not empty: it has {shown}", "name a new or an empty folder"
-    raise InputError(problem, path=archive, field="--archive", remedy=remedy)
-
-
-def _in_the_way(archive: str) -> tuple[list[str], list[str]]:
-    """Files of an archive, and files of others, that no first run leaves in a folder; paths below it."""
-    names = set(os.listdir(archive)) if os.path.isdir(archive) else set()
-    base = read_json(os.path.join(archive, _WORK, BASE))
-    remains = []
-    if base is None:  # no run is in progress
-        remains += [f"{_VERSIONS}/{name}" for name in _listed(archive, _VERSIONS)]
-    elif base != 0:
-        remains.append(f"{_WORK}/{BASE}")
-    report = read_json(os.path.join(archive, LAST_RUN))
-    if isinstance(report, dict) and report.get("version"):
-        remains.append(LAST_RUN)
-    for folder in (_TRAININGS, _TRAINING_WORK):
-        remains += [f"{folder}/{name}" for name in _listed(archive, folder) if name != ".lock"]
-    own = {".lock", LAST_RUN, _DEAD_LETTERS, _VERSIONS, _WORK, _TRAININGS, _TRAINING_WORK}
-    return remains, sorted(name for name in names - own if not _is_temporary(name))
-
-
-def _listed(archive: str, folder: str) -> list[str]:
-    path = os.path.join(archive, folder)
-    return sorted(os.listdir(path)) if os.path.isdir(path) else []
-
-
-def publish(archive: str, number: int) -> None:
-    """Makes a finished version the current one by one rename; it is on the disk before."""
-    folder = version_folder(archive, number)
-    values = {
-        "format": FORMAT_VERSION,
-        "version": number,
-        "manifest_sha256": file_sha256(os.path.join(folder, MANIFEST)),
-        "index_sha256": index_digest(folder),
-    }
-    for name in (folder, os.path.dirname(folder)):
-        _sync(name)
-    with replacing(os.path.join(archive, POINTER)) as temporary:
-        with open(temporary, "w", encoding="utf-8") as sink:
-            json.dump(values, sink, indent=1)
-        _sync(temporary)
-    _sync(archive)
-
-
-def index_digest(version: str) -> str:
-    """The digest that the pointer has of the index of a version; "" where it has none."""
-    path = os.path.join(version, INDEX, SUMS)
-    return file_sha256(path) if os.path.exists(path) else ""
-
-
-def version_folder(archive: str, number: int) -> str:
-    """The folder of a version."""
-    return os.path.join(archive, _VERSIONS, f"{number:06d}")
-
-
-def work_folder(archive: str) -> str:
-    """The folder of the run in progress."""
-    return os.path.join(archive, _WORK)
-
-
-def training_work(archive: str) -> str:
-    """The folder of the training in progress."""
-    return os.path.join(archive, _TRAINING_WORK)
-
-
-def training_folder(archive: str, number: int) -> str:
-    """The folder of a finished training, from 1."""
-    return os.path.join(archive, _TRAININGS, f"{number:06d}")
-
-
-def trained_model(archive: str, number: int) -> str:
-    """The model folder of a finished training."""
-    return os.path.join(training_folder(archive, number), MODEL)
-
-
-def decision_file(archive: str, number: int) -> str:
-    """The file with the outcome of a training; it is written last."""
-    return os.path.join(training_folder(archive, number), _DECISION)
-
-
-def trainings(archive: str) -> list[int]:
-    """The numbers of the trainings that have a folder, ascending."""
-    folder = os.path.join(archive, _TRAININGS)
-    return sorted(int(name) for name in os.listdir(folder) if name.isdigit()) if os.path.isdir(folder) else []
-
-
-def current_index(path: str) -> str:
-    """The folder of the index: that of the current version of an archive, or the path itself.
-
-    Raises:
-      InputError: if the pointer of the archive is damaged.
-    """
-    pointer = read_pointer(path)
-    return path if pointer is None else os.path.join(version_folder(path, pointer.version), INDEX)
-
-
-def read_version(archive: str, pointer: Pointer) -> dict[str, Any]:
-    """The manifest of the current version. Its digest is compared, and those of the files that the next run reads.
-
-    The index has digests of its own, which are compared when it is loaded.
-
-    Raises:
-      InputError: if a file is missing or is not the one that was published.
-    """
-    folder = version_folder(archive, pointer.version)
-    path = os.path.join(folder, MANIFEST)
-    if not os.path.exists(path) or file_sha256(path) != pointer.manifest_sha256:
-        raise InputError("the version that the pointer names is missing or damaged", path=folder, remedy=_REMEDY)
-    manifest = read_manifest(folder)
-    digests = recorded_digests(manifest, folder) or {}
-    wrong = differing(folder, {name: digest for name, digest in digests.items() if name.startswith(_READ)})
-    if wrong:
-        shown = ", ".join(wrong[:_SHOWN]) + (f" and {len(wrong) - _SHOWN} more" if len(wrong) > _SHOWN else "")
-        raise InputError(f"missing or changed since it was published: {shown}", path=folder, remedy=_REMEDY)
-    return manifest
-
-
-def read_events(version: str) -> dict[str, str]:
-    """The event of each article of a version, by their ids; "" for articles without a byline date.
-
-    Raises:
-      InputError: if the file is missing or damaged.
-    """
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    path = os.path.join(version, MEMBERS)
-    try:
-        table = pq.read_table(path, columns=["doc_id", "event_id"])
-    except (OSError, pa.ArrowException) as error:
-        raise InputError(f"no readable events: {error}", path=path, remedy=_REMEDY) from error
-    return dict(zip(*(table.column(name).to_pylist() for name in table.column_names), strict=True))
-
-
-def remove_other_versions(archive: str, kept: set[int]) -> list[int]:
-    """Deletes the folders of all other versions, whether complete or not; returns their numbers."""
-    folder = os.path.join(archive, _VERSIONS)
-    names = sorted(os.listdir(folder)) if os.path.isdir(folder) else []
-    removed = [int(name) for name in names if name.isdigit() and int(name) not in kept]
-    for number in removed:
-        shutil.rmtree(version_folder(archive, number))
-    return removed
-
-
-def remove_temporary_files(archive: str) -> None:
-    """Deletes what a process that was killed had not yet moved to its name, next to the pointer."""
-    for name in os.listdir(archive):
-        if _is_temporary(name):
-            os.remove(os.path.join(archive, name))
-
-
-def _is_temporary(name: str) -> bool:
-    return name.startswith((f"{POINTER}.", f"{LAST_RUN}.")) and name.endswith(".tmp")
-
-
-def read_json(path: str) -> Any:
-    """The value in a JSON file; None where there is no such file, or a run was cut off while it wrote it."""
-    try:
-        with open(path, "rb") as source:
-            return json.loads(source.read())
-    except (FileNotFoundError, ValueError):
-        return None
-
-
-def write_json(path: str, value: Any) -> None:
-    """Writes a JSON file completely or not at all, and its folder."""
-    os.makedirs(os.path.dirname(path), exist_ok=True)
-    with replacing(path) as temporary, open(temporary, "w", encoding="utf-8") as sink:
-        json.dump(value, sink, indent=1, ensure_ascii=False)
-        sink.write("\n")
-
-
-class VersionWriter:
-    """Writes the folder of a new version next to the old ones. Nothing names it until :func:`publish`.
-
-    Args:
-      archive: its folder.
-      number: of the new version; what a run that was cut off left there is deleted.
-      base: number of the version before; None for the first.
+@dataclasses.dataclass(frozen=True, slots=True)
+class Run:
+    """One version of an archive.
 
     Attributes:
-      folder: of the new version.
-      base: folder of the version before; "" for the first.
+      number: from 1.
+      started: UTC time.
+      versions: of the tables, by name.
+      settings: JSON values that later runs read: the encoder, how it reads, what was learned.
+      report: JSON values: what the run did.
+      merges: events that became one in this run.
     """
 
-    def __init__(self, archive: str, number: int, base: int | None) -> None:
-        self.number = number
-        self.folder = version_folder(archive, number)
-        self.base = "" if base is None else version_folder(archive, base)
-        shutil.rmtree(self.folder, ignore_errors=True)
-        os.makedirs(self.folder)
+    number: int
+    started: str
+    versions: Mapping[str, int]
+    settings: Mapping[str, Any]
+    report: Mapping[str, Any]
+    merges: tuple[EventMerge, ...] = ()
 
-    def path(self, name: str) -> str:
-        """The path of a new file, in an existing folder."""
-        path = os.path.join(self.folder, name)
-        os.makedirs(os.path.dirname(path), exist_ok=True)
-        return path
+    def to_row(self) -> dict[str, Any]:
+        """The row of the table ``runs``."""
+        texts = {name: json.dumps(getattr(self, name)) for name in ("versions", "settings", "report")}
+        merges = [dataclasses.asdict(merge) for merge in self.merges]
+        return {"number": self.number, "started": self.started, **texts, "merges": merges}
 
-    def carry(self, name: str) -> None:
-        """Takes over a file of the version before, or a folder with all that is below it, as hard links."""
-        source = os.path.join(self.base, name)
-        if not self.base:
-            return
-        if os.path.isdir(source):
-            shutil.copytree(source, self.path(name), copy_function=link)
-        elif os.path.exists(source):
-            link(source, self.path(name))
-
-    def add_history(self, report: Mapping[str, Any]) -> None:
-        """Appends the report of this run to those of earlier runs."""
-        before = b""
-        if self.base:
-            with open(os.path.join(self.base, HISTORY), "rb") as source:
-                before = source.read()
-        with open(self.path(HISTORY), "wb") as sink:
-            sink.write(before + json.dumps(report, ensure_ascii=False, sort_keys=True).encode() + b"\n")
-
-    def finish(self, options: Mapping[str, Any], counts: Mapping[str, Any]) -> None:
-        """Writes the manifest; digests of files that are shared with the version before are taken from there."""
-        known = recorded_digests(read_manifest(self.base), self.base) or {} if self.base else {}
-        sizes, digests = {}, {}
-        for above, _, names in os.walk(self.folder):
-            for name in names:
-                path = os.path.join(above, name)
-                relative = os.path.relpath(path, self.folder)
-                sizes[relative] = os.path.getsize(path)
-                before = os.path.join(self.base, relative)
-                if relative in known and os.path.exists(before) and os.path.samefile(path, before):
-                    digests[relative] = known[relative]
-                else:
-                    digests[relative] = file_sha256(path)
-                    _sync(path)
-        digest = hashlib.sha256(json.dumps(digests, sort_keys=True).encode()).hexdigest()[:16]
-        manifest = Manifest(
-            "update", __version__, digest, options, {}, counts, {}, {"version": self.number}, sizes, digests
-        )
-        write_json(os.path.join(self.folder, MANIFEST), manifest.to_json())
-        _sync(os.path.join(self.folder, MANIFEST))
+    @classmethod
+    def from_row(cls, row: Mapping[str, Any]) -> Self:
+        """What `to_row` gave."""
+        texts = {name: json.loads(row[name]) for name in ("versions", "settings", "report")}
+        merges = tuple(EventMerge(**merge) for merge in row["merges"])
+        return cls(row["number"], row["started"], **texts, merges=merges)
 
 
-def copy_folder(source: str, target: str) -> None:
-    """Copies a folder, completely or not at all; makes an empty one where there is no source."""
-    temporary = f"{target}.tmp"
-    shutil.rmtree(temporary, ignore_errors=True)
-    if os.path.isdir(source):
-        shutil.copytree(source, temporary)
-    else:
-        os.makedirs(temporary)
-    os.replace(temporary, target)
+def is_archive(uri: str) -> bool:
+    """Whether there is an archive that has a version."""
+    return os.path.isdir(table_folder(uri, RUNS)) if "://" not in uri else RUNS in table_names(connect(uri))
 
 
-def link(source: str, target: str) -> None:
-    """Makes a hard link to a file, or a copy where the file system has no links."""
+def read_runs(uri: str) -> list[Run]:
+    """The runs of an archive, oldest first; none where there is no archive."""
+    with reading_tables(uri):
+        if not is_archive(uri):
+            return []
+        rows = connect(uri).open_table(RUNS).search().to_arrow().sort_by("number").to_pylist()
+        return [Run.from_row(row) for row in rows]
+
+
+def last_number(uri: str) -> int:
+    """The number of the last run; cheap."""
+    with reading_tables(uri):
+        if not is_archive(uri):
+            raise _missing(uri)
+        return int(max(connect(uri).open_table(RUNS).search().select(["number"]).to_arrow()["number"].to_pylist()))
+
+
+def check_startable(uri: str) -> None:
+    """Checks that a first run may write here: there is an archive, or nothing but what such a run leaves.
+
+    Raises:
+      InputError: for a local folder with other files; names some of them.
+    """
+    if "://" in uri or is_archive(uri) or not os.path.exists(uri):
+        return
+    if not os.path.isdir(uri):
+        raise InputError("is a file", path=uri, field="--archive", remedy="name a new or an empty folder")
+    own = {f"{name}.lance" for name in (ARTICLES, TERMS, SEEN, CRAWL)} | {SUMS, *OTHER_FILES}
+    if others := sorted(set(os.listdir(uri)) - own):
+        problem, remedy = f"is not an archive, and not empty: it has {_some(others)}", "name a new or an empty folder"
+        raise InputError(problem, path=uri, field="--archive", remedy=remedy)
+
+
+def _some(names: Sequence[str]) -> str:
+    """The first of some names, and how many more there are."""
+    return ", ".join(names[:_SHOWN]) + (f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else "")
+
+
+class Archive:
+    """One version of an archive, for reading. Later runs do not change what it shows, as long as the version is kept.
+
+    Rows are named by numbers that hold within a version.
+
+    Args:
+      uri: folder or URI of the database.
+      run: the version, also one that is not published yet; None for the last.
+
+    Raises:
+      InputError: if there is no archive, or a file of it is missing or damaged.
+
+    Attributes:
+      uri: as given.
+      run: the version.
+      dimensions: of the vectors.
+    """
+
+    def __init__(self, uri: str, run: Run | None = None) -> None:
+        self.uri = uri
+        runs = [run] if run else read_runs(uri)
+        if not runs:
+            raise _missing(uri)
+        self.run = runs[-1]
+        _check_files(uri)
+        self._database = connect(uri)
+        self._tables, self._frequencies = dict[str, Any](), dict[str, int]()
+        self._articles = self.table(ARTICLES)
+        self.dimensions = int(self._articles.schema.field("vector").type.list_size)
+        self._count = int(self._articles.count_rows())
+
+    def __len__(self) -> int:
+        return self._count
+
+    def table(self, name: str) -> Any:
+        """A table at this version; None if the version has none of this name."""
+        if name in self.run.versions and name not in self._tables:
+            with reading_tables(self.uri):
+                table = self._database.open_table(name)
+                table.checkout(self.run.versions[name])
+            self._tables[name] = table
+        return self._tables.get(name)
+
+    def whole(self, name: str) -> pa.Table | None:
+        """All rows of a table at this version; None if the version has none of this name."""
+        table = self.table(name)
+        with reading_tables(self.uri):
+            return None if table is None else table.search().to_arrow()
+
+    def rows(self, columns: Sequence[str], where: str = "") -> pa.Table:
+        """Columns of the articles that meet a condition in SQL, and their numbers as ``_rowid``."""
+        with reading_tables(self.uri):
+            query = self._articles.search().select([*columns]).with_row_id(True)
+            return (query.where(where) if where else query).to_arrow()
+
+    def take(self, numbers: Sequence[int], columns: Sequence[str]) -> pa.Table:
+        """Columns of articles by their numbers, in this order."""
+        with reading_tables(self.uri):
+            wanted = [int(number) for number in numbers]
+            if not wanted:
+                return self.rows(columns, "false")
+            found = self._articles.take_row_ids(wanted).select([*columns]).with_row_id().to_arrow()
+            return found.take(pc.index_in(pa.array(wanted, pa.uint64()), found["_rowid"]))
+
+    def batches(self, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
+        """All articles, in batches."""
+        with reading_tables(self.uri):
+            query = self._articles.search()
+            yield from (query.select([*columns]) if columns else query).to_batches()
+
+    def documents(self, numbers: Sequence[int]) -> list[IndexedDocument]:
+        """What results show of articles."""
+        return [IndexedDocument(**row) for row in self.take(numbers, SHOWN).select(SHOWN).to_pylist()]
+
+    def vectors(self, numbers: Sequence[int]) -> FloatArray:
+        """The vectors of articles, float32 ``[n, D]``."""
+        return vectors_of(self.take(numbers, ["vector"])["vector"], self.dimensions)
+
+    def count(self, where: str = "") -> int:
+        """How many articles meet a condition."""
+        with reading_tables(self.uri):
+            return int(self._articles.count_rows(where)) if where else self._count
+
+    def matching(self, terms: Iterable[str], count: int, where: str = "") -> tuple[IntArray, npt.NDArray[np.float64]]:
+        """The articles with the highest BM25 score for words, best first: their numbers and scores."""
+        from lancedb.query import MatchQuery
+
+        with reading_tables(self.uri):
+            query = MatchQuery(" ".join(terms), "words")
+            chosen = self._articles.search(query, query_type="fts").select(["_score"]).with_row_id(True).limit(count)
+            found = (chosen.where(where, prefilter=True) if where else chosen).to_arrow()
+        numbers, scores = found["_rowid"].to_numpy().astype(np.int64), found["_score"].to_numpy().astype(np.float64)
+        order = np.lexsort((numbers, -scores))
+        return numbers[order], scores[order]
+
+    def nearest(self, vector: FloatArray, count: int, where: str = "") -> tuple[IntArray, FloatArray]:
+        """The articles of highest cosine with a unit vector by the index, best first: their numbers and cosines."""
+        with reading_tables(self.uri):
+            chosen = self._articles.search(vector, vector_column_name="vector").distance_type("dot")
+            chosen = chosen.select(["_distance"]).with_row_id(True).limit(count)
+            chosen = chosen.nprobes(max(1, int(_PROBED_SHARE * partitions(self._count))))
+            if where:
+                chosen = chosen.where(where, prefilter=True)
+                if self.count(where) <= EXACT_LIMIT // 5:
+                    chosen = chosen.bypass_vector_index()
+            found = chosen.to_arrow()
+        cosines = 1 - found["_distance"].to_numpy()
+        return found["_rowid"].to_numpy().astype(np.int64), cosines.astype(np.float32)
+
+    def frequencies(self, terms: Iterable[str]) -> dict[str, int]:
+        """How many articles hold each word."""
+        if len(self._frequencies) > _TERMS_KNOWN:
+            self._frequencies = {}
+        known, asked = self._frequencies, set(terms)
+        unknown = sorted(asked - known.keys())
+        for start in range(0, len(unknown), AT_ONCE):
+            part = unknown[start : start + AT_ONCE]
+            with reading_tables(self.uri):
+                found = self.table(TERMS).search().where(any_of("term", part)).to_arrow()
+            counts = zip(found["term"].to_pylist(), found["documents"].to_pylist(), strict=True)
+            known.update(dict.fromkeys(part, 0) | dict(counts))
+        return {term: known[term] for term in asked}
+
+
+def vectors_of(column: Any, dimensions: int) -> FloatArray:
+    """The float32 ``[n, D]`` of a column of vectors."""
+    chunks = [chunk.flatten().to_numpy(zero_copy_only=False) for chunk in column.chunks]
+    flat = np.concatenate([np.zeros(0, np.float32), *chunks])
+    return np.asarray(flat, np.float32).reshape(-1, dimensions)
+
+
+def vector_column(vectors: FloatArray) -> pa.Array:
+    """A column of vectors."""
+    return pa.FixedSizeListArray.from_arrays(pa.array(np.ascontiguousarray(vectors).reshape(-1)), vectors.shape[1])
+
+
+def any_of(column: str, values: Iterable[str]) -> str:
+    """The condition that a column has one of some values."""
+    quoted = ", ".join("'" + value.replace("'", "''") + "'" for value in values)
+    return f"{column} IN ({quoted})" if quoted else "false"
+
+
+# The database
+
+
+def partitions(rows: int) -> int:
+    """Of the index of so many vectors."""
+    return max(1, int(np.sqrt(rows)))
+
+
+def connect(uri: str) -> Any:
+    """The database of a folder or URI."""
+    os.environ.setdefault("LANCEDB_LOG", "error")  # it warns of its own later changes with every search
+    client = "lance_namespace_urllib3_client"
+    if "lancedb" not in sys.modules and (spec := importlib.util.find_spec(client)):
+        # Half of the time of the import goes into a client of REST services, which a local database does not need.
+        stub = types.ModuleType(client)
+        stub.__path__ = list(spec.submodule_search_locations or ())
+        sys.modules.setdefault(client, stub)
+        try:
+            import lancedb
+        finally:
+            if sys.modules[client] is stub:
+                del sys.modules[client]
+    import lancedb
+
+    return lancedb.connect(uri)
+
+
+def table_names(database: Any) -> list[str]:
+    """The tables that a database has, also those that no run has published."""
+    return list(database.list_tables(limit=100).tables)
+
+
+def table_folder(uri: str, name: str) -> str:
+    """Where a table is."""
+    return f"{uri.rstrip('/')}/{name}.lance"
+
+
+@contextlib.contextmanager
+def reading_tables(uri: str) -> Iterator[None]:
+    """Names the archive in errors of the database.
+
+    Raises:
+      InputError: for a table or a file of it that is missing or damaged.
+    """
     try:
-        os.link(source, target)
-    except OSError:  # a file system without hard links
-        shutil.copy2(source, target)
+        yield
+    except InputError:
+        raise
+    except (OSError, RuntimeError, ValueError, KeyError, TypeError, pa.ArrowException) as error:
+        raise InputError(f"no readable archive: {error}", path=uri, remedy=_REMEDY) from error
 
 
-def _sync(path: str) -> None:
-    """Asks the disk to hold a file or folder."""
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+def _missing(uri: str) -> InputError:
+    there = "://" in uri or os.path.isdir(uri)
+    problem = "no readable archive: " + ("it has no runs" if there else "no such folder")
+    return InputError(problem, path=uri, remedy="build it with newsembed index or newsembed update")
+
+
+def tables_files(uri: str) -> list[str]:
+    """The files of all tables of a local archive that never change, relative to it."""
+    tables = [name for name in os.listdir(uri) if name.endswith(".lance")]
+    walks = (os.walk(os.path.join(uri, name)) for name in tables)
+    return [
+        os.path.relpath(os.path.join(above, name), uri)
+        for walk in walks
+        for above, _, own in walk
+        for name in own
+        if name != _HINT
+    ]
+
+
+def _check_files(uri: str) -> None:
+    """Compares a local archive that is not large with its digests; what was removed meanwhile was of old versions."""
+    if "://" in uri or not os.path.exists(os.path.join(uri, SUMS)):
+        return
+    known, there = read_sums(uri) or {}, tables_files(uri)
+    listed = {name: known[name] for name in there if name in known}
+    if sum(os.path.getsize(os.path.join(uri, name)) for name in listed) > _CHECKED_BYTES:
+        return
+    if wrong := [name for name in differing(uri, listed) if os.path.exists(os.path.join(uri, name))]:
+        problem = f"no readable archive: not the content that {SUMS} lists: {_some(wrong)}"
+        raise InputError(problem, path=uri, remedy=_REMEDY)

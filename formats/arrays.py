@@ -1,39 +1,48 @@
-"""Named arrays in one npz file: numbers and texts only, never Python objects."""
+"""Named arrays in npz and npy files (no Python objects), safetensors, word vectors; the highest scores of an array."""
 
+import contextlib
+import gzip
 import io
 import tokenize
 import zipfile
 import zlib
-from collections.abc import Mapping
-from typing import Any, BinaryIO, Final
+from collections.abc import Collection, Iterator, Mapping
+from typing import IO, Any, BinaryIO, Final
 
 import numpy as np
+import numpy.typing as npt
 
-from ..errors import InputError
+from ..errors import InputError, reading
+from . import files
+from .files import read_bytes
 
-Array = np.ndarray[Any, np.dtype[Any]]
+Array = npt.NDArray[Any]
+
 # What NumPy raises for damaged files: their headers are Python literals, and a wrong shape asks for any memory.
 DAMAGE: Final = (
     *(ValueError, TypeError, OSError, EOFError, KeyError, AttributeError, OverflowError, MemoryError, SyntaxError),
     *(NotImplementedError, RecursionError, tokenize.TokenError, zipfile.BadZipFile, zlib.error),
 )
+_PLAIN_DTYPES: Final[Mapping[str, Any]] = {
+    "F64": np.float64,
+    "F32": np.float32,
+    "F16": np.float16,
+    "I64": np.int64,  # files of old libraries keep position numbers
+    "I32": np.int32,
+}
+WORD_VECTORS_REMEDY: Final = (
+    "give a text file of word vectors: `word v1 v2 … vD` on each line, as GloVe and word2vec distribute them"
+)
 
 
 def write_arrays(path: str, arrays: Mapping[str, Array]) -> None:
-    """Writes an npz file completely or not at all.
-
-    Args:
-      path: of the file.
-      arrays: by name, of numbers or texts.
+    """Writes an npz file of numbers or texts completely or not at all.
 
     Raises:
       ValueError: for an array of Python objects, which only pickle could hold.
     """
-    for name, values in arrays.items():
-        if values.dtype.hasobject:
-            raise ValueError(f"got an array of Python objects as {name!r}, expected numbers or texts")
-    from . import files  # Beam, which a reader of an index may lack
-
+    if objects := [name for name, values in arrays.items() if values.dtype.hasobject]:
+        raise ValueError(f"got an array of Python objects as {objects[0]!r}, expected numbers or texts")
     raw = io.BytesIO()
     named: dict[str, Any] = dict(arrays)
     np.savez(raw, **named)
@@ -46,17 +55,14 @@ def read_arrays(path: str) -> dict[str, Array]:
     Raises:
       InputError: if the file is missing, is not an npz file, or has an array of Python objects.
     """
-    from . import files  # Beam, which a reader of an index may lack
-
     with files.open_read(path) as source:
         raw = source.read()
     try:
         with np.load(io.BytesIO(raw), allow_pickle=False) as arrays:
             return {name: _array(name, arrays[name]) for name in arrays.files}
     except DAMAGE as error:
-        raise InputError(
-            f"not an npz file of numbers: {error}", path=path, remedy="delete it, and run what wrote it again"
-        ) from error
+        remedy = "delete it, and run what wrote it again"
+        raise InputError(f"not an npz file of numbers: {error}", path=path, remedy=remedy) from error
 
 
 def read_npy(source: BinaryIO | str, path: str) -> Array:
@@ -79,11 +85,144 @@ def read_npy(source: BinaryIO | str, path: str) -> Array:
 
 
 def _array(name: str, values: Any) -> Array:
-    """Returns the values of an entry; NumPy gives the bytes of entries in another format.
-
-    Raises:
-      TypeError: for such bytes.
-    """
+    """The values of an entry; NumPy gives the bytes of entries in another format."""
     if not isinstance(values, np.ndarray):
         raise TypeError(f"the entry {name!r} is not an array")
     return values
+
+
+def flatten(params: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """The leaves of nested parameters by path, joined with dots and sorted.
+
+    >>> flatten({"b": 1, "a": {"kernel": 2}})
+    {'a.kernel': 2, 'b': 1}
+    """
+    flat: dict[str, Any] = {}
+    for name in sorted(params):
+        value = params[name]
+        flat |= flatten(value, f"{prefix}{name}.") if isinstance(value, Mapping) else {f"{prefix}{name}": value}
+    return flat
+
+
+def unflatten(flat: Mapping[str, Any]) -> dict[str, Any]:
+    """Inverse of `flatten`.
+
+    >>> unflatten({"a.kernel": 2, "b": 1})
+    {'a': {'kernel': 2}, 'b': 1}
+    """
+    params: dict[str, Any] = {}
+    for path, value in flat.items():
+        *parents, name = path.split(".")
+        node = params
+        for parent in parents:
+            node = node.setdefault(parent, {})
+        node[name] = value
+    return params
+
+
+def read_safetensors(path: str, remedy: str = "Fetch, save or export the file again.") -> dict[str, Array]:
+    """Arrays by name; bfloat16, which the library's own NumPy reader lacks, by ml_dtypes.
+
+    Raises:
+      InputError: if the file is missing or broken, or holds another number type.
+    """
+    import ml_dtypes
+    from safetensors import SafetensorError, deserialize
+
+    dtypes = {**_PLAIN_DTYPES, "BF16": ml_dtypes.bfloat16}
+    with reading(path, remedy, SafetensorError):
+        found = deserialize(read_bytes(path, remedy))  # type: ignore[no-untyped-call]
+    for name, array in found:
+        if array["dtype"] not in dtypes:
+            problem = f"got the number type {array['dtype']}, expected one of {', '.join(dtypes)}"
+            raise InputError(problem, path=path, field=name)
+    return {name: np.frombuffer(one["data"], dtypes[one["dtype"]]).reshape(one["shape"]) for name, one in found}
+
+
+def write_safetensors(path: str, arrays: Mapping[str, Array], metadata: Mapping[str, str]) -> None:
+    """Writes arrays by name; they need not be contiguous."""
+    from safetensors.numpy import save
+
+    # Not `np.ascontiguousarray`, which makes one dimension of none.
+    content = save({name: np.asarray(array, order="C") for name, array in arrays.items()}, dict(metadata))
+    with open(path, "wb") as file:  # the library's own files are readable by their owner only
+        file.write(content)
+
+
+class WordVectorFile:
+    """A file of word vectors in the text formats of GloVe and word2vec, ``.gz`` too, read a line at a time.
+
+    Attributes:
+      path: of the file.
+      dimensions: D.
+
+    Raises:
+      InputError: from the constructor, if the first lines are not word vectors.
+    """
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        with self._opened() as file:
+            first, second = file.readline().split(), file.readline().split()
+        self._has_header = len(first) == 2 and all(field.isdigit() for field in first)  # of word2vec: ``words D``
+        sample = second if self._has_header else first
+        self.dimensions = int(first[1]) if self._has_header else len(first) - 1
+        try:
+            np.array(sample[-self.dimensions :], np.float32)
+        except ValueError:
+            self.dimensions = 0
+        if self.dimensions < 1 or len(sample) <= self.dimensions:
+            remedy = f"{WORD_VECTORS_REMEDY}; binary word2vec files are not read"
+            raise InputError("the first lines contain no word vector", path=path, remedy=remedy)
+
+    def read(self, wanted: Collection[str]) -> dict[str, npt.NDArray[np.float32]]:
+        """Returns the vectors of the wanted words that the file has; only these are held in memory.
+
+        Raises:
+          InputError: for a line of a wanted word that is broken.
+        """
+        table: dict[str, npt.NDArray[np.float32]] = {}
+        keys = {word.encode("utf-8", "surrogatepass"): word for word in wanted}
+        with self._opened() as file:
+            for number, line in enumerate(file, 1):
+                # Tokens of GloVe's largest file may contain spaces; they match none of our words.
+                if (number == 1 and self._has_header) or line.partition(b" ")[0] not in keys:
+                    continue
+                word, *values = line.rstrip().rsplit(b" ", self.dimensions)
+                if word not in keys:
+                    continue
+                with reading(f"{self.path}:{number}", "the file may be truncated: download it again"):
+                    table[keys[word]] = np.array(values, np.float32)
+                    if len(values) != self.dimensions:
+                        raise InputError(f"got {len(values)} numbers, expected {self.dimensions}")
+        return table
+
+    @contextlib.contextmanager
+    def _opened(self) -> Iterator[IO[bytes]]:
+        opener: Any = gzip.open if self.path.endswith(".gz") else open
+        with reading(self.path, WORD_VECTORS_REMEDY, OSError, EOFError), opener(self.path, "rb") as file:
+            yield file
+
+
+def highest(scores: Array, count: int) -> tuple[Array, Array]:
+    """Returns the columns and values of the ``count`` highest scores of each row, ties by lower column.
+
+    Args:
+      scores: floats ``[Q, N]`` without NaN.
+      count: K, from 1 to N.
+
+    Returns:
+      Columns, int64 ``[Q, K]``, and scores ``[Q, K]``, both by falling score.
+    """
+    place = scores.shape[1] - count
+    lowest = np.partition(scores, place, axis=1)[:, place, None]
+    chosen = scores >= lowest
+    # Many scores may tie with the lowest one wanted: similarities of images have few values.
+    tied = np.flatnonzero(np.count_nonzero(chosen, axis=1) > count)
+    equal = scores[tied] == lowest[tied]
+    missing = count - np.count_nonzero(chosen[tied] & ~equal, axis=1, keepdims=True)
+    chosen[tied] &= ~equal | (np.cumsum(equal, axis=1) <= missing)
+    columns = np.nonzero(chosen)[1].reshape(-1, count)
+    values = np.take_along_axis(scores, columns, axis=1)
+    order = np.argsort(-values, axis=1, kind="stable")
+    return np.take_along_axis(columns, order, axis=1), np.take_along_axis(values, order, axis=1)

@@ -9,6 +9,7 @@ import datetime
 import functools
 import glob
 import hashlib
+import itertools
 import json
 import os
 import reprlib
@@ -19,23 +20,26 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from ..errors import InputError
-from .archive import is_archive, read_pointer, version_folder
-from .jsonl import read_jsonl
+from .dates import parse_day, place_of
+from .fields import columns_of, standard
+from .files import replacing
+from .jsonl import ENDINGS, read_jsonl
 from .manifest import has_manifest
-from .whole import replacing
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 _BATCH_ROWS: Final = 1024
 _ENDINGS: Final = (".parquet", ".jsonl", ".jsonl.gz", ".jsonl.zst")
+_TABLES: Final = (".csv", ".tsv")
+_READABLE: Final = (".parquet", *ENDINGS)
 _STREAM: Final = "articles"  # of the jobs that write articles
 _TEXTS: Final = ("title", "body")
 _OPTIONAL: Final = ("doc_id", "url", "publisher", "language", "byline_date", "published_at", "image_url")
 _STANDARD_INPUT: Final = "-"
 _SPOOLED: Final = "newsembed-input-"
 _REMEDY: Final = (
-    "give articles as Parquet or JSONL with the fields title and body, and url, publisher, byline_date where known"
+    "give articles as Parquet, JSONL or CSV with the fields title and body, and url, publisher, byline_date where known"
 )
 
 
@@ -51,8 +55,7 @@ class ArticleText:
       title: the title, may be empty.
       body: the text, may be empty.
       language: BCP-47 tag; "" if unknown.
-      byline_date: UTC day, of ``published_at`` where the row has no byline date; ``None`` if unknown or not written
-        as ISO 8601.
+      byline_date: UTC day, of ``published_at`` where the row has no byline date; ``None`` if unknown or not believed.
       image_url: of the thumbnail; "" if unknown.
     """
 
@@ -141,10 +144,12 @@ def _write_rows(temporary: str, path: str, rows: list[dict[str, Any]]) -> None:
 def read_rows(
     paths: Iterable[str], columns: Sequence[str], optional: Sequence[str] = ()
 ) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Yields ("path:line", row) of JSON-lines files and ("path:row number", row) of Parquet files.
+    """Yields ("path:line", row) of JSON-lines and CSV files and ("path:row number", row) of Parquet files.
+
+    Fields under the names of other tools have ours, see :mod:`.fields`.
 
     Args:
-      paths: files; those that do not end in ``.parquet`` are JSON lines.
+      paths: files; those that do not end in ``.parquet`` are JSON lines or CSV.
       columns: what Parquet files must have; JSON objects come as they are.
       optional: what is also read of Parquet files that have it.
 
@@ -152,54 +157,60 @@ def read_rows(
       InputError: for a file that cannot be read or lacks a column, and for a line that is not a JSON object.
     """
     for path in paths:
-        if path.endswith(".parquet"):
+        if _is_archive(path):
+            yield from _archive_rows(path, columns, optional)
+        elif path.endswith(".parquet"):
             yield from _parquet_rows(path, columns, optional)
         else:
-            yield from read_jsonl(path, "standard input" if os.path.basename(path).startswith(_SPOOLED) else "")
+            name = "standard input" if os.path.basename(path).startswith(_SPOOLED) else ""
+            yield from ((where, standard(row)) for where, row in read_jsonl(path, name))
 
 
 def article_files(path: str) -> list[str]:
     """The files that :func:`read_articles` reads for ``path``; "-" is JSONL on standard input.
 
-    The folder of a job, such as ``work/clean``, stands for its articles.
+    The folder of a job, such as ``work/clean``, stands for its articles, and an archive or an index for its own.
 
     Raises:
-      InputError: if there are none, or a folder holds both kinds or is an archive.
+      InputError: if there are none, or a folder holds both kinds.
     """
     if path == _STANDARD_INPUT:
         return [_spooled_input()]
+    if _is_archive(path):
+        return [path]
     if os.path.isdir(path):
-        _refuse_archive(path)
         stream = os.path.join(path, _STREAM)
         if has_manifest(path) and os.path.isdir(stream):
             path = stream  # the folder of a job holds other streams and dead letters, too
         found = glob.glob(os.path.join(glob.escape(path), "**", "*"), recursive=True)
-        if complete := sorted(name for name in found if name.endswith(_ENDINGS) and os.path.isfile(name)):
+        complete = sorted(name for name in found if name.endswith(_ENDINGS) and os.path.isfile(name))
+        if complete := complete or sorted(name for name in found if name.endswith(_TABLES)):
             if len({name.endswith(".parquet") for name in complete}) > 1:  # copies of each other, or parts?
                 raise InputError(
                     "the folder holds .parquet and .jsonl files", path=path, remedy="keep the two kinds in two folders"
                 )
             return complete
-        raise InputError("the folder holds no .parquet and no .jsonl files", path=path, remedy=_REMEDY)
+        raise InputError("the folder holds no .parquet, .jsonl and .csv files", path=path, remedy=_REMEDY)
     if not os.path.isfile(path):
         raise InputError("no such file or folder", path=path, remedy=_REMEDY)
-    if not path.endswith(_ENDINGS):
-        raise InputError(
-            "the name ends neither in .parquet nor in .jsonl, .jsonl.gz or .jsonl.zst", path=path, remedy=_REMEDY
-        )
+    if not path.endswith(_READABLE):
+        raise InputError(f"the name ends in none of {', '.join(_READABLE)}", path=path, remedy=_REMEDY)
     return [path]
 
 
-def _refuse_archive(path: str) -> None:
-    """Refuses an archive of ``newsembed update``: it holds a version before the current one, too, and its index.
+def _is_archive(path: str) -> bool:
+    return os.path.isdir(path) and os.path.isdir(os.path.join(path, "runs.lance"))
 
-    Raises:
-      InputError: if the folder is one; it names the folder of its articles.
-    """
-    if is_archive(path) and (pointer := read_pointer(path)):
-        articles = os.path.join(version_folder(path, pointer.version), _STREAM)
-        remedy = f"name the articles of its current version, {articles}; search, serve, cluster and dedup take {path}"
-        raise InputError("is an archive of newsembed update", path=path, remedy=f"{remedy} as --index")
+
+def _archive_rows(
+    path: str, columns: Sequence[str], optional: Sequence[str]
+) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    from .archive import ARTICLE_COLUMNS, Archive
+
+    names = [name for name in (*columns, *optional) if name in ARTICLE_COLUMNS]
+    for batch in Archive(path).batches(names):
+        for row in batch.to_pylist():
+            yield f"{path}:{row.get('doc_id', '')}", row
 
 
 @functools.cache
@@ -220,16 +231,17 @@ def _parquet_rows(
 
     try:
         with pq.ParquetFile(path, page_checksum_verification=True) as file:
-            present = set(file.schema_arrow.names)
+            present = file.schema_arrow.names
+            found = {name: columns_of(name, present) for name in (*columns, *optional)}
             for name in columns:
-                if name not in present:
+                if not found[name]:
                     raise InputError("the column is missing", path=path, field=name, remedy=_REMEDY)
-            names = [name for name in (*columns, *optional) if name in present]
+            names = list(dict.fromkeys(itertools.chain.from_iterable(found.values())))
             number = 0
             for batch in file.iter_batches(_BATCH_ROWS, columns=names):
                 for row in batch.to_pylist():
                     number += 1
-                    yield f"{path}:row {number}", row
+                    yield f"{path}:row {number}", standard(row)
     except (OSError, pa.ArrowException) as error:
         raise InputError(f"not readable Parquet: {error}", path=path, remedy=_REMEDY) from error
 
@@ -254,7 +266,8 @@ def article_of(row: Mapping[str, Any], where: str) -> ArticleText:
     if not texts["doc_id"]:
         named = texts["url"] or f"{texts['title']}\n{texts['body']}"
         texts["doc_id"] = hashlib.sha1(named.encode("utf-8", "surrogatepass"), usedforsecurity=False).hexdigest()[:16]
-    byline_date = _date(row.get("byline_date")) or _date(row.get("published_at"))
+    place = place_of(texts["language"], texts["url"])
+    byline_date = parse_day(row.get("byline_date"), place) or parse_day(row.get("published_at"), place)
     return ArticleText(**texts, byline_date=byline_date)
 
 
@@ -264,35 +277,3 @@ def _text(value: Any, where: str, field: str) -> str:
     if not isinstance(value, str):
         raise InputError(f"got {reprlib.repr(value)}, expected a string", path=where, field=field, remedy=_REMEDY)
     return value
-
-
-def _date(value: Any) -> datetime.date | None:
-    """A UTC day, or ``None`` for anything else: crawled dates can be junk, and here they are only shown.
-
-    A time without a zone, such as most timestamps of Parquet and pandas, counts as UTC.
-    """
-    try:
-        if isinstance(value, datetime.datetime):  # a date, too, but one that cannot be compared with a date
-            return utc_day(value)
-        return value if isinstance(value, datetime.date) else _day_of_text(str(value))
-    except ValueError:  # also pandas.NaT, which is a datetime without a day
-        return None
-
-
-def _day_of_text(text: str) -> datetime.date:
-    try:
-        return utc_day(datetime.datetime.fromisoformat(text))
-    except ValueError:  # a day with something after it
-        return datetime.date.fromisoformat(text[:10])
-
-
-def utc_day(moment: datetime.datetime) -> datetime.date:
-    """The UTC day of a time; one without a zone counts as UTC.
-
-    >>> utc_day(datetime.datetime.fromisoformat("2021-03-01T23:30:00-05:00"))
-    datetime.date(2021, 3, 2)
-    """
-    try:
-        return (moment.astimezone(datetime.UTC) if moment.tzinfo else moment).date()
-    except OverflowError:  # the conversion leaves the years 1 to 9999
-        return moment.date()

@@ -1,13 +1,19 @@
-"""Options of command lines: how dataclasses declare them, and how files keep them, without what is secret.
+"""Options of command lines: how dataclasses declare and check them, and how files keep them, without what is secret.
+
+A command is a module with ``OPTIONS``, a frozen dataclass that inherits from `Options`, and ``run(options)``, which
+returns the exit code. The docstring of the module is the text of ``--help``.
 
 Beam's options hold keys of object stores, and an environment of workers or a URL may hold a password.
 """
 
 import dataclasses
 import itertools
+import operator
 import re
-from collections.abc import Iterator, Sequence
-from typing import Any, Final, TypeVar
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, ClassVar, Final, TypeVar
+
+from ..errors import InputError
 
 LEFT_OUT: Final = "…"
 # What the name of an option says about its value; one that ends in _file names the place of a secret.
@@ -17,7 +23,7 @@ _NAME: Final = re.compile(
 )
 # A variable, property or option inside a value: PASSWORD=…, "api_key": …, -Dstore.password=…
 _INSIDE: Final = re.compile(
-    r"(secret|passw|credential|(access|api|private)_?key|(access|auth|session)_?token)\w*[\"']?\s*[=:]"
+    r"(secret|passw|credential|(access|api|private)_?key|(access|auth|session)_?token)\w{0,40}[\"']?\s*[=:]"
     r"|://[^/@\s]*:[^/@\s]+@",
     re.IGNORECASE,
 )
@@ -25,7 +31,16 @@ _INSIDE: Final = re.compile(
 _T = TypeVar("_T")
 
 
-def option(default: _T, help_text: str, **metadata: Any) -> _T:
+# The words of an error for each bound of an option, and the comparison of the value with it.
+_BOUNDS: Final[dict[str, tuple[str, Callable[[Any, Any], bool]]]] = {
+    "ge": ("at least", operator.ge),
+    "gt": ("more than", operator.gt),
+    "le": ("at most", operator.le),
+    "lt": ("less than", operator.lt),
+}
+
+
+def option(default: _T, help_text: str = "", **metadata: Any) -> _T:
     """Declares a field of a dataclass of options by its default and its help.
 
     The type is that of the default, as `dataclasses.field` has it, so that a line reads
@@ -34,9 +49,75 @@ def option(default: _T, help_text: str, **metadata: Any) -> _T:
     Args:
       default: immutable.
       help_text: what ``--help`` says of the option.
-      metadata: further entries of the field's metadata.
+      metadata: ``ge``, ``gt``, ``le``, ``lt``: bounds of a number. ``choices``: the values of a text. ``many=True``: a
+        tuple is given as several words instead of one with commas; ``repeated=True``: by several occurrences of the
+        option, with ``many`` or one word each. ``positional=True``: the value has no ``--name``. ``const``: the value
+        where the name stands alone. ``rest=True``: the words after ``--``.
+        ``metavar``: what stands for the value in the help. Other entries are read by those who declare them.
     """
     return dataclasses.field(default=default, metadata={"help": help_text, **metadata})
+
+
+def required(help_text: str = "", **metadata: Any) -> Any:
+    """Declares an option without a default, see :func:`option`; its dataclass has ``kw_only=True``."""
+    return dataclasses.field(metadata={"help": help_text, **metadata})
+
+
+class Options:
+    """Base of dataclasses of options: the declared bounds and choices are checked when one is made."""
+
+    remedy: ClassVar[str] = "see --help"
+
+    def __post_init__(self) -> None:
+        """Checks the values.
+
+        Raises:
+          InputError: naming the first option whose value is outside its bounds or none of its choices.
+        """
+        for field in dataclasses.fields(self):  # type: ignore[arg-type]  # subclasses are dataclasses
+            check_value(self.shown_name(field), getattr(self, field.name), field.metadata, self.remedy)
+
+    def shown_name(self, field: "dataclasses.Field[Any]") -> str:
+        """Returns what an error calls an option."""
+        return f"--{field.name}"
+
+
+class GinOptions(Options):
+    """Base of dataclasses that gin configures: errors name the macro of an option (``macro=``) or ``Class.name``."""
+
+    remedy: ClassVar[str] = "Correct the gin file or the --gin option that sets it."
+
+    def shown_name(self, field: "dataclasses.Field[Any]") -> str:
+        """Returns what an error calls an option."""
+        return str(field.metadata.get("macro") or f"{type(self).__name__}.{field.name}")
+
+    def refuse(self, name: str, expected: str) -> InputError:
+        """Returns the error of an option whose value does not fit other options or the model."""
+        field = next(field for field in dataclasses.fields(self) if field.name == name)  # type: ignore[arg-type]
+        problem = f"got {getattr(self, name)!r}, expected {expected}"
+        return InputError(problem, field=self.shown_name(field), remedy=self.remedy)
+
+
+def check_value(name: str, value: Any, declared: Mapping[str, Any], remedy: str = Options.remedy) -> None:
+    """Checks one value, or each of a tuple, against its bounds and choices; None is always allowed.
+
+    Args:
+      name: of the option, as the error names it.
+      value: the value.
+      declared: metadata of the option, see :func:`option`.
+      remedy: what the user can do about it.
+
+    Raises:
+      InputError: if the value is outside.
+    """
+    values = [one for one in (value if isinstance(value, tuple) else [value]) if one is not None]
+    bounds = [(words, holds, declared[key]) for key, (words, holds) in _BOUNDS.items() if key in declared]
+    if not all(holds(one, limit) for one in values for _, holds, limit in bounds):
+        expected = " and ".join(f"{words} {limit:g}" for words, _, limit in bounds)
+        raise InputError(f"got {value}, expected {expected}", field=name, remedy=remedy)
+    if (choices := declared.get("choices")) and not set(values) <= set(choices):
+        expected = ", ".join(map(str, choices))
+        raise InputError(f"got {value}, expected one of {expected}", field=name, remedy=remedy)
 
 
 def by_option(arguments: Sequence[str]) -> Iterator[tuple[list[str], bool]]:

@@ -1,30 +1,32 @@
 """SHA-256 digests of files: written with each result, compared when it is read.
 
 The manifest of a job lists them under ``"sha256"``. Other folders (checkpoints, indexes, embeddings, exports) have a
-file ``SHA256SUMS``, which ``sha256sum --check`` of coreutils reads too. Folders of older versions have neither and are
-read without comparison.
+file ``SHA256SUMS``, which ``sha256sum --check`` of coreutils reads too; a folder without one is not compared.
 """
 
 import concurrent.futures
+import contextlib
 import hashlib
+import io
 import os
 import re
 from collections.abc import Iterable, Mapping
-from typing import Any, BinaryIO, Final
+from typing import Any, BinaryIO, Final, Self
 
 from ..errors import InputError
-from .whole import replacing
+from . import files
 
 SUMS: Final = "SHA256SUMS"
 _LINE: Final = re.compile(r"([0-9a-f]{64}) [ *](.+)")
-_PIECE: Final = 1 << 20
 _THREADS: Final = 4  # hashing releases Python's lock
 _SHOWN: Final = 5
+_UNFINISHED: Final = (".incomplete", ".part", ".aria2", ".crdownload")  # downloads
+_POINTER: Final = b"version https://git-lfs"
 # Digests of local files that this process has read, so that a build reads each file for this once.
 _known: dict[tuple[str, int, int, int], str] = {}
 
 
-class HashingSink:
+class HashingSink(io.RawIOBase):
     """A binary file for writing that computes the digest of what is written.
 
     Args:
@@ -32,10 +34,8 @@ class HashingSink:
     """
 
     def __init__(self, sink: BinaryIO) -> None:
-        self._sink = sink
-        self._hash = hashlib.sha256()
-        self._position = 0
-        self.closed = False
+        super().__init__()
+        self._sink, self._hash, self._position = sink, hashlib.sha256(), 0
 
     def write(self, data: Any) -> int:
         """Writes bytes and returns their number."""
@@ -49,32 +49,54 @@ class HashingSink:
         """Number of bytes written."""
         return self._position
 
-    def flush(self) -> None:
-        """Passes what was written on to the file."""
-        self._sink.flush()
-
     def close(self) -> None:
         """Closes the file."""
         if not self.closed:
-            self.closed = True
+            super().close()
             self._sink.close()
-
-    def readable(self) -> bool:
-        """False."""
-        return False
 
     def writable(self) -> bool:
         """True."""
         return True
 
-    def seekable(self) -> bool:
-        """False."""
-        return False
-
     @property
     def sha256(self) -> str:
         """Digest of all bytes so far, in hexadecimal digits."""
         return self._hash.hexdigest()
+
+
+class ShardWriter:
+    """Base of writers of one shard, which are context managers: its digest is computed while it is written.
+
+    Args:
+      path: the shard; written under a temporary name and moved in on a clean exit.
+
+    Attributes:
+      path: as given.
+      rows: number of records written so far.
+      sha256: digest of the file, once it is closed.
+    """
+
+    def __init__(self, path: str) -> None:
+        self.path, self.rows, self.sha256 = path, 0, ""
+        self._temporary = files.temporary_name(path)
+        self._sink = HashingSink(files.open_write(self._temporary))
+
+    def _finish(self) -> None:
+        """Writes what is left."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, error_type: type[BaseException] | None, *_: object) -> None:
+        ignored = () if error_type is None else (Exception,)  # the first error counts
+        with contextlib.suppress(*ignored), self._sink:
+            self._finish()
+        if error_type is None:
+            self.sha256 = self._sink.sha256
+            files.move(self._temporary, self.path)
+        else:
+            files.delete([self._temporary])
 
 
 def file_sha256(path: str) -> str:
@@ -83,16 +105,16 @@ def file_sha256(path: str) -> str:
     Raises:
       OSError: if it cannot be read.
     """
-    if "://" in path:
-        from . import files
-
+    key = None
+    if not files.is_object(path):
+        facts = os.stat(path)
+        key = os.path.realpath(path), facts.st_size, facts.st_mtime_ns, facts.st_ino
+    if key is None or key not in _known:
         with files.open_read(path) as source:
-            return _digest_of(source)
-    facts = os.stat(path)
-    key = (os.path.realpath(path), facts.st_size, facts.st_mtime_ns, facts.st_ino)
-    if key not in _known:
-        with open(path, "rb") as source:
-            _known[key] = _digest_of(source)
+            digest = hashlib.file_digest(source, "sha256").hexdigest()  # type: ignore[arg-type]  # of any binary file
+        if key is None:
+            return digest
+        _known[key] = digest
     return _known[key]
 
 
@@ -126,7 +148,7 @@ def write_list(folder: str, sums: Mapping[str, str]) -> None:
       folder: local.
       sums: digests by file, relative to the folder.
     """
-    with replacing(os.path.join(folder, SUMS)) as temporary, open(temporary, "w", encoding="utf-8") as file:
+    with files.writing_text(os.path.join(folder, SUMS)) as file:
         file.writelines(f"{digest}  {name}\n" for name, digest in sorted(sums.items()))
 
 
@@ -137,32 +159,17 @@ def remove_sums(folder: str) -> None:
 
 
 def read_sums(folder: str) -> dict[str, str] | None:
-    """Digests by file, relative to the folder; ``None`` if it has no ``SHA256SUMS``.
-
-    Raises:
-      InputError: if the list is damaged.
-    """
+    """Digests by file, relative to the folder; ``None`` if it has no ``SHA256SUMS``."""
     path = f"{folder.rstrip('/')}/{SUMS}"
-    if "://" in path:
-        from . import files
-
-        if not files.exists(path):
-            return None
-        with files.open_read(path) as source:
-            raw = source.read()
-    else:
-        if not os.path.exists(path):
-            return None
-        with open(path, "rb") as source:
-            raw = source.read()
+    remedy = "restore the file from a copy, or delete it to read the folder without comparison"
+    if not files.exists(path):
+        return None
     sums = {}
-    for number, line in enumerate(raw.decode("utf-8", "replace").splitlines(), 1):
+    for number, line in enumerate(files.read_bytes(path, remedy).decode("utf-8", "replace").splitlines(), 1):
         found = _LINE.fullmatch(line)
         if found is None:
-            remedy = "restore the file from a copy, or delete it to read the folder without comparison"
-            raise InputError(
-                "expected a SHA-256 digest and a file name", path=path, field=f"line {number}", remedy=remedy
-            )
+            problem = "expected a SHA-256 digest and a file name"
+            raise InputError(problem, path=path, field=f"line {number}", remedy=remedy)
         sums[found[2]] = found[1]
     return sums
 
@@ -201,8 +208,23 @@ def damage(folder: str, only: Iterable[str] | None = None) -> str:
     return f"not the content that {SUMS} lists: {', '.join(wrong[:_SHOWN])}{more}" if wrong else ""
 
 
-def _digest_of(source: BinaryIO) -> str:
-    found = hashlib.sha256()
-    while piece := source.read(_PIECE):
-        found.update(piece)
-    return found.hexdigest()
+def check_fetched(folder: str) -> None:
+    """Compares the files of a folder of a model with what half-fetched ones look like.
+
+    Raises:
+      InputError: naming a download that has not ended, a pointer of Git LFS in place of a file, or a link to nothing.
+    """
+    inner = [entry.path for entry in os.scandir(folder) if entry.is_dir()] if os.path.isdir(folder) else []
+    hidden = os.path.join(folder, ".cache", "huggingface", "download")
+    for place in filter(os.path.isdir, (folder, *sorted(inner), hidden)):
+        for name in sorted(os.listdir(place)):
+            path, problem = os.path.join(place, name), ""
+            if name.endswith(_UNFINISHED):
+                problem = "this download has not ended"
+            elif os.path.islink(path) and not os.path.exists(path):
+                problem = "this link leads to no file"
+            elif name.endswith((".json", ".txt", ".safetensors")) and os.path.isfile(path):
+                with open(path, "rb") as file:
+                    problem = "" if file.read(len(_POINTER)) != _POINTER else "got a pointer of Git LFS, not the file"
+            if problem:
+                raise InputError(problem, path=path, remedy="Fetch the folder again, as a whole (`git lfs pull`).")

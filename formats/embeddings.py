@@ -1,4 +1,4 @@
-"""The vectors of articles, as ``newsembed embed`` writes them: a folder of NumPy and text, or one Parquet file."""
+"""The vectors of articles, as ``newsembed embed`` writes them: NumPy and text, a Parquet file or a LanceDB table."""
 
 import os
 from collections.abc import Iterator, Sequence
@@ -7,13 +7,14 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import InputError
+from ..errors import reading
 from .arrays import DAMAGE
 from .articles import ArticleText
 from .digests import check_sums, remove_sums, write_sums
-from .whole import replacing
+from .files import replacing
 
 _EMBEDDINGS: Final = "embeddings.npy"
+TABLE: Final = ".lance"  # the end of the name of a table
 
 Chunk = tuple[Sequence[ArticleText], npt.NDArray[np.float32]]  # articles, their embeddings [n, D]
 Named = tuple[Sequence[str], npt.NDArray[np.float32]]  # document ids, their embeddings [n, D]
@@ -21,7 +22,9 @@ _COLUMNS: Final = ("doc_id", "url", "title", "publisher", "language", "byline_da
 
 
 def has_vectors(output: str) -> bool:
-    """Whether there are vectors at a path, as a folder or as a file."""
+    """Whether there are vectors at a path, as a folder, a file or a table."""
+    if output.endswith(TABLE):
+        return os.path.isdir(output)
     return os.path.isfile(output) or os.path.exists(os.path.join(output, _EMBEDDINGS))
 
 
@@ -52,23 +55,21 @@ def read_folder(path: str) -> npt.NDArray[np.float32]:
     Raises:
       InputError: if the folder is incomplete, or a file changed since it was written.
     """
-    check_sums(path, "Remove the folder and run the command again.")
-    try:
+    remedy = "Remove the folder and run the command again."
+    check_sums(path, remedy)
+    with reading(path, remedy, *DAMAGE):
         embeddings: npt.NDArray[np.float32] = np.load(os.path.join(path, _EMBEDDINGS), allow_pickle=False)
-    except DAMAGE as error:
-        remedy = "Remove the folder and run the command again."
-        raise InputError(f"no readable embeddings: {error}", path=path, remedy=remedy) from error
     return embeddings
 
 
-def write_parquet(output: str, chunks: Iterator[Chunk], dimensions: int) -> None:
-    """Writes one row per document with what databases of vectors load; the file appears when it is complete.
+def write_table(output: str, chunks: Iterator[Chunk], dimensions: int) -> None:
+    """Writes one row per document with what databases of vectors load; the rows appear when all are written.
 
     The columns are ``doc_id``, ``url``, ``title``, ``publisher``, ``language``, ``byline_date`` (date32) and
     ``embedding`` (a list of D float32).
 
     Args:
-      output: the file.
+      output: a Parquet file, or ``FOLDER/NAME.lance``, a table of a LanceDB database (a folder or a URI).
       chunks: of documents with their embeddings.
       dimensions: D.
     """
@@ -77,14 +78,24 @@ def write_parquet(output: str, chunks: Iterator[Chunk], dimensions: int) -> None
 
     kinds = [(name, pa.date32() if name == "byline_date" else pa.string()) for name in _COLUMNS]
     schema = pa.schema([*kinds, ("embedding", pa.list_(pa.float32(), dimensions))])
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        for articles, embeddings in chunks:
+            columns: list[Any] = [pa.array([getattr(one, name) for one in articles], kind) for name, kind in kinds]
+            columns.append(pa.FixedSizeListArray.from_arrays(pa.array(embeddings.reshape(-1)), dimensions))
+            yield pa.RecordBatch.from_arrays(columns, schema=schema)
+
+    if output.endswith(TABLE):
+        import lancedb
+
+        folder, _, name = output.rpartition("/")
+        reader = pa.RecordBatchReader.from_batches(schema, batches())
+        lancedb.connect(folder or ".").create_table(name.removesuffix(TABLE), reader, mode="overwrite")
+        return
     os.makedirs(os.path.dirname(os.path.abspath(output)), exist_ok=True)
     with (
         replacing(output) as temporary,
         pq.ParquetWriter(temporary, schema, compression="zstd", write_page_checksum=True) as writer,
     ):
-        for articles, embeddings in chunks:
-            columns: list[Any] = [
-                pa.array([getattr(article, name) for article in articles], kind) for name, kind in kinds
-            ]
-            columns.append(pa.FixedSizeListArray.from_arrays(pa.array(embeddings.reshape(-1)), dimensions))
-            writer.write_table(pa.Table.from_arrays(columns, schema=schema))
+        for batch in batches():
+            writer.write_batch(batch)

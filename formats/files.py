@@ -1,55 +1,33 @@
-"""Files through Beam's filesystems: every path may be local, gs:// or s3://."""
+"""Files, local or in an object store (gs://, s3://): read, listed, moved, and written whole or not at all.
+
+Paths with a scheme are those of `stores`, which has no folders.
+"""
 
 import contextlib
+import glob
 import hashlib
 import io
 import json
 import os
 import re
+import shutil
+import tempfile
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, BinaryIO, NoReturn, cast
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, BinaryIO, Final, TextIO
 
-from apache_beam.io.filesystem import BeamIOError, CompressionTypes
-from apache_beam.io.filesystems import FileSystems
-from apache_beam.options.pipeline_options import PipelineOptions
+from ..errors import InputError, of_file_system, reading
+from . import stores
 
-from ..errors import InputError
-from . import object_stores
-
-_DIGEST_BYTES = 1 << 20  # of each end of a file: enough to notice another file without reading terabytes
-
-
-def use_options(beam_args: Sequence[str]) -> None:
-    """Gives Beam's filesystems their options, such as ``--s3_region_name``.
-
-    Without options, s3:// paths do not open outside a pipeline.
-    """
-    FileSystems.set_options(PipelineOptions(list(beam_args)))
+_TEMPORARY: Final = ".tmp"  # the end of the names of files that are not complete
+_THREADS: Final = 16  # requests at a time; each waits for the network, not for a core
+_DIGEST_BYTES: Final = 1 << 20  # of each end of a file: enough to notice another file without reading terabytes
 
 
-def open_read(path: str) -> BinaryIO:
-    """Opens a file for reading the bytes as stored, without decompression.
-
-    Raises:
-      InputError: if the file does not exist, or is a folder.
-    """
-    if not exists(path):
-        _refuse_missing(path)
-    try:
-        return cast(BinaryIO, FileSystems.open(path, compression_type=CompressionTypes.UNCOMPRESSED))
-    except IsADirectoryError as error:
-        raise InputError(
-            "is a folder, expected a file", path=path, remedy=f"name a file, or a pattern of files such as '{path}/*'"
-        ) from error
-
-
-def open_write(path: str) -> BinaryIO:
-    """Creates a file, and its folder, for writing bytes without compression."""
-    if path.startswith("s3://"):
-        return object_stores.open_write(path)
-    make_folder(path.rpartition("/")[0])
-    return cast(BinaryIO, FileSystems.create(path, compression_type=CompressionTypes.UNCOMPRESSED))
+def is_object(path: str) -> bool:
+    """Whether a path is in an object store."""
+    return "://" in path
 
 
 def exists(path: str) -> bool:
@@ -58,38 +36,39 @@ def exists(path: str) -> bool:
     Raises:
       InputError: if no filesystem is installed for paths like this.
     """
-    with _known_filesystem(path):
-        return bool(FileSystems.exists(path))
+    return stores.exists(path) if is_object(path) else os.path.exists(path)
 
 
-def make_folder(path: str) -> None:
-    """Creates a folder and its parents where they do not exist; object stores have no folders.
+def open_read(path: str) -> BinaryIO:
+    """Opens a file for reading the bytes as stored, without decompression.
 
     Raises:
-      OSError: if it cannot be created.
+      InputError: if the file does not exist, or is a folder.
     """
-    # Asking a store for the name of its bucket is an error, and every question takes time.
-    if path and not object_stores.is_object(path) and not exists(path):
-        try:
-            FileSystems.mkdirs(path)
-        except OSError:
-            if not FileSystems.exists(path):  # another worker may have created it
-                raise
+    if is_object(path):
+        return stores.open_read(path)
+    if not os.path.exists(path):
+        raise InputError("no such file", path=path, remedy=stores.NO_FILE)
+    if os.path.isdir(path):
+        remedy = f"name a file, or a pattern of files such as '{path}/*'"
+        raise InputError("is a folder, expected a file", path=path, remedy=remedy)
+    return open(path, "rb")
+
+
+def open_write(path: str) -> BinaryIO:
+    """Creates a file, and its folder, for writing bytes without compression."""
+    if is_object(path):
+        return stores.open_write(path)
+    os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
+    return open(path, "wb")
 
 
 def list_files(pattern: str) -> list[str]:
     """All files that match a glob pattern, sorted by path; ``**`` matches folders below folders."""
-    anchored = _anchored(pattern)
-    with _known_filesystem(pattern):
-        found = FileSystems.match([anchored])[0].metadata_list
-    added = len(anchored) - len(pattern)
-    return sorted(metadata.path[added:] for metadata in found)
-
-
-def _anchored(pattern: str) -> str:
-    """The pattern with a folder before its first wildcard: Beam matches nothing without one, as in ``*.warc.gz``."""
-    literal = re.split(r"[*?\[]", pattern, maxsplit=1)[0]
-    return pattern if "/" in literal or literal == pattern else f"./{pattern}"
+    if is_object(pattern):
+        return sorted(stores.sizes(pattern))
+    pattern = re.sub(r"\*\*(?!/|$)", "**/*", pattern)  # **.txt, as the stores read it
+    return sorted(filter(os.path.isfile, glob.glob(pattern, recursive=True, include_hidden=True)))
 
 
 def sizes_below(folder: str) -> dict[str, int]:
@@ -98,12 +77,10 @@ def sizes_below(folder: str) -> dict[str, int]:
     Local links are followed, and broken ones are listed with the size 0. Empty if there is no such folder.
     """
     folder = folder.rstrip("/")
-    if "://" in folder:
-        with _known_filesystem(folder):
-            found = FileSystems.match([f"{folder}/**"])[0].metadata_list
-        sizes = {metadata.path[len(folder) + 1 :]: int(metadata.size_in_bytes) for metadata in found}
-        return {name: sizes[name] for name in sorted(sizes) if name and not name.endswith("/")}  # markers of folders
-    return dict(sorted(_local_sizes(folder, "", frozenset())))
+    if not is_object(folder):
+        return dict(sorted(_local_sizes(folder, "", frozenset())))
+    found = {path[len(folder) + 1 :]: size for path, size in sorted(stores.sizes_below(folder).items())}
+    return {name: size for name, size in found.items() if name and not name.endswith("/")}  # markers of folders
 
 
 def _local_sizes(folder: str, prefix: str, above: frozenset[str]) -> Iterator[tuple[str, int]]:
@@ -116,22 +93,27 @@ def _local_sizes(folder: str, prefix: str, above: frozenset[str]) -> Iterator[tu
                 yield from _local_sizes(entry.path, f"{prefix}{entry.name}/", above | {real})
             else:
                 with contextlib.suppress(FileNotFoundError):  # deleted meanwhile
-                    size = entry.stat().st_size if entry.is_file() else 0
-                    yield f"{prefix}{entry.name}", size
+                    yield f"{prefix}{entry.name}", entry.stat().st_size if entry.is_file() else 0
+
+
+def size_of(path: str) -> int:
+    """The size of a file in bytes."""
+    with open_read(path) as source:
+        return source.seek(0, io.SEEK_END)
 
 
 def total_bytes(pattern: str) -> int:
     """The size of all files that match a glob pattern, in bytes."""
-    with _known_filesystem(pattern):
-        return sum(metadata.size_in_bytes for metadata in FileSystems.match([_anchored(pattern)])[0].metadata_list)
+    return sum(stores.sizes(pattern).values() if is_object(pattern) else map(os.path.getsize, list_files(pattern)))
 
 
 def move(source: str, target: str) -> None:
     """Renames a file, replacing the target."""
-    make_folder(target.rpartition("/")[0])
-    if not object_stores.is_object(target) and exists(target):  # there, a copy replaces the target
-        FileSystems.delete([target])
-    FileSystems.rename([source], [target])
+    if is_object(target):
+        stores.move(source, target)
+        return
+    os.makedirs(os.path.dirname(target) or ".", exist_ok=True)
+    os.replace(source, target)
 
 
 def move_all(pairs: Sequence[tuple[str, str]]) -> None:
@@ -140,118 +122,141 @@ def move_all(pairs: Sequence[tuple[str, str]]) -> None:
     Raises:
       OSError: if one cannot be moved; others may have been.
     """
-    if any(object_stores.is_object(target) for _, target in pairs):
-        object_stores.at_once(move, pairs)
-        return
-    for source, target in pairs:
-        move(source, target)
-
-
-def temporary_name(path: str) -> str:
-    """A name in the folder of a file, for writing it before it is moved; two runs or workers never get the same."""
-    return f"{path}.{uuid.uuid4().hex[:12]}.tmp"
-
-
-def write_whole(path: str, raw: bytes) -> None:
-    """Writes a file completely or not at all: under a temporary name first, which object stores do not need."""
-    temporary = path if object_stores.is_object(path) else temporary_name(path)
-    try:
-        with open_write(temporary) as sink:
-            sink.write(raw)
-        if temporary != path:
-            move(temporary, path)
-    except BaseException:
-        if temporary != path:
-            with contextlib.suppress(OSError):  # the first error counts
-                delete([temporary])
-        raise
+    with ThreadPoolExecutor(_THREADS if any(is_object(target) for _, target in pairs) else 1) as pool:
+        list(pool.map(lambda pair: move(*pair), pairs))
 
 
 def copy(sources: Sequence[str], folder: str) -> None:
-    """Copies files into a folder, each completely or not at all; within one object store in a few requests."""
+    """Copies files into a folder, each completely or not at all; within one object store without a transfer."""
     targets = [f"{folder}/{path.rpartition('/')[2]}" for path in sources]
-    if sources and any(sources[0].startswith(store) and folder.startswith(store) for store in object_stores.STORES):
-        FileSystems.copy(list(sources), targets)
+    with ThreadPoolExecutor(_THREADS if is_object(folder) else 1) as pool:
+        list(pool.map(_copy, sources, targets))
+
+
+def _copy(source: str, target: str) -> None:
+    if is_object(target) and source.partition("://")[0] == target.partition("://")[0]:
+        stores.copy(source, target)
         return
-    for source, target in zip(sources, targets, strict=True):
-        with open_read(source) as opened:
-            write_whole(target, opened.read())
+    with open_read(source) as opened:
+        write_whole(target, opened.read())
 
 
 def delete(paths: Iterable[str]) -> None:
     """Deletes files and folder trees; paths that do not exist are ignored."""
-    present: list[str] = []
     for path in paths:
-        present += object_stores.listed_below(path) if object_stores.is_object(path) else [path] if exists(path) else []
-    if present:
-        FileSystems.delete(present)
-
-
-def write_json(path: str, value: Any) -> None:
-    """Writes JSON with sorted keys: equal values give equal bytes."""
-    write_whole(path, (json.dumps(value, indent=1, sort_keys=True, ensure_ascii=False) + "\n").encode("utf-8"))
-
-
-def read_json(path: str) -> Any:
-    """Reads a JSON file.
-
-    Raises:
-      InputError: if it is missing or not JSON.
-    """
-    with open_read(path) as source:
-        raw = source.read()
-    try:
-        return json.loads(raw)
-    except ValueError as error:
-        raise InputError(
-            f"not valid JSON: {error}", path=path, remedy="delete the file and run the job again"
-        ) from error
-
-
-def size_of(path: str) -> int:
-    """The size of a file in bytes.
-
-    Raises:
-      InputError: if the file does not exist.
-    """
-    found = FileSystems.match([path])[0].metadata_list
-    if not found:
-        _refuse_missing(path)
-    return int(found[0].size_in_bytes)
+        if is_object(path):
+            stores.delete(path)
+        elif os.path.isdir(path) and not os.path.islink(path):
+            shutil.rmtree(path)
+        elif os.path.lexists(path):
+            os.remove(path)
 
 
 def file_digest(path: str) -> str:
-    """A digest of a file's size and its first and last 1 MiB: cheap for files of any size.
-
-    Raises:
-      InputError: if the file does not exist.
-    """
-    size = size_of(path)
-    digest = hashlib.sha256(str(size).encode())
+    """A digest of a file's size and its first and last 1 MiB: cheap for files of any size."""
     with open_read(path) as source:
-        digest.update(source.read(_DIGEST_BYTES))
-        if size > 2 * _DIGEST_BYTES:
-            source.seek(size - _DIGEST_BYTES, io.SEEK_SET)
-        digest.update(source.read(_DIGEST_BYTES))
+        size = source.seek(0, io.SEEK_END)
+        digest = hashlib.sha256(str(size).encode())
+        for start in (0, min(size, max(_DIGEST_BYTES, size - _DIGEST_BYTES))):
+            source.seek(start)
+            digest.update(source.read(_DIGEST_BYTES))
     return digest.hexdigest()[:16]
 
 
+def temporary_name(path: str) -> str:
+    """A name in the folder of a file, for writing it before it is moved; two runs or workers never get the same."""
+    return f"{path}.{uuid.uuid4().hex[:12]}{_TEMPORARY}"
+
+
 @contextlib.contextmanager
-def _known_filesystem(path: str) -> Iterator[None]:
+def replacing(path: str) -> Iterator[str]:
+    """The temporary name of a local file, which replaces the file on leaving the context without an error.
+
+    It is in the same folder and ends in ``.tmp``. After an error it is deleted, also on a full disk.
+    """
+    temporary = temporary_name(path)
     try:
-        yield
-    except (ValueError, BeamIOError) as error:
-        # Beam's words for a filesystem that is not installed.
-        if "Unable to get filesystem" in str(error) or "Missing boto3" in str(error):
-            raise object_stores.missing_support(path) from error
-        if isinstance(error, BeamIOError):
-            raise InputError(
-                f"cannot be reached: {error}", path=path, remedy="check the path and your credentials for it"
-            ) from error
+        yield temporary
+        os.replace(temporary, path)
+    except BaseException:
+        with contextlib.suppress(FileNotFoundError):  # the error came before the first byte
+            os.remove(temporary)
         raise
 
 
-def _refuse_missing(path: str) -> NoReturn:
-    raise InputError(
-        "no such file", path=path, remedy="check the path; folders of shards are given as the folder itself"
-    )
+@contextlib.contextmanager
+def writing_text(path: str) -> Iterator[TextIO]:
+    """A text file in UTF-8 that replaces the file of this name on leaving the context; its folder is made.
+
+    A pipe or a device, such as /dev/stdout, is written to.
+    """
+    os.makedirs(os.path.dirname(os.path.abspath(path)), exist_ok=True)
+    is_replaced = os.path.isfile(path) or not os.path.exists(path)
+    with (
+        replacing(path) if is_replaced else contextlib.nullcontext(path) as place,
+        open(place, "w", encoding="utf-8", newline="\n") as file,
+    ):
+        yield file
+
+
+def write_whole(path: str, raw: bytes) -> None:
+    """Writes a file, and its folder, completely or not at all."""
+    with contextlib.nullcontext(path) if is_object(path) else replacing(path) as place, open_write(place) as sink:
+        sink.write(raw)
+
+
+def read_bytes(path: str, remedy: str) -> bytes:
+    """The content of a file; `remedy` is what the user can do where it cannot be read."""
+    with reading(path, remedy, OSError), open_read(path) if is_object(path) else open(path, "rb") as file:
+        return file.read()
+
+
+def read_json(
+    path: str, remedy: str = "delete the file and run the job again", kind: type | tuple[type, ...] = object
+) -> Any:
+    """The value of a JSON file, which is of this type.
+
+    Raises:
+      InputError: with the remedy, if it is missing, not JSON, or of another type.
+    """
+    raw = read_bytes(path, remedy)
+    try:
+        value = json.loads(raw)
+    except ValueError as error:
+        raise InputError(f"not valid JSON: {error}", path=path, remedy=remedy) from error
+    if not isinstance(value, kind):
+        expected = "an object" if kind is dict else "another value"
+        raise InputError(f"got a JSON {type(value).__name__}, expected {expected}", path=path, remedy=remedy)
+    return value
+
+
+def write_json(path: str, value: Any) -> None:
+    """Writes JSON with sorted keys, complete or not at all; equal values give equal bytes."""
+    write_whole(path, (json.dumps(value, indent=1, sort_keys=True, ensure_ascii=False) + "\n").encode())
+
+
+def check_output(path: str, *, is_folder: bool) -> None:
+    """Checks that the output of a command can be at a path, before the work is done.
+
+    Args:
+      path: as given for ``--output``.
+      is_folder: whether the output is a folder, else a file.
+
+    Raises:
+      InputError: for a file where a folder is needed, or the other way round, or a place that cannot be written.
+    """
+    if os.path.exists(path) and os.path.isdir(path) != is_folder:
+        found, needed = ("a file", "a folder") if is_folder else ("a folder", "a file")
+        raise InputError(f"is {found}, the output is {needed}", path=path, field="--output", remedy="name another path")
+    if not is_folder and os.path.exists(path) and not os.path.isfile(path):
+        return  # a pipe or a device
+    place = os.path.abspath(path if is_folder else os.path.dirname(os.path.abspath(path)))
+    while not os.path.exists(place):
+        place = os.path.dirname(place)
+    try:
+        with tempfile.TemporaryFile(dir=place):  # permissions do not say it all
+            pass
+    except OSError as error:
+        known = of_file_system(OSError(error.errno, error.strerror, place))
+        problem, remedy = f"cannot be written: {place}: {error.strerror}", known.remedy if known else None
+        raise InputError(problem, path=path, field="--output", remedy=remedy or "name another path") from error

@@ -1,14 +1,31 @@
-"""JSON-lines files, plain, ``.gz``, ``.bz2`` or ``.zst``, with errors that name the line."""
+"""JSON-lines and CSV files, plain, ``.gz``, ``.bz2`` or ``.zst``, with errors that name the line."""
 
 import codecs
+import contextlib
+import csv
+import itertools
 import json
+import os
+import re
 import zlib
 from collections.abc import Iterator
 from typing import Any, BinaryIO, Final
 
 from ..errors import InputError
 
-_CHUNK_BYTES: Final = 1 << 20
+COMPRESSIONS: Final = ("", ".gz", ".bz2", ".zst")
+ENDINGS: Final = tuple(
+    f"{kind}{packed}" for kind in (".jsonl", ".json", ".ndjson", ".csv", ".tsv") for packed in COMPRESSIONS
+)  # of the files that `read_values` reads
+_IS_TABLE: Final = re.compile(r"\.[ct]sv(?:\.\w+)?$", re.IGNORECASE)
+_SEPARATORS: Final = ",;\t|"
+_LONGEST_CELL: Final = 1 << 26
+# The beginning of an answer of NewsAPI, GDELT, the Guardian or the New York Times, and where it has its articles.
+_ANSWER: Final = re.compile(rb'\s*\{\s*"(?:status|copyright|response|articles|totalResults)"\s*:')
+_LISTS: Final = ("articles", "results", "docs")
+_CHUNK_BYTES: Final = 1 << 18
+_SEVERAL_LINES: Final = re.compile(rb"\s*(?:\[|\{\s*$)")  # the beginning of JSON that is no JSON-lines file
+_BETWEEN: Final = re.compile(r"[\s,\[\]]*")
 _REMEDY: Final = "write one JSON object a line, in UTF-8"
 _ENCODING_REMEDY: Final = "convert the file, for example by `iconv -f WINDOWS-1252 -t UTF-8`"
 
@@ -58,6 +75,81 @@ def read_lines(source: BinaryIO, path: str) -> Iterator[bytes]:
         yield line if number else line.removeprefix(codecs.BOM_UTF8)
 
 
+def read_values(source: BinaryIO, path: str) -> Iterator[bytes]:
+    """Yields the objects of a JSON-lines or CSV file, as JSON.
+
+    The file may also be a JSON array, have objects of several lines, or be the answer of a news API, whose articles are
+    yielded. The rows of CSV and TSV are objects by the names in their first row. See `read_lines`, whose lines are
+    yielded unless the first shows that objects are no lines.
+    """
+    lines = read_lines(source, path)
+    if _IS_TABLE.search(path):
+        yield from _table_rows(lines, path)
+        return
+    for first in itertools.islice(lines, 1):
+        whole = itertools.chain([first], lines)
+        values = _values(line + b"\n" for line in whole) if _SEVERAL_LINES.match(first) else whole
+        yield from itertools.chain.from_iterable(map(_articles, values))
+
+
+def _articles(raw: bytes) -> Iterator[bytes]:
+    """Yields the articles of an answer; another object as it is."""
+    found = None
+    if _ANSWER.match(raw):
+        with contextlib.suppress(ValueError, RecursionError):
+            answer = json.loads(raw)
+            answer = answer["response"] if isinstance(answer.get("response"), dict) else answer
+            found = next((answer[name] for name in _LISTS if isinstance(answer.get(name), list)), None)
+    if found is None:
+        yield raw
+    else:
+        yield from (json.dumps(one, ensure_ascii=False).encode("utf-8", "surrogatepass") for one in found)
+
+
+def _values(chunks: Iterator[bytes]) -> Iterator[bytes]:
+    """Yields the elements of a JSON array, or objects one after another; what is no JSON comes last, as it is."""
+    decode = codecs.getincrementaldecoder("utf-8")("surrogateescape").decode
+    scan = json.JSONDecoder().raw_decode
+    text, place = "", 0
+    for chunk in itertools.chain(chunks, [b""]):
+        text, place = text[place:] + decode(chunk, final=not chunk), 0
+        while (between := _BETWEEN.match(text, place)) and (place := between.end()) < len(text):
+            try:
+                _, end = scan(text, place)
+            except ValueError:  # the value goes on in the next chunk, or is broken
+                break
+            yield text[place:end].encode("utf-8", "surrogateescape")
+            place = end
+    if rest := text[place:].strip():
+        yield rest.encode("utf-8", "surrogateescape")
+
+
+def _table_rows(lines: Iterator[bytes], path: str) -> Iterator[bytes]:
+    """Yields the rows of CSV or TSV as JSON objects; one with more cells than names comes as it is."""
+    csv.field_size_limit(_LONGEST_CELL)
+    first = next(lines, b"").decode("utf-8", "surrogateescape")
+    is_tsv = ".tsv" in os.path.basename(path).lower()
+    separator = "\t" if is_tsv else max(_SEPARATORS, key=first.count)
+    texts = (line.decode("utf-8", "surrogateescape") + "\n" for line in lines)
+    reader = csv.reader(itertools.chain([f"{first}\n"], texts), delimiter=separator, strict=True)
+    names: list[str] | None = None
+    while True:
+        try:
+            row = next(reader, None)
+        except csv.Error as error:
+            yield f"row {reader.line_num}: {error}".encode()
+            continue
+        if row is None:
+            return
+        if names is None:
+            names = [name.strip() for name in row]
+        elif len(row) > len(names):
+            yield separator.join(row).encode("utf-8", "surrogateescape")
+        elif row:
+            value = json.dumps(dict(zip(names, row, strict=False)), ensure_ascii=False)
+            yield value.encode("utf-8", "surrogateescape")
+
+
 def _split(chunks: Iterator[bytes]) -> Iterator[bytes]:
     pending = b""
     for chunk in chunks:
@@ -70,7 +162,7 @@ def _split(chunks: Iterator[bytes]) -> Iterator[bytes]:
 def _local_lines(path: str) -> Iterator[bytes]:
     try:
         with open(path, "rb") as source:
-            yield from read_lines(source, path)
+            yield from read_values(source, path)
     except (OSError, EOFError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         is_missing = isinstance(error, FileNotFoundError)
@@ -79,66 +171,44 @@ def _local_lines(path: str) -> Iterator[bytes]:
 
 
 def _chunks(source: BinaryIO, path: str) -> Iterator[bytes]:
-    decompressed = next((chunks for ending, chunks in _COMPRESSED.items() if path.endswith(ending)), None)
-    if decompressed is None:
-        yield from iter(lambda: source.read(_CHUNK_BYTES), b"")
+    ending = path.rpartition(".")[2]
+    raw = iter(lambda: source.read(_CHUNK_BYTES), b"")
+    if ending not in ("gz", "bz2", "zst"):
+        yield from raw
         return
-    errors: tuple[type[Exception], ...] = (OSError, zlib.error)
-    if decompressed is _zstd_chunks:
+    is_started, errors = False, [OSError, zlib.error]
+    if ending == "zst":
         import zstandard
 
-        errors = (*errors, zstandard.ZstdError)
-    started = False
+        errors.append(zstandard.ZstdError)
     try:
-        for chunk in decompressed(source):
-            started = started or bool(chunk)
+        for chunk in _decompressed(raw, ending):
+            is_started = is_started or bool(chunk)
             yield chunk
-    except errors as error:
-        if started:
-            raise EOFError(str(error)) from error
-        raise CompressionError(str(error)) from error
+    except tuple(errors) as error:
+        raise (EOFError if is_started else CompressionError)(str(error)) from error
 
 
-def _gzip_chunks(source: BinaryIO) -> Iterator[bytes]:
-    import gzip
-
-    stream = gzip.GzipFile(fileobj=source)
-    # Not read(), which discards its data if the end is missing.
-    yield from iter(lambda: stream.read1(_CHUNK_BYTES), b"")
-
-
-def _bzip2_chunks(source: BinaryIO) -> Iterator[bytes]:
-    import bz2
-
-    # Not bz2.BZ2File, which ignores a truncated last stream if another one is complete.
-    stream = bz2.BZ2Decompressor()
-    started = False
-    while chunk := source.read(_CHUNK_BYTES):
-        while chunk:
-            if stream.eof:
-                stream = bz2.BZ2Decompressor()
-            started = True
-            yield stream.decompress(chunk)
-            chunk = stream.unused_data
-    if started and not stream.eof:
-        raise EOFError("the last bzip2 stream is truncated")
+def _decompressed(raw: Iterator[bytes], ending: str) -> Iterator[bytes]:
+    """Stream by stream: the readers of the libraries ignore a truncated last stream, or lose what is before the end."""
+    stream: Any = None
+    for chunk in raw:
+        rest = chunk
+        while rest := rest.lstrip(b"\0") if stream is None else rest:  # streams may be padded
+            stream = stream or _decompressor(ending)
+            yield stream.decompress(rest)
+            rest, stream = (stream.unused_data, None) if stream.eof else (b"", stream)
+    if stream:
+        raise EOFError(f"the last .{ending} stream is truncated")
 
 
-def _zstd_chunks(source: BinaryIO) -> Iterator[bytes]:
-    # zstandard's stream reader does not detect truncated files, so the frames are read one by one here.
-    import zstandard
+def _decompressor(ending: str) -> Any:
+    if ending == "zst":
+        import zstandard
 
-    frame = zstandard.ZstdDecompressor().decompressobj()
-    started = False
-    while chunk := source.read(_CHUNK_BYTES):
-        while chunk:
-            if frame.eof:
-                frame = zstandard.ZstdDecompressor().decompressobj()
-            started = True
-            yield frame.decompress(chunk)
-            chunk = frame.unused_data
-    if started and not frame.eof:
-        raise EOFError("the last zstd frame is truncated")
+        return zstandard.ZstdDecompressor().decompressobj()
+    if ending == "bz2":
+        import bz2
 
-
-_COMPRESSED: Final = {".zst": _zstd_chunks, ".gz": _gzip_chunks, ".bz2": _bzip2_chunks}
+        return bz2.BZ2Decompressor()
+    return zlib.decompressobj(wbits=31)  # with the header of gzip

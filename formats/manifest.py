@@ -1,29 +1,23 @@
 """The folder of a finished job: ``manifest.json``, written last, ``timing.json``, and the layout of training data.
 
 A folder without a manifest is not a result. The key ``"files"`` lists every published file with its size, and
-``"sha256"`` its digest; manifests of older programs lack one or both. Training data are in
+``"sha256"`` its digest. Training data are in
 ``task=<task>/language=<language>/part-*.tfrecord``, and the manifest counts their records under ``"examples"`` as
 ``{"<task>/<language>": count}``. Where records of a task differ in size, ``"row_sizes"`` has the largest sizes.
 
-The version of the format is the key ``"format"``. Version 1 does not write it, because the bytes of its manifests must
-not change; so a manifest without the key has version 1, and one of a newer version is refused.
-
 Training data may have a part ``held_out/`` with a manifest and sets of its own, which no run trains on.
-
-Local paths are read without Beam, others through its filesystems.
 """
 
 import dataclasses
 import glob
-import json
 import os
 from collections.abc import Mapping
 from typing import Any, Final, TypeVar
 
 from ..errors import InputError
+from .files import exists, read_json, write_json
 
 T = TypeVar("T", int, str)
-VERSION: Final = 1
 MANIFEST: Final = "manifest.json"
 TIMING: Final = "timing.json"
 HELD_OUT: Final = "held_out"  # the folder of held-out examples, below the training data
@@ -43,7 +37,7 @@ class Manifest:
       counts: of the job: records in, out, rejected and failed, and tallies.
       phases: the same of every phase.
       extra: further entries of this job, such as ``"examples"``.
-      files: every published file: path relative to the folder -> size in bytes. Older manifests do not have them.
+      files: every published file: path relative to the folder -> size in bytes.
       sha256: digests of the same files, in hexadecimal digits.
     """
 
@@ -61,8 +55,6 @@ class Manifest:
     def to_json(self) -> dict[str, Any]:
         """The content of the file."""
         values = {field.name: getattr(self, field.name) for field in dataclasses.fields(self) if field.name != "extra"}
-        if not self.sha256:
-            del values["sha256"]
         return values | dict(self.extra)
 
 
@@ -94,85 +86,51 @@ def manifest_path(folder: str) -> str:
 
 def has_manifest(folder: str) -> bool:
     """Whether the folder is the result of a job."""
-    return _exists(manifest_path(folder))
+    return exists(manifest_path(folder))
 
 
 def read_manifest(folder: str) -> dict[str, Any]:
     """The manifest of a folder, as in the file.
 
     Raises:
-      InputError: if there is none, it is not a JSON object, or its format is newer than this program.
+      InputError: if there is none, or it is not a JSON object.
     """
-    path = manifest_path(folder)
-    value = _read_json(path)
-    if not isinstance(value, dict):
-        raise InputError(f"got a JSON {type(value).__name__}, expected a JSON object", path=path, remedy=_REMEDY)
-    version = value.get("format", 1)
-    if not isinstance(version, int) or version > VERSION:
-        raise InputError(
-            f"got format {version!r}, this version of newsembed reads up to {VERSION}",
-            path=path,
-            field="format",
-            remedy="install a newer version of newsembed",
-        )
+    value: dict[str, Any] = read_json(manifest_path(folder), _REMEDY, dict)
     return value
 
 
-def recorded_files(manifest: Mapping[str, Any], folder: str) -> dict[str, int] | None:
-    """The files that a manifest lists, relative to its folder, with their sizes; ``None`` for manifests without a list.
-
-    Raises:
-      InputError: if the list is damaged; names the folder.
-    """
-    return _recorded(manifest, folder, "files", int, "sizes")
+def recorded_files(manifest: Mapping[str, Any], folder: str) -> dict[str, int]:
+    """The files that a manifest lists, relative to its folder, with their sizes in bytes."""
+    return _recorded(manifest, folder, "files", int)
 
 
-def recorded_digests(manifest: Mapping[str, Any], folder: str) -> dict[str, str] | None:
-    """The SHA-256 digests of the files that a manifest lists; ``None`` for manifests without them.
-
-    Raises:
-      InputError: if the list is damaged; names the folder.
-    """
-    return _recorded(manifest, folder, "sha256", str, "digests")
+def recorded_digests(manifest: Mapping[str, Any], folder: str) -> dict[str, str]:
+    """The SHA-256 digests of the files that a manifest lists."""
+    return _recorded(manifest, folder, "sha256", str)
 
 
-def _recorded(manifest: Mapping[str, Any], folder: str, field: str, kind: type[T], what: str) -> dict[str, T] | None:
-    """A list of files in a manifest, with a value for each; ``None`` if it is absent.
-
-    Raises:
-      InputError: if it is no such list.
-    """
-    found = manifest.get(field)
-    if found is None:
-        return None
+def _recorded(manifest: Mapping[str, Any], folder: str, field: str, kind: type[T]) -> dict[str, T]:
+    found = manifest.get(field, {})
     if not isinstance(found, dict) or not all(isinstance(value, kind) for value in found.values()):
-        problem = f"got {type(found).__name__}, expected a JSON object of paths and {what}"
+        problem = f"got {type(found).__name__}, expected a JSON object of paths, each with a {kind.__name__}"
         raise InputError(problem, path=manifest_path(folder), field=field, remedy=_REMEDY)
     return found
 
 
 def write_manifest(folder: str, values: Mapping[str, Any]) -> None:
     """Writes the content of a manifest, complete or not at all."""
-    from . import files
-
-    files.write_json(manifest_path(folder), values)
+    write_json(manifest_path(folder), values)
 
 
 def read_seconds(folder: str) -> float:
-    """The seconds that the job which wrote this folder took; 0 if they were not recorded.
-
-    Raises:
-      InputError: if the file is not JSON.
-    """
+    """The seconds that the job which wrote this folder took; 0 if they were not recorded."""
     path = _timing_path(folder)
-    return float(_read_json(path)["seconds"]) if _exists(path) else 0.0
+    return float(read_json(path, _REMEDY)["seconds"]) if exists(path) else 0.0
 
 
 def write_seconds(folder: str, seconds: float) -> None:
     """Records the seconds that a job took, next to its manifest: they differ between runs that write the same bytes."""
-    from . import files
-
-    files.write_json(_timing_path(folder), {"seconds": round(seconds, 2)})
+    write_json(_timing_path(folder), {"seconds": round(seconds, 2)})
 
 
 def read_example_counts(folder: str) -> dict[DataSet, int]:
@@ -198,8 +156,7 @@ def read_example_counts(folder: str) -> dict[DataSet, int]:
 def read_row_sizes(folder: str) -> dict[str, dict[str, int]]:
     """The sizes of the largest records in a local folder of training data, by task and name of the size.
 
-    ``{"topics": {"documents": 3, "topic_ids": 40}}``. Tasks whose records have no such sizes are left out, and so are
-    all tasks where an older version wrote the folder.
+    ``{"topics": {"documents": 3, "topic_ids": 40}}``. Tasks whose records have no such sizes are left out.
 
     Raises:
       InputError: without a readable manifest, or if the entry is damaged.
@@ -229,33 +186,10 @@ def example_paths(folder: str, data_set: DataSet) -> list[str]:
     pattern = example_pattern(folder, data_set)
     paths = sorted(glob.glob(pattern))
     if not paths:
-        raise InputError(
-            f"no file of {data_set} is here", path=pattern, remedy="Run the job that writes this set again."
-        )
+        remedy = "Run the job that writes this set again."
+        raise InputError(f"no file of {data_set} is here", path=pattern, remedy=remedy)
     return paths
 
 
 def _timing_path(folder: str) -> str:
     return f"{folder.rstrip('/')}/{TIMING}"
-
-
-def _exists(path: str) -> bool:
-    if "://" not in path:
-        return os.path.exists(path)
-    from . import files
-
-    return files.exists(path)
-
-
-def _read_json(path: str) -> Any:
-    if "://" in path:
-        from . import files
-
-        return files.read_json(path)
-    try:
-        with open(path, "rb") as source:
-            return json.loads(source.read())
-    except OSError as error:
-        raise InputError(f"cannot be read: {error.strerror}", path=path, remedy=_REMEDY) from error
-    except ValueError as error:
-        raise InputError(f"not valid JSON: {error}", path=path, remedy=_REMEDY) from error

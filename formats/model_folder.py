@@ -1,18 +1,18 @@
 """A model folder (MODEL_DIR): description, vocabulary and checkpoints of a model, and the records of its training.
 
-A model folder holds, and keeps holding in later versions::
+A model folder holds::
 
     config.gin                          the configuration in force, loadable with --gin_file
     model.json                          a `ModelDescription`
     vocab.txt                           the vocabulary, a copy
-    tokenizer.json, tokenizer_ids.json  of models with an imported tokenizer, see `tokenizer_files`
+    tokenizer.json, tokenizer_ids.json  of models with an imported tokenizer, see `vocabulary`
     metrics.jsonl, events.out.tfevents… see `training.metrics`
     suspect-batch-<step>-<process>.json the batch that stopped the run, see `training.guards`
     checkpoints/<step>/params           Orbax PyTree: the model's parameters, nested dict of float32 arrays
     checkpoints/<step>/training         Orbax PyTree: {"step", "opt_state"}
     checkpoints/<step>/iterators        Orbax JSON: positions in the training data, {"state": str} or, where the
                                         processes' differ, {"states": [str, …]} in their order
-    checkpoints/<step>/SHA256SUMS       digests of the files of this checkpoint; those of older versions lack it
+    checkpoints/<step>/SHA256SUMS       digests of the files of this checkpoint
     checkpoints/<step>/metrics          Orbax JSON: the evaluation of this step; absent without one
     damaged-checkpoints/<step>          a checkpoint that could not be read; delete it when you know why
     architecture.gin, import.json       of imported models: the architecture for gin, and where the model came from
@@ -24,11 +24,13 @@ A program that only needs the model reads `model.json`, `vocab.txt` and `params`
     restore_args = jax.tree.map(lambda _: as_numpy, checkpointer.metadata(path).item_metadata.tree)
     checkpointer.restore(path, orbax.checkpoint.args.PyTreeRestore(restore_args=restore_args))
 
-An exported folder has `model.safetensors` in place of the checkpoints: float32 arrays by their dotted names.
+An exported folder has `model.safetensors` in place of the checkpoints: float32 arrays by their dotted names; or
+`model.onnx`.
 """
 
 import contextlib
 import dataclasses
+import functools
 import json
 import logging
 import os
@@ -38,22 +40,20 @@ from typing import Any, Final, Self
 
 import numpy as np
 
-from ..errors import InputError
+from ..errors import InputError, reading
+from .arrays import Array, flatten, read_safetensors, write_safetensors
 from .digests import check_sums, damage, write_sums
-from .huggingface.parts import CONFIG_FILE
-from .prompts import Prompts
+from .files import read_json, write_whole
+from .huggingface import CONFIG_FILE, MODULES_FILE, Prompts
 from .saved_model import is_saved_model
-from .tokenizer_files import TokenizerFiles
-from .vocabulary import VOCABULARY_FILE, VocabularyFile, vocabulary_digest, vocabulary_names
-from .weights import Array, flatten, read_safetensors, write_safetensors
-from .whole import replacing
+from .vocabulary import VOCABULARY_FILE, TokenizerFiles, VocabularyFile, vocabulary_digest, vocabulary_names
 
 # The items of one checkpoint.
 PARAMS: Final = "params"
 TRAINING: Final = "training"
 ITERATORS: Final = "iterators"
+ONNX_FILE: Final = "model.onnx"  # of an export in ONNX
 
-FORMAT_VERSION: Final = 1  # of `model.json`; files without one have version 1
 _DAMAGED_REMEDY: Final = "Choose another checkpoint, or restore the file from a copy."
 _REMEDY: Final = "Give the folder that newsembed train wrote (MODEL_DIR)."
 
@@ -68,7 +68,7 @@ class ModelDescription:
       text_length: tokens of a text that are read unless told otherwise; None where the model has learned to embed none.
       kind: of the architecture; None for the news encoder, see ``models.encoders.named_kind``.
       prompts: texts that embedding puts before documents and queries; most models have none.
-      long_documents: how documents of more tokens are read, see ``serving.long_documents``; None: by their head.
+      long_documents: how documents of more tokens are read, see ``serving.rows``; None: by their head.
     """
 
     encoder: Mapping[str, Any]
@@ -80,43 +80,32 @@ class ModelDescription:
 
     def to_dict(self) -> dict[str, Any]:
         """JSON values, without those that are None."""
-        values = {
-            "kind": self.kind,
-            "encoder": dict(self.encoder),
-            "vocabulary_sha256": self.vocabulary_sha256,
-            "text_length": self.text_length,
-            "long_documents": self.long_documents,
-            **self.prompts.to_dict(),
-        }
+        values = {name: getattr(self, name) for name in _KINDS} | self.prompts.to_dict()
         return {name: value for name, value in values.items() if value is not None}
 
     @classmethod
-    def from_dict(cls, values: Any, path: str) -> Self:
-        """Inverse of `to_dict`; `path` is the file to name.
-
-        Raises:
-          InputError: for anything else, or the description of a later version.
-        """
-        if not isinstance(values, dict) or not {"encoder", "vocabulary_sha256"} <= set(values):
-            problem = "got no model description, expected the keys encoder and vocabulary_sha256"
-            raise InputError(problem, path=path, remedy=_REMEDY)
-        version = values.get("format_version", FORMAT_VERSION)
-        if version != FORMAT_VERSION:
-            problem = f"got a description of version {version}, expected {FORMAT_VERSION}"
-            raise InputError(problem, path=path, field="format_version", remedy="Use a newer newsembed.")
-        encoder, digest, kind = values["encoder"], values["vocabulary_sha256"], values.get("kind")
-        text_length, long_documents = values.get("text_length"), values.get("long_documents")
-        for name, value, expected in (
-            ("encoder", encoder, dict),
-            ("vocabulary_sha256", digest, str),
-            ("kind", kind, str | None),
-            ("text_length", text_length, int | None),
-            ("long_documents", long_documents, str | None),
-        ):
-            if not isinstance(value, expected):
-                problem = f"got no model description: {value!r} is a {type(value).__name__}"
+    def from_dict(cls, values: Mapping[str, Any], path: str) -> Self:
+        """Inverse of `to_dict`; `path` is the file to name."""
+        given = {name: values.get(name) for name in _KINDS}
+        for name, kind in _KINDS.items():
+            if not isinstance(given[name], kind):
+                problem = f"got no model description: {given[name]!r} is a {type(given[name]).__name__}"
                 raise InputError(problem, path=path, field=name, remedy=_REMEDY)
-        return cls(encoder, digest, text_length, kind, Prompts.from_dict(values, path), long_documents)
+        return cls(**given, prompts=Prompts.from_dict(values, path))  # type: ignore[arg-type]  # checked
+
+
+# The JSON values of a description.
+_KINDS: Final[Mapping[str, Any]] = {
+    "kind": str | None,
+    "encoder": dict,
+    "vocabulary_sha256": str,
+    "text_length": int | None,
+    "long_documents": str | None,
+}
+
+
+def _below(name: str) -> "functools.cached_property[str]":
+    return functools.cached_property(lambda folder: os.path.join(folder.path, name))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -129,45 +118,14 @@ class ModelFolder:
 
     path: str
 
-    @property
-    def description_file(self) -> str:
-        """``model.json``."""
-        return os.path.join(self.path, "model.json")
-
-    @property
-    def vocabulary_file(self) -> str:
-        """``vocab.txt``."""
-        return os.path.join(self.path, VOCABULARY_FILE)
-
-    @property
-    def config_file(self) -> str:
-        """``config.gin``: the configuration of the run."""
-        return os.path.join(self.path, "config.gin")
-
-    @property
-    def metrics_file(self) -> str:
-        """``metrics.jsonl``: the records of the run."""
-        return os.path.join(self.path, "metrics.jsonl")
-
-    @property
-    def architecture_file(self) -> str:
-        """``architecture.gin``: the architecture of an imported model."""
-        return os.path.join(self.path, "architecture.gin")
-
-    @property
-    def safetensors_file(self) -> str:
-        """``model.safetensors``: the parameters of an exported model."""
-        return os.path.join(self.path, "model.safetensors")
-
-    @property
-    def checkpoints(self) -> str:
-        """The folder of the checkpoints."""
-        return os.path.join(self.path, "checkpoints")
-
-    @property
-    def damaged_checkpoints(self) -> str:
-        """The folder of the checkpoints that could not be read."""
-        return os.path.join(self.path, "damaged-checkpoints")
+    description_file = _below("model.json")
+    vocabulary_file = _below(VOCABULARY_FILE)
+    config_file = _below("config.gin")
+    metrics_file = _below("metrics.jsonl")
+    architecture_file = _below("architecture.gin")
+    safetensors_file = _below("model.safetensors")
+    checkpoints = _below("checkpoints")
+    damaged_checkpoints = _below("damaged-checkpoints")
 
     def checkpoint(self, step: int) -> str:
         """The folder of one checkpoint."""
@@ -180,9 +138,7 @@ class ModelFolder:
     def steps(self) -> list[int]:
         """The complete checkpoints, ascending; a folder without parameters was being written when its run died."""
         names = os.listdir(self.checkpoints) if os.path.isdir(self.checkpoints) else []
-        return sorted(
-            int(name) for name in names if name.isdigit() and is_checkpoint(os.path.join(self.checkpoints, name))
-        )
+        return sorted(int(name) for name in names if name.isdigit() and is_checkpoint(self.checkpoint(int(name))))
 
     @property
     def is_described(self) -> bool:
@@ -192,7 +148,8 @@ class ModelFolder:
     @property
     def is_huggingface(self) -> bool:
         """Whether the folder holds a model of Hugging Face and not one of ours."""
-        return os.path.isfile(os.path.join(self.path, CONFIG_FILE)) and not self.is_described
+        names = (CONFIG_FILE, MODULES_FILE)
+        return any(os.path.isfile(os.path.join(self.path, name)) for name in names) and not self.is_described
 
     @property
     def is_exported(self) -> bool:
@@ -205,21 +162,15 @@ class ModelFolder:
         Raises:
           InputError: if it is missing or broken.
         """
-        path = self.description_file
-        try:
-            with open(path, encoding="utf-8") as file:
-                values = json.load(file)
-        except OSError as error:
+        if not self.is_described:
             if self.is_huggingface:
                 remedy = f"Convert it: newsembed import-hf --from {self.path} --output FOLDER"
-                raise InputError("is a folder of Hugging Face", path=self.path, remedy=remedy) from error
+                raise InputError("is a folder of Hugging Face", path=self.path, remedy=remedy)
             if is_saved_model(self.path):
                 remedy = "Give it by --saved_model, or as savedmodel:FOLDER."
-                raise InputError("is a SavedModel", path=self.path, remedy=remedy) from error
-            raise InputError(f"cannot be read: {error.strerror}", path=path, remedy=_REMEDY) from error
-        except ValueError as error:
-            raise InputError(f"got no JSON: {error}", path=path, remedy=_REMEDY) from error
-        return ModelDescription.from_dict(values, path)
+                raise InputError("is a SavedModel", path=self.path, remedy=remedy)
+        path = self.description_file
+        return ModelDescription.from_dict(read_json(path, _REMEDY, dict), path)
 
     def write_description(
         self, description: ModelDescription, vocabulary: bytes, tokenizer: TokenizerFiles | None = None
@@ -235,8 +186,8 @@ class ModelFolder:
         for name in set(vocabulary_names(self.vocabulary_file)) - set(files):
             os.remove(os.path.join(self.path, name))  # of another tokenizer
         for name, content in files.items():
-            _write_whole(os.path.join(self.path, name), content)
-        _write_whole(self.description_file, (json.dumps(description.to_dict(), indent=2) + "\n").encode())
+            write_whole(os.path.join(self.path, name), content)
+        write_whole(self.description_file, (json.dumps(description.to_dict(), indent=2) + "\n").encode())
 
     def check_vocabulary(self, description: ModelDescription) -> None:
         """Compares ``vocab.txt`` and its tokenizer with their digest in the description.
@@ -270,14 +221,26 @@ class ModelFolder:
             if problem := damage(self.path, [os.path.basename(path)]):
                 raise InputError(f"no readable safetensors: {problem}", path=path, remedy=_DAMAGED_REMEDY)
             return read_safetensors(path), 0, path
-        step = self._chosen_step(step)
+        steps = self.steps()
+        if step is None and steps:
+            step = steps[-1]
+        if step not in steps:
+            problem = f"no checkpoint of step {step}" if steps else "no checkpoints"
+            remedy = f"Choose one of {', '.join(map(str, steps))}." if steps else "Train the model until its first one."
+            raise InputError(problem, path=self.checkpoints, remedy=remedy)
         path = os.path.join(self.checkpoint(step), PARAMS)
         check_sums(self.checkpoint(step), _DAMAGED_REMEDY, [PARAMS])
-        return _read_orbax(path), step, path
+        # Flax's axis-name boxes are saved as one more level, {"value": array}.
+        flat = {name.removesuffix(".value"): value for name, value in flatten(read_tree(path)).items()}
+        return flat, step, path
 
     def write_export(self, source: "ModelFolder", params: Mapping[str, Any], metadata: Mapping[str, str]) -> None:
         """Writes a safetensors export: description, vocabulary and tokenizer of `source`, and nested parameters."""
         write_safetensors(self.safetensors_file, flatten(params), metadata)
+        self.write_texts(source)
+
+    def write_texts(self, source: "ModelFolder") -> None:
+        """Writes description, vocabulary and tokenizer of `source`."""
         shutil.copyfile(source.description_file, self.description_file)
         for name, path in vocabulary_names(source.vocabulary_file).items():
             shutil.copyfile(path, os.path.join(self.path, name))
@@ -292,24 +255,12 @@ class ModelFolder:
         """
         import orbax.checkpoint as ocp
 
-        _write_whole(self.architecture_file, architecture.encode())
+        write_whole(self.architecture_file, architecture.encode())
         text = json.dumps(origin, indent=2, ensure_ascii=False) + "\n"
-        _write_whole(os.path.join(self.path, "import.json"), text.encode())
+        write_whole(os.path.join(self.path, "import.json"), text.encode())
         with ocp.StandardCheckpointer() as checkpointer:
             checkpointer.save(os.path.abspath(os.path.join(self.checkpoint(0), PARAMS)), params)
         write_sums(self.checkpoint(0))
-
-    def _chosen_step(self, step: int | None) -> int:
-        steps = self.steps()
-        if not steps:
-            remedy = "Train the model until its first checkpoint."
-            raise InputError("no checkpoints", path=self.checkpoints, remedy=remedy)
-        if step is None:
-            return steps[-1]
-        if step not in steps:
-            remedy = f"Choose one of {', '.join(map(str, steps))}."
-            raise InputError(f"no checkpoint of step {step}", path=self.checkpoints, remedy=remedy)
-        return step
 
 
 def is_checkpoint(path: str) -> bool:
@@ -322,8 +273,8 @@ def folder_of_checkpoint(path: str) -> ModelFolder:
     return ModelFolder(os.path.dirname(os.path.dirname(os.path.abspath(path))))
 
 
-def _read_orbax(path: str) -> dict[str, Array]:
-    """The arrays of an Orbax tree by their dotted names.
+def read_tree(path: str) -> Any:
+    """Returns a saved Orbax tree: dicts, lists and NumPy arrays, None for what has no arrays; any devices saved it.
 
     Raises:
       InputError: if it cannot be read.
@@ -331,43 +282,26 @@ def _read_orbax(path: str) -> dict[str, Array]:
     import jax
     import orbax.checkpoint as ocp
 
-    remedy = "Choose another checkpoint; this one is broken."
-    try:
-        with _without_advice(), ocp.PyTreeCheckpointer() as checkpointer:
-            # As NumPy: the sharding it was saved with may name devices that this machine lacks.
-            tree = _saved_tree(checkpointer, path, remedy)
-            restore_args = jax.tree.map(lambda _: ocp.RestoreArgs(restore_type=np.ndarray), tree)
-            restored = checkpointer.restore(os.path.abspath(path), ocp.args.PyTreeRestore(restore_args=restore_args))
-    except InputError:
-        raise
-    except (OSError, ValueError, KeyError) as error:
-        raise InputError(f"no readable Orbax parameters: {error}", path=path, remedy=remedy) from error
-    # Flax's axis-name boxes are saved as one more level, {"value": array}.
-    return {name.removesuffix(".value"): value for name, value in flatten(restored).items()}
+    with (
+        reading(path, "Choose another checkpoint; this one is broken.", OSError),
+        _without_advice(),
+        ocp.PyTreeCheckpointer() as checkpointer,
+    ):
+        metadata = checkpointer.metadata(os.path.abspath(path)).item_metadata
+        if metadata is None:
+            raise InputError("no Orbax metadata")
+        # As NumPy: the sharding it was saved with may name devices that this machine lacks.
+        restore_args = jax.tree.map(lambda _: ocp.RestoreArgs(restore_type=np.ndarray), metadata.tree)
+        return checkpointer.restore(os.path.abspath(path), ocp.args.PyTreeRestore(restore_args=restore_args))
 
 
 @contextlib.contextmanager
 def _without_advice() -> Iterator[None]:
     """Leaves out Orbax's warning that the folder of the parameters is not that of a whole checkpoint."""
     logger = logging.getLogger("absl")
-
-    def is_shown(record: logging.LogRecord) -> bool:
-        return "_CHECKPOINT_METADATA" not in record.getMessage()
-
+    is_shown = lambda record: "_CHECKPOINT_METADATA" not in record.getMessage()  # noqa: E731 - removed by identity
     logger.addFilter(is_shown)
     try:
         yield
     finally:
         logger.removeFilter(is_shown)
-
-
-def _saved_tree(checkpointer: Any, path: str, remedy: str) -> Any:
-    metadata = checkpointer.metadata(os.path.abspath(path)).item_metadata
-    if metadata is None:
-        raise InputError("no Orbax metadata", path=path, remedy=remedy)
-    return metadata.tree
-
-
-def _write_whole(path: str, content: bytes) -> None:
-    with replacing(path) as temporary, open(temporary, "wb") as file:
-        file.write(content)

@@ -5,7 +5,7 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from ..errors import InputError
+from ..errors import InputError, reading
 from . import files, parquet
 from .jsonl import CompressionError, read_lines
 
@@ -57,13 +57,9 @@ def read_names(path: str, counts: NameCounts) -> Iterator[KnownName]:
     Raises:
       InputError: if the table cannot be read or a row is broken; names the row.
     """
-    if path.endswith(".parquet"):
-        rows = _parquet_rows(path)
-    elif files.list_files(f"{path}/part-*.parquet"):
-        rows = (row for part in parquet.shard_paths(path) for row in _parquet_rows(part))
-    else:
-        rows = _tsv_rows(path)
-    for name in rows:
+    parts = [path] if path.endswith(".parquet") else files.list_files(f"{path}/part-*.parquet")
+    for row in _parquet_rows(parts) if parts else _tsv_rows(path):
+        name = _name_of(*row)
         counts.rows += 1
         if sum(map(str.isalnum, name.alias)) < 2:
             counts.too_short += 1
@@ -73,53 +69,48 @@ def read_names(path: str, counts: NameCounts) -> Iterator[KnownName]:
             yield name
 
 
-def _tsv_rows(path: str) -> Iterator[KnownName]:
-    with files.open_read(path) as source:
-        try:
-            for number, raw in enumerate(read_lines(source, path), 1):
-                if raw.strip():
-                    yield _row(_decoded(raw, path, number).rstrip("\r").split("\t"), path, f"line {number}")
-        except (CompressionError, EOFError) as error:
-            raise InputError(f"cannot be read: {error}", path=path, remedy="give a complete file") from error
+# Path and number of a row, and its cells.
+_Row = tuple[str, str, Sequence[str]]
 
 
-def _decoded(raw: bytes, path: str, number: int) -> str:
+def _tsv_rows(path: str) -> Iterator[_Row]:
+    remedy = "give a complete file, in UTF-8"
+    with reading(path, remedy, CompressionError, EOFError), files.open_read(path) as source:
+        for number, raw in enumerate(read_lines(source, path), 1):
+            if raw.strip():
+                with reading(f"{path}:{number}", remedy):
+                    text = raw.decode("utf-8")
+                yield path, f"line {number}", text.rstrip("\r").split("\t")
+
+
+def _parquet_rows(paths: Sequence[str]) -> Iterator[_Row]:
+    for path in paths:
+        number = 0
+        for batch in parquet.read_batches(path):
+            names = batch.schema.names
+            if missing := [name for name in _COLUMNS if name not in names]:
+                problem = f"got the columns {names}, expected {list(_COLUMNS)}"
+                raise InputError(problem, path=path, field=missing[0], remedy=_REMEDY)
+            columns = [batch.column(name).to_pylist() for name in (*_COLUMNS, "prior") if name in names]
+            for fields in zip(*columns, strict=True):
+                number += 1
+                yield path, f"row {number}", ["" if field is None else str(field) for field in fields]
+
+
+def _name_of(path: str, place: str, fields: Sequence[str]) -> KnownName:
+    entity, language, alias, prior, *_ = (field.strip() for field in (*fields, "", "", "", ""))
+    weight = number_in(prior or "1")
+    problem = "" if 0 < weight < math.inf else f"got the prior {prior[:80]!r}, expected a number above 0"
+    if len(fields) not in (3, 4) or not entity or not alias:
+        problem = f"got {len(fields)} columns or an empty one, expected 3 or 4"
+    if problem:
+        raise InputError(problem, path=path, field=place, remedy=_REMEDY)
+    return KnownName(entity, language.replace("_", "-"), " ".join(alias.split()), weight)
+
+
+def number_in(text: str) -> float:
+    """Returns the number that a cell of a table has, NaN for another text."""
     try:
-        return raw.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise InputError(
-            f"not UTF-8: {error}", path=path, field=f"line {number}", remedy="write the file as UTF-8"
-        ) from error
-
-
-def _parquet_rows(path: str) -> Iterator[KnownName]:
-    number = 0
-    for batch in parquet.read_batches(path):
-        names = batch.schema.names
-        missing = [name for name in _COLUMNS if name not in names]
-        if missing:
-            raise InputError(
-                f"got the columns {names}, expected {list(_COLUMNS)}", path=path, field=missing[0], remedy=_REMEDY
-            )
-        columns = [batch.column(name).to_pylist() for name in (*_COLUMNS, "prior") if name in names]
-        for fields in zip(*columns, strict=True):
-            number += 1
-            yield _row(["" if field is None else str(field) for field in fields], path, f"row {number}")
-
-
-def _row(fields: Sequence[str], path: str, place: str) -> KnownName:
-    if len(fields) not in (3, 4) or not fields[0].strip() or not fields[2].strip():
-        raise InputError(
-            f"got {len(fields)} columns or an empty one, expected 3 or 4", path=path, field=place, remedy=_REMEDY
-        )
-    prior = 1.0
-    if len(fields) > 3 and fields[3].strip():
-        try:
-            prior = float(fields[3])
-        except ValueError:
-            prior = math.nan
-        if not 0 < prior < math.inf:
-            raise InputError(
-                f"got the prior {fields[3][:80]!r}, expected a number above 0", path=path, field=place, remedy=_REMEDY
-            )
-    return KnownName(fields[0].strip(), fields[1].strip().replace("_", "-"), " ".join(fields[2].split()), prior)
+        return float(text)
+    except ValueError:
+        return math.nan

@@ -8,7 +8,7 @@ import types
 import typing
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
-from typing import Any, Generic, Self, TypeVar
+from typing import Any, Generic, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 
 from ..errors import InputError
 from . import files
-from .digests import HashingSink
+from .digests import ShardWriter
 
 R = TypeVar("R")
 
@@ -32,17 +32,9 @@ _SCALARS: dict[type, pa.DataType] = {
 }
 
 
-def schema_of(record_type: Any) -> pa.Schema:
-    """Arrow schema of a record dataclass: scalars, ``X | None`` and ``tuple[X, ...]`` of scalars.
-
-    Raises:
-      TypeError: if a field has another type.
-    """
-    return _schema_of(record_type)
-
-
 @cache
-def _schema_of(record_type: Any) -> pa.Schema:
+def schema_of(record_type: Any) -> pa.Schema:
+    """Arrow schema of a record dataclass: scalars, ``X | None`` and ``tuple[X, ...]`` of scalars."""
     hints = typing.get_type_hints(record_type)
     return pa.schema([_arrow_field(field.name, hints[field.name]) for field in dataclasses.fields(record_type)])
 
@@ -59,27 +51,18 @@ def _arrow_field(name: str, hint: Any) -> pa.Field:
     raise TypeError(f"field {name}: got the type {hint}, expected a scalar, an optional scalar or a tuple of scalars")
 
 
-class ParquetShardWriter(Generic[R]):
-    """Writes records of one type to one shard, buffering one row group. Use as a context manager.
+class ParquetShardWriter(ShardWriter, Generic[R]):
+    """Writes records of one type to one shard, buffering one row group.
 
     Args:
-      path: the shard; written under a temporary name and moved in on a clean exit.
+      path: the shard.
       record_type: the dataclass of every record.
-
-    Attributes:
-      path: as given.
-      rows: number of records written so far.
-      sha256: digest of the file, once it is closed.
     """
 
     def __init__(self, path: str, record_type: type[R]) -> None:
-        self.path = path
-        self.rows = 0
-        self.sha256 = ""
-        self._schema = schema_of(record_type)
+        super().__init__(path)
+        self._schema = schema_of(record_type)  # type: ignore[arg-type]  # of a cached function
         self._buffer: list[R] = []
-        self._temporary = files.temporary_name(path)
-        self._sink = HashingSink(files.open_write(self._temporary))
         self._writer = pq.ParquetWriter(self._sink, self._schema, compression="zstd", write_page_checksum=True)
 
     def write(self, record: R) -> None:
@@ -99,24 +82,14 @@ class ParquetShardWriter(Generic[R]):
     def _flush(self) -> None:
         if self._buffer:
             columns = {name: [getattr(record, name) for record in self._buffer] for name in self._schema.names}
+            self._buffer = []
             self._writer.write_table(pa.table(columns, schema=self._schema))
-            self._buffer.clear()
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, error_type: type[BaseException] | None, *_: object) -> None:
-        if error_type is not None:
-            with contextlib.suppress(Exception):  # the first error counts
-                self._writer.close()
-                self._sink.close()
-            files.delete([self._temporary])
-            return
-        self._flush()
-        self._writer.close()
-        self._sink.close()
-        self.sha256 = self._sink.sha256
-        files.move(self._temporary, self.path)
+    def _finish(self) -> None:
+        try:
+            self._flush()
+        finally:
+            self._writer.close()
 
 
 def read_batches(path: str, columns: list[str] | None = None, rows: int = _ROWS_PER_GROUP) -> Iterator[pa.RecordBatch]:
@@ -127,14 +100,9 @@ def read_batches(path: str, columns: list[str] | None = None, rows: int = _ROWS_
     """
     with files.open_read(path) as source, damage_named(path):
         parquet = pq.ParquetFile(source, page_checksum_verification=True)
-        missing = sorted(set(columns or ()) - set(parquet.schema_arrow.names))
-        if missing:
-            raise InputError(
-                f"got the columns {parquet.schema_arrow.names}, expected {missing} too",
-                path=path,
-                field=missing[0],
-                remedy="rename or add the column",
-            )
+        if missing := sorted(set(columns or ()) - set(parquet.schema_arrow.names)):
+            problem = f"got the columns {parquet.schema_arrow.names}, expected {missing} too"
+            raise InputError(problem, path=path, field=missing[0], remedy="rename or add the column")
         yield from parquet.iter_batches(batch_size=rows, columns=columns)
 
 
@@ -174,7 +142,7 @@ def damage_named(path: str, field: str | None = None) -> Iterator[None]:
     Raises:
       InputError: if the file is not a Parquet file or is damaged, or memory does not suffice for it.
       OSError: of the disk or the network, unchanged.
-    """  # noqa: DOC501 - Arrow's errors become an InputError
+    """
     try:
         yield
     except (pa.ArrowException, OSError) as error:
@@ -195,7 +163,7 @@ def read_records(path: str, record_type: type[R]) -> Iterator[R]:
     Raises:
       InputError: if the file is not a Parquet file or lacks a field.
     """
-    schema = schema_of(record_type)
+    schema = schema_of(record_type)  # type: ignore[arg-type]  # of a cached function
     tuples = [pa.types.is_list(field.type) for field in schema]
     for batch in read_batches(path, schema.names):
         columns = (batch.column(name).to_pylist() for name in schema.names)
@@ -214,16 +182,10 @@ def shard_paths(folder: str) -> list[str]:
     if not paths:
         parent = folder.rstrip("/").rpartition("/")[0]
         if os.path.isfile(parent):
-            raise InputError(
-                "is a file, expected a folder that a job wrote",
-                path=parent,
-                remedy="turn files of articles into one with `newsembed extract --articles`",
-            )
-        raise InputError(
-            "no part-*.parquet shards here",
-            path=folder,
-            remedy="run the job that writes this folder, or check the path",
-        )
+            remedy = "turn files of articles into one with `newsembed extract --articles`"
+            raise InputError("is a file, expected a folder that a job wrote", path=parent, remedy=remedy)
+        remedy = "run the job that writes this folder, or check the path"
+        raise InputError("no part-*.parquet shards here", path=folder, remedy=remedy)
     return paths
 
 

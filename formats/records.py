@@ -57,7 +57,6 @@ class Rejection(enum.StrEnum):
     # translations
     NO_PIVOT = "no_pivot"  # a translation pair with no side in a pivot language
     # bitext
-    OTHER_LANGUAGE = "other_language"  # an article in a language that was not asked for
     NO_CANDIDATE = "no_candidate"  # no article of another language is near in time, by entities or by image
     NO_SENTENCE = "no_sentence"
     BELOW_MARGIN = "below_margin"
@@ -84,7 +83,6 @@ class Rejection(enum.StrEnum):
     NO_OTHER_TEXT = "no_other_text"  # an article without the second text of a pair
     TOO_FEW_TOKENS = "too_few_tokens"
     DUPLICATE_PAIR = "duplicate_pair"  # the same two texts again, such as a shared post
-    PAIR_LIMIT = "pair_limit"  # the article has as many pairs as --per_article allows
 
 
 class Failure(enum.StrEnum):

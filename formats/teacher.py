@@ -4,7 +4,7 @@
 """
 
 import dataclasses
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -12,7 +12,6 @@ import numpy.typing as npt
 from ..errors import InputError
 from .arrays import read_arrays, write_arrays
 
-_VERSION: Final = 2  # the first had no days, and shares of 1
 _NAMES: Final = ("doc_ids", "keys", "days", "neighbors", "probabilities")
 NO_DAY: Final = 0  # ordinals begin at 1
 _REMEDY: Final = "Delete it, and run what wrote it again."
@@ -41,57 +40,36 @@ class Teacher:
 
 def write_teacher(path: str, teacher: Teacher) -> None:
     """Writes an npz file completely or not at all."""
-    arrays: dict[str, Any] = {name: getattr(teacher, name) for name in _NAMES}
-    write_arrays(path, arrays | {"version": np.int32(_VERSION)})
+    write_arrays(path, {name: getattr(teacher, name) for name in _NAMES})
 
 
 def read_teacher(path: str) -> Teacher:
     """Returns the teacher of an npz file.
 
     Raises:
-      InputError: if the file is missing, of another version, or holds other arrays than a teacher has.
+      InputError: if the file is missing, or holds other arrays than a teacher has.
     """
     arrays = read_arrays(path)
-    version = int(arrays.get("version", np.int32(0)).ravel()[0])
-    if version != _VERSION:
-        raise InputError(f"got {version}, this version reads {_VERSION}", path=path, field="version", remedy=_REMEDY)
-    missing = [name for name in _NAMES if name not in arrays]
-    if missing:
+    if missing := [name for name in _NAMES if name not in arrays]:
         raise InputError("the array is missing", path=path, field=missing[0], remedy=_REMEDY)
     teacher = Teacher(*(arrays[name] for name in _NAMES))
-    count = len(teacher.doc_ids)
-    width = teacher.neighbors.shape[-1]
-    shapes: dict[str, tuple[int, ...]] = {
-        "doc_ids": (count, 2),
-        "keys": (count, teacher.keys.shape[-1]),
-        "days": (count,),
-    }
-    shapes |= dict.fromkeys(("neighbors", "probabilities"), (count, width))
-    for name, shape in shapes.items():
+    count, width = len(teacher.doc_ids), teacher.neighbors.shape[-1]
+    shapes = ((count, 2), (count, teacher.keys.shape[-1]), (count,), (count, width), (count, width))
+    for name, shape in zip(_NAMES, shapes, strict=True):
         values, kind = arrays[name], np.float32 if name in ("keys", "probabilities") else np.int32
         if values.dtype != kind or values.shape != shape or not count or not width:
             problem = f"got {values.dtype} {list(values.shape)}, expected {np.dtype(kind)} {list(shape)}, not empty"
             raise InputError(problem, path=path, field=name, remedy=_REMEDY)
-    _check_values(path, teacher)
-    return teacher
-
-
-def _check_values(path: str, teacher: Teacher) -> None:
-    """Refuses vectors that are not of length 1, rows that do not exist or are repeated, and shares above 1 together.
-
-    Raises:
-      InputError: naming the array.
-    """
-    numbers = np.arange(len(teacher.keys))[:, None]
-    lengths, sums = np.linalg.norm(teacher.keys, axis=1), teacher.probabilities.sum(axis=1)
+    numbers, sums = np.arange(count)[:, None], teacher.probabilities.sum(axis=1)
     neighbors = np.sort(teacher.neighbors, axis=1)
-    wrong = (teacher.neighbors < 0) | (teacher.neighbors >= len(numbers)) | (teacher.neighbors == numbers)
+    wrong = (teacher.neighbors < 0) | (teacher.neighbors >= count) | (teacher.neighbors == numbers)
     wrong[:, 1:] |= neighbors[:, 1:] == neighbors[:, :-1]
     for name, holds, expected in (
-        ("keys", np.abs(lengths - 1) < _TOLERANCE, "vectors of length 1"),
+        ("keys", np.abs(np.linalg.norm(teacher.keys, axis=1) - 1) < _TOLERANCE, "vectors of length 1"),
         ("neighbors", ~wrong, "rows of other documents, each once"),
         ("probabilities", (sums < 1 + _TOLERANCE)[:, None] & (teacher.probabilities >= 0), "shares of 1 at most"),
     ):
         if not holds.all():
             where = int(np.argwhere(~holds)[0][0])
             raise InputError(f"document {where}: expected {expected}", path=path, field=name, remedy=_REMEDY)
+    return teacher

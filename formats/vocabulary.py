@@ -1,45 +1,32 @@
-"""The vocabulary file ``vocab.txt``: UTF-8, one word piece a line, the special tokens first.
+"""The vocabulary file ``vocab.txt``, and the files of an imported tokenizer next to it.
 
-The format has one version, and every line is a piece; a file is identified by its digest. Next to the vocabulary of an
-imported tokenizer are ``tokenizer.json`` and ``tokenizer_ids.json``, see `tokenizer_files`. They are read with it, and
-the digest covers all three.
+``vocab.txt`` is UTF-8, one word piece a line, the special tokens first; a file is identified by its digest. An imported
+tokenizer adds ``tokenizer.json``, the file of the `tokenizers` library, byte for byte as its authors wrote it, and
+``tokenizer_ids.json``, which says how its ids become ours, and holds the digests of both other files::
+
+    {"family": "wordpiece" | "metaspace" | "byte_level",    how a piece shows that it begins a word
+     "size": 30522,                                         V, the rows of the token table
+     "special_ids": [0, 100, 101, 102, 103],                its ids of [PAD], [UNK], [CLS], [SEP] and [MASK]
+     "vocabulary_sha256": "…", "tokenizer_sha256": "…"}
+
+The special tokens have our ids 0 to 4; the other pieces follow in the order of their ids in ``tokenizer.json``. A
+``vocab.txt`` without ``tokenizer_ids.json`` next to it is a vocabulary of our own tokenizer, whatever else is there.
 """
 
 import dataclasses
+import enum
 import functools
 import hashlib
-import os
+import json
+import unicodedata
 from collections.abc import Iterable, Sequence
-from typing import Final
+from typing import Final, Self
 
-from ..errors import InputError
-from .tokenizer_files import (
-    BYTE_LEVEL_SPACE,
-    CONTINUATION,
-    TOKENIZER_FILE,
-    TOKENIZER_IDS_FILE,
-    WORD_START,
-    Family,
-    TokenizerFiles,
-    continues_word,
-)
+import numpy as np
+import numpy.typing as npt
 
-__all__ = [
-    "CLS_ID",
-    "CONTINUATION",
-    "MASK_ID",
-    "PAD_ID",
-    "SEP_ID",
-    "SPECIAL_TOKENS",
-    "UNK_ID",
-    "VOCABULARY_FILE",
-    "VocabularyFile",
-    "continues_word",
-    "read_vocabulary",
-    "vocabulary_bytes",
-    "vocabulary_digest",
-    "vocabulary_names",
-]
+from ..errors import InputError, reading
+from .files import exists, read_bytes
 
 VOCABULARY_FILE: Final = "vocab.txt"
 # Positions in every vocabulary file; a file that differs is refused.
@@ -49,13 +36,173 @@ CLS_ID: Final = 2
 SEP_ID: Final = 3
 MASK_ID: Final = 4
 SPECIAL_TOKENS: Final = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
-_S3: Final = "s3://"  # which TensorFlow cannot read
-_LARGEST_FOREIGN_SHARE: Final = 0.05
-_LEAST_FOREIGN_PIECES: Final = 20
+_REMEDY: Final = "write the file by `newsembed vocabulary`, or use the vocabulary the model was trained with"
+TOKENIZER_FILE: Final = "tokenizer.json"
+TOKENIZER_IDS_FILE: Final = "tokenizer_ids.json"
+CONTINUATION: Final = "##"  # begins a piece that continues a word, of the family WORDPIECE
+WORD_START: Final = "▁"  # begins a piece that begins a word, of the family METASPACE
+BYTE_LEVEL_SPACE: Final = "Ġ"  # the same, of the family BYTE_LEVEL
+# Scripts that put no spaces between words: each of their letters may begin one.
+_WITHOUT_SPACES: Final = (
+    (0x0E00, 0x0EFF),  # Thai, Lao
+    (0x0F00, 0x109F),  # Tibetan, Myanmar
+    (0x1780, 0x17FF),  # Khmer
+    (0x3040, 0x30FF),  # kana
+    (0x31F0, 0x31FF),
+    (0x3400, 0x9FFF),  # Chinese characters
+    (0xF900, 0xFAFF),
+    (0xFF66, 0xFF9F),  # kana of half width
+    (0x20000, 0x3FFFF),
+)
 _TOGETHER: Final = (
     f"keep {VOCABULARY_FILE}, {TOKENIZER_FILE} and {TOKENIZER_IDS_FILE} together as `newsembed import-hf` wrote them"
 )
-_REMEDY: Final = "write the file by `newsembed vocabulary`, or use the vocabulary the model was trained with"
+
+
+class Family(enum.StrEnum):
+    """How the pieces of a tokenizer show where words begin."""
+
+    WORDPIECE = "wordpiece"  # "##" begins a piece that continues a word
+    METASPACE = "metaspace"  # "▁" begins a piece that begins a word: SentencePiece
+    BYTE_LEVEL = "byte_level"  # "Ġ" does so, and every other character stands for a byte of UTF-8
+
+
+@dataclasses.dataclass(frozen=True)
+class TokenizerFiles:
+    """An imported tokenizer as it is on disk.
+
+    Attributes:
+      content: the whole of ``tokenizer.json``.
+      family: of its pieces.
+      special_ids: its ids of [PAD], [UNK], [CLS], [SEP] and [MASK].
+      size: V, the ids of the model that it belongs to; may be more than the tokenizer has.
+    """
+
+    content: bytes
+    family: Family
+    special_ids: tuple[int, ...]
+    size: int
+
+    @functools.cached_property
+    def order(self) -> npt.NDArray[np.int64]:
+        """Its id of each of our tokens, int64 [V]."""
+        return token_order(self.special_ids, self.size)
+
+    def description(self, vocabulary: bytes) -> bytes:
+        """The content of ``tokenizer_ids.json`` next to this ``vocab.txt``; its digest identifies all three files."""
+        values = {
+            "family": str(self.family),
+            "size": self.size,
+            "special_ids": list(self.special_ids),
+            "vocabulary_sha256": hashlib.sha256(vocabulary).hexdigest(),
+            "tokenizer_sha256": hashlib.sha256(self.content).hexdigest(),
+        }
+        return (json.dumps(values, indent=2) + "\n").encode()
+
+    @classmethod
+    def from_description(cls, description: bytes, content: bytes, vocabulary: bytes, path: str) -> Self:
+        """Inverse of `description`.
+
+        Args:
+          description: of ``tokenizer_ids.json``.
+          content: of ``tokenizer.json``.
+          vocabulary: of ``vocab.txt``.
+          path: of ``tokenizer_ids.json``, to name in errors.
+
+        Raises:
+          InputError: for a description that is broken, or of other files.
+        """
+        with reading(path, _TOGETHER):
+            values = json.loads(description)
+            family, size = Family(values["family"]), int(values["size"])
+            files = cls(content, family, tuple(int(one) for one in values["special_ids"]), size)
+            if len(files.special_ids) != len(SPECIAL_TOKENS) or len(files.order) != files.size:
+                problem = f"got {len(files.special_ids)} special tokens, expected {len(SPECIAL_TOKENS)}"
+                raise InputError(problem, field="special_ids")
+            for name, file, raw in (
+                ("vocabulary", VOCABULARY_FILE, vocabulary),
+                ("tokenizer", TOKENIZER_FILE, content),
+            ):
+                digest = hashlib.sha256(raw).hexdigest()
+                if values[f"{name}_sha256"] != digest:
+                    problem = f"the SHA-256 of {file} is {digest[:12]}…, this file names another one"
+                    raise InputError(problem, field=f"{name}_sha256")
+        return files
+
+
+def token_order(special_ids: Sequence[int], vocab_size: int) -> npt.NDArray[np.int64]:
+    """Their id of each of our tokens: the special ones first, the others in their order.
+
+    Args:
+      special_ids: their ids of [PAD], [UNK], [CLS], [SEP] and [MASK].
+      vocab_size: V.
+
+    Returns:
+      int64 [V].
+
+    Raises:
+      ValueError: if an id is repeated or outside the vocabulary.
+    """
+    if len(set(special_ids)) != len(special_ids) or not all(0 <= token < vocab_size for token in special_ids):
+        raise ValueError(f"got the special tokens' ids {list(special_ids)}, expected different ones below {vocab_size}")
+    others = np.setdiff1d(np.arange(vocab_size), special_ids)
+    return np.concatenate([np.asarray(special_ids, np.int64), others])
+
+
+def continues_word(piece: str, family: Family = Family.WORDPIECE) -> bool:
+    """Whether a piece continues a word, such as "##ing".
+
+    Without the mark of a word's beginning, a piece of the other families continues a word if its first character is a
+    letter, digit or accent. Punctuation begins a word, and so does a letter of a script without spaces, such as Chinese
+    or Thai; otherwise a whole sentence would be one word.
+
+    >>> [continues_word(piece) for piece in ("ing", "##ing", "##")]
+    [False, True, False]
+    >>> [continues_word(piece, Family.METASPACE) for piece in ("▁flood", "ing", ",", "中")]
+    [False, True, False, False]
+    """
+    if family is Family.WORDPIECE:
+        return piece.startswith(CONTINUATION) and piece != CONTINUATION
+    if family is Family.METASPACE:
+        return not piece.startswith(WORD_START) and _is_inside_word(piece[0])
+    return not piece.startswith(BYTE_LEVEL_SPACE) and _bytes_are_inside_word(piece)
+
+
+def _is_inside_word(character: str) -> bool:
+    kind, code = unicodedata.category(character)[0], ord(character)
+    if kind in "LN":
+        return not any(first <= code <= last for first, last in _WITHOUT_SPACES)
+    return kind == "M"
+
+
+def _bytes_are_inside_word(piece: str) -> bool:
+    """Whether the first character of a byte-level piece goes on inside a word; it may be cut."""
+    table = _byte_of_character()
+    raw = bytes(table[character] for character in piece if character in table)
+    if len(raw) < len(piece):
+        return False  # an added token, such as <|endoftext|> with a character that stands for no byte
+    lead = raw[0]
+    if lead < 0x80:
+        return _is_inside_word(chr(lead))
+    if lead < 0xC0:
+        return True  # from the middle of a character
+    length = 2 if lead < 0xE0 else 3 if lead < 0xF0 else 4
+    whole = raw[:length].ljust(length, b"\xa0")  # the bytes that are cut off do not change the script
+    try:
+        return _is_inside_word(whole.decode("utf-8"))
+    except UnicodeDecodeError:
+        return True
+
+
+@functools.cache
+def _byte_of_character() -> dict[str, int]:
+    """The byte that each character of a byte-level piece stands for (GPT-2's table).
+
+    Printable characters of Latin-1 stand for themselves; the other bytes follow from U+0100 on.
+    """
+    printable = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
+    others = [byte for byte in range(0x100) if byte not in printable]
+    return {chr(byte): byte for byte in printable} | {chr(0x100 + place): byte for place, byte in enumerate(others)}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -105,13 +252,13 @@ def read_vocabulary(path: str) -> VocabularyFile:
     """Reads and checks a vocabulary file.
 
     Args:
-      path: local path, one of ``s3://`` (read by Beam), or one that TensorFlow's file system knows (``gs://…``).
+      path: local, or in an object store.
 
     Raises:
       InputError: naming the line, if the file is missing, is not UTF-8, lacks a special token in its place, or has an
         empty, repeated or broken piece.
     """
-    content = _read_bytes(path)
+    content = read_bytes(path, _REMEDY)
     try:
         pieces = content.decode("utf-8").removesuffix("\n").split("\n")
     except UnicodeDecodeError as error:
@@ -128,12 +275,8 @@ def read_vocabulary(path: str) -> VocabularyFile:
 
 
 def vocabulary_digest(path: str) -> str:
-    """`VocabularyFile.sha256` of the file at `path`, without a check of its pieces.
-
-    Raises:
-      InputError: if it cannot be read, or its tokenizer is incomplete or another one.
-    """
-    content = _read_bytes(path)
+    """`VocabularyFile.sha256` of the file at `path`, without a check of its pieces."""
+    content = read_bytes(path, _REMEDY)
     return VocabularyFile(path, content, 0, _read_tokenizer(path, content)).sha256
 
 
@@ -144,7 +287,7 @@ def vocabulary_names(path: str) -> dict[str, str]:
       path: of ``vocab.txt``.
     """
     found = {VOCABULARY_FILE: path}
-    if _exists(_next_to(path, TOKENIZER_IDS_FILE)):
+    if exists(_next_to(path, TOKENIZER_IDS_FILE)):
         found |= {name: _next_to(path, name) for name in (TOKENIZER_FILE, TOKENIZER_IDS_FILE)}
     return found
 
@@ -160,24 +303,20 @@ def _next_to(path: str, name: str) -> str:
 
 def _read_tokenizer(path: str, vocabulary: bytes) -> TokenizerFiles | None:
     ids = _next_to(path, TOKENIZER_IDS_FILE)
-    if not _exists(ids):
+    if not exists(ids):
         return None
     return TokenizerFiles.from_description(
-        _read_bytes(ids), _read_bytes(_next_to(path, TOKENIZER_FILE)), vocabulary, ids
+        read_bytes(ids, _TOGETHER), read_bytes(_next_to(path, TOKENIZER_FILE), _TOGETHER), vocabulary, ids
     )
 
 
 def _check_own(pieces: Sequence[str], path: str) -> None:
-    """Refuses the pieces of another tokenizer: with them, ours would make most words [UNK].
-
-    Raises:
-      InputError: if many pieces are such as our tokenizer never makes.
-    """
+    """Refuses the pieces of another tokenizer: with them, ours would make most words [UNK]."""
     others = pieces[len(SPECIAL_TOKENS) :]
     foreign = sum(
         (len(piece) > 1 and piece[0] in (WORD_START, BYTE_LEVEL_SPACE)) or piece.lower() != piece for piece in others
     )
-    if foreign > max(_LEAST_FOREIGN_PIECES, _LARGEST_FOREIGN_SHARE * len(others)):
+    if foreign > max(20, 0.05 * len(others)):
         problem = (
             f"{foreign} of {len(others)} pieces have upper case, {WORD_START} or {BYTE_LEVEL_SPACE}: they belong to "
             f"another tokenizer, and there is no {TOKENIZER_IDS_FILE} next to the file"
@@ -185,52 +324,18 @@ def _check_own(pieces: Sequence[str], path: str) -> None:
         raise InputError(problem, path=path, remedy=_TOGETHER)
 
 
-def _exists(path: str) -> bool:
-    if "://" not in path:
-        return os.path.exists(path)
-    if path.startswith(_S3):
-        from . import files
-
-        return files.exists(path)
-    import tensorflow as tf
-
-    return bool(tf.io.gfile.exists(path))
-
-
-def _read_bytes(path: str) -> bytes:
-    if path.startswith(_S3):
-        from . import files
-
-        with files.open_read(path) as source:
-            return source.read()
-    if "://" in path:
-        import tensorflow as tf
-
-        if not tf.io.gfile.exists(path):
-            raise InputError("no such file", path=path, remedy=_REMEDY)
-        with tf.io.gfile.GFile(path, "rb") as source:
-            return bytes(source.read())
-    try:
-        with open(path, "rb") as source:
-            return source.read()
-    except OSError as error:
-        raise InputError(f"cannot be read: {error.strerror}", path=path, remedy=_REMEDY) from error
-
-
 def _check_pieces(pieces: Sequence[str], path: str) -> None:
-    for index, special in enumerate(SPECIAL_TOKENS):
-        found = pieces[index] if index < len(pieces) else None
-        if found != special:
-            shown = "the end of the file" if found is None else repr(found)
-            raise InputError(f"got {shown}, expected {special!r}", path=path, field=f"line {index + 1}", remedy=_REMEDY)
+    def refused(problem: str, line: int) -> InputError:
+        return InputError(problem, path=path, field=f"line {line}", remedy=_REMEDY)
+
+    for line, special in enumerate(SPECIAL_TOKENS, 1):
+        found = repr(pieces[line - 1]) if line <= len(pieces) else "the end of the file"
+        if found != repr(special):
+            raise refused(f"got {found}, expected {special!r}", line)
     seen: dict[str, int] = {}
-    for line, piece in enumerate(pieces, start=1):
+    for line, piece in enumerate(pieces, 1):
         if not piece or piece != piece.strip() or len(piece.split()) != 1:
-            raise InputError(
-                f"got {piece!r}, expected one piece without spaces", path=path, field=f"line {line}", remedy=_REMEDY
-            )
+            raise refused(f"got {piece!r}, expected one piece without spaces", line)
         if piece in seen:
-            raise InputError(
-                f"{piece!r} is also on line {seen[piece]}", path=path, field=f"line {line}", remedy=_REMEDY
-            )
+            raise refused(f"{piece!r} is also on line {seen[piece]}", line)
         seen[piece] = line

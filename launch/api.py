@@ -7,7 +7,7 @@ import contextlib
 import dataclasses
 import datetime
 import logging
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
 from ..errors import InputError
@@ -15,12 +15,13 @@ from ..errors import InputError
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from ..formats.archive import IndexedDocument
     from ..formats.articles import ArticleText
     from ..serving.hybrid import Mode
     from ..serving.index import DocumentIndex, Hit
     from ..serving.interface import FloatArray, TextEncoder
 
-__all__ = ["Encoder", "Index", "load", "open_index", "read_articles", "run", "write_articles"]
+__all__ = ["Encoder", "Index", "load", "open", "read_articles", "run", "write_articles"]
 
 _REMEDY = "give texts, or articles with the fields title and body: dictionaries, a pandas data frame or an Arrow table"
 
@@ -64,26 +65,36 @@ class Encoder:
 
 
 class Index:
-    """A search index.
+    """A version of an archive that `newsembed index` or `newsembed update` wrote.
 
     Args:
-      index: the documents and their vectors.
-      saved_model: the folder of the encoder; None for the one that the index names.
-
-    Attributes:
-      documents: what was indexed, with ``title``, ``url``, ``publisher``, ``byline_date`` and ``doc_id``.
-      embeddings: float32 ``[N, D]`` of unit length, in the same order.
+      index: what is searched.
+      saved_model: the folder of the encoder; None for the one that the archive names.
     """
 
     def __init__(self, index: "DocumentIndex", saved_model: str | None = None) -> None:
         self._index = index
         self._spec = None if saved_model is None else _spec(saved_model)
         self._encoder: TextEncoder | None = None
-        self.documents = index.documents
-        self.embeddings = index.embeddings
 
     def __len__(self) -> int:
         return len(self._index)
+
+    @property
+    def documents(self) -> "list[IndexedDocument]":
+        """All articles, with ``title``, ``url``, ``publisher``, ``byline_date`` and ``doc_id``."""
+        return self._index.documents
+
+    @property
+    def embeddings(self) -> "FloatArray":
+        """The vectors of `documents`, float32 ``[N, D]`` of unit length."""
+        return self._index.embeddings
+
+    def to_arrow(self, columns: Sequence[str] | None = None) -> "pa.Table":
+        """The table of articles, or some of its columns, for pandas, Polars and DuckDB."""
+        import pyarrow as pa
+
+        return pa.Table.from_batches(self._index.archive.batches(columns))
 
     def search(
         self,
@@ -98,7 +109,7 @@ class Index:
     ) -> "list[Hit]":
         """The `k` documents that answer a query, best first, each with ``rank``, ``score`` and ``document``.
 
-        ``extract`` has the places of its words in title and body, where the index has words.
+        ``extract`` has the places of its words in title and body.
 
         Args:
           query: words, or the URL of an indexed document, which is left out itself.
@@ -106,7 +117,7 @@ class Index:
           until: the last one.
           language: of the documents, or several.
           publisher: of the documents, or several.
-          mode: "words", "vectors", or "hybrid", the default where the index has words.
+          mode: "words", "vectors", or "hybrid", the default.
           k: how many.
 
         Raises:
@@ -114,7 +125,7 @@ class Index:
             filters that leave nothing, or where the encoder is not there.
         """
         from ..serving import search
-        from ..serving.dates import DateRange
+        from ..serving.filters import DateRange
 
         dates = DateRange(_day(since, "since"), _day(until, "until"))
         names = [[given] if isinstance(given, str) else list(given) for given in (language, publisher)]
@@ -139,33 +150,31 @@ class Index:
         Raises:
           InputError: for options out of range.
         """
-        from ..serving.cluster import cluster
+        from ..serving.cluster import ClusterOptions, cluster
 
+        ClusterOptions(index="", output="", method=method, threshold=threshold, max_day_gap=max_day_gap)  # checks them
         groups: dict[int, list[int]] = {}
         for number, label in enumerate(cluster(self._index, method, threshold, max_day_gap).tolist()):
             groups.setdefault(label, []).append(number)
         return sorted(groups.values(), key=lambda group: (-len(group), group[0]))
 
     @classmethod
-    def build(cls, encoder: Encoder, articles: Any) -> Self:
-        """An index in memory; `save` writes it.
+    def build(cls, encoder: Encoder, articles: Any, uri: str) -> Self:
+        """Writes an index, in the place of one that is there, and opens it.
 
         Args:
           encoder: of `load`.
           articles: as `Encoder.encode` takes them; those without text are left out.
+          uri: folder, or URI of an object store.
 
         Raises:
-          InputError: if there is no article with text.
+          InputError: if there is no article with text, or another process writes the index.
         """
         from ..serving.index_command import build_index
 
-        index = cls(build_index(encoder.encoder, iter(_records(articles))))
+        index = cls(build_index(encoder.encoder, iter(_records(articles)), uri))
         index._encoder = encoder.encoder
         return index
-
-    def save(self, folder: str) -> None:
-        """Writes a folder that `open_index` and ``newsembed search`` read."""
-        self._index.save(folder)
 
 
 def load(folder: str, *, max_length: int | None = None) -> Encoder:
@@ -185,11 +194,11 @@ def load(folder: str, *, max_length: int | None = None) -> Encoder:
     return Encoder(encoder_from_spec(_spec(folder), max_length=max_length, progress=False))
 
 
-def open_index(folder: str, *, saved_model: str | None = None) -> Index:
-    """The index that ``newsembed index`` wrote.
+def open(uri: str, *, saved_model: str | None = None) -> Index:  # noqa: A001 - newsembed.open reads as it should
+    """The archive that ``newsembed index`` or ``newsembed update`` wrote, as its last run left it.
 
     Args:
-      folder: of the index.
+      uri: folder, or URI of an object store.
       saved_model: the folder of its encoder, where that was moved.
 
     Raises:
@@ -197,7 +206,7 @@ def open_index(folder: str, *, saved_model: str | None = None) -> Index:
     """
     from ..serving.index import DocumentIndex
 
-    return Index(DocumentIndex.load(folder), saved_model)
+    return Index(DocumentIndex.load(uri), saved_model)
 
 
 def read_articles(path: str) -> "pa.Table":
@@ -245,31 +254,26 @@ def run(job: str, *, output: str, options: Mapping[str, Any] | None = None, **in
 
     extras.require(["mine"])
     from .cli import load as load_command
-    from .parsing import nearest
 
     with _quiet():
         from ..beam_pipelines.jobs import execute
-        from . import encoders
 
-        encoders.use()
         module = load_command(job)
     if not hasattr(module, "JOB"):
         raise InputError(f"{job} is not a mining job", field="job", remedy="run it by its command")
     paths = {name: (given,) if isinstance(given, str) else tuple(given) for name, given in inputs.items()}
-    known = [field.name for field in dataclasses.fields(module.JOB.options)]
-    for names, expected, field in (
-        (paths, [spec.name for spec in module.JOB.inputs], "inputs"),
-        (options or {}, known, "options"),
-    ):
-        if unknown := sorted(set(names) - set(expected)):
-            near = nearest(unknown[0], expected)
-            remedy = f"did you mean {near[0]}? " if near else ""
-            raise InputError(
-                f"got {', '.join(unknown)}, expected some of {', '.join(expected)}",
-                field=field,
-                remedy=f"{remedy}see `newsembed {job} --help`",
-            )
+    _check_names(job, "inputs", paths, [spec.name for spec in module.JOB.inputs])
+    _check_names(job, "options", options or {}, [field.name for field in dataclasses.fields(module.JOB.options)])
     return execute(module.JOB, paths, output, module.JOB.options(**(options or {}))).manifest
+
+
+def _check_names(job: str, field: str, given: Mapping[str, Any], known: Sequence[str]) -> None:
+    from .parsing import did_you_mean
+
+    if unknown := sorted(set(given) - set(known)):
+        problem = f"got {', '.join(unknown)}, expected some of {', '.join(known)}"
+        remedy = f"{did_you_mean(unknown[0], known)}see `newsembed {job} --help`"
+        raise InputError(problem, field=field, remedy=remedy)
 
 
 @contextlib.contextmanager
@@ -294,7 +298,7 @@ def _spec(folder: str) -> str:
 
 def _day(value: datetime.date | str | None, field: str) -> datetime.date | None:
     if isinstance(value, datetime.datetime):  # also pandas.Timestamp; it is a date, but cannot be compared with one
-        from ..formats.articles import utc_day
+        from ..formats.dates import utc_day
 
         return utc_day(value)
     if value is None or isinstance(value, datetime.date):
@@ -305,7 +309,7 @@ def _day(value: datetime.date | str | None, field: str) -> datetime.date | None:
         raise InputError(f"got {value!r}, expected a day as YYYY-MM-DD", field=field) from error
 
 
-def _rows(articles: Any) -> "Iterable[Mapping[str, Any]]":
+def _rows(articles: Any) -> "list[Mapping[str, Any]]":
     """Articles in any form that the API takes, as mappings.
 
     Raises:
@@ -346,7 +350,7 @@ def _texts(articles: Any) -> tuple[list[str], list[str]]:
     Raises:
       InputError: for an article without both.
     """
-    rows = list(_rows(articles))
+    rows = _rows(articles)
     for number, row in enumerate(rows, 1):
         if row.keys().isdisjoint(("title", "body")):
             raise InputError("it has neither title nor body", path=f"article {number}", remedy=_REMEDY)

@@ -10,84 +10,66 @@ example:
   newsembed build --config build.toml
 """
 
-import argparse
+import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
 from ..beam_pipelines.progress import job_row, print_rows
 from ..beam_pipelines.workflow import PRESETS, STEPS, USER_INPUTS, build, load_job
 from ..errors import InputError
-from . import config_file, encoders
-from .job_command import add_options, check_beam_args, options_from
-from .parsing import Parser
+from ..formats.command_line import option, required
+from .parsing import Configured, Parser, beam_arguments, config_text, value_of
 
 
-def main(argv: Sequence[str]) -> int:
-    """Runs ``newsembed build``.
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class _Output(Configured):
+    output: str = required("work folder; each job publishes in a folder of its name", metavar="DIR")
+    preset: str | None = option(
+        None, "options of all jobs for the sizes of a published system", choices=sorted(PRESETS)
+    )
+    beam_args: tuple[str, ...] = beam_arguments()
 
-    Raises:
-      InputError: for bad options, or from the first job that fails.
-    """
-    parser = make_parser()
-    given_arguments = config_file.with_config(parser, argv)
-    args, beam_args = parser.parse_known_args(given_arguments)
-    if args.preset:
-        parser.set_defaults(**preset_values(args.preset))
-        args, beam_args = parser.parse_known_args(given_arguments)
-    check_beam_args(beam_args, parser)
-    if args.print_config:
-        print(config_file.text_of(parser, args, beam_args))
+    @classmethod
+    def expanded(cls, parser: Parser, arguments: Sequence[str]) -> list[str]:
+        arguments = super().expanded(parser, arguments)
+        chosen = PRESETS.get(value_of("preset", arguments) or "", {})
+        return [*(f"--{job}.{name}={value}" for job in chosen for name, value in chosen[job].items()), *arguments]
+
+
+OPTIONS = dataclasses.make_dataclass(
+    "BuildOptions",
+    [
+        *((name, tuple[str, ...], option((), text, many=True, metavar="PATH")) for name, text in USER_INPUTS.items()),
+        *(
+            (f"of_{step.job}", load_job(step.job).options, dataclasses.field(metadata={"prefix": f"{step.job}."}))
+            for step in STEPS
+        ),
+    ],
+    bases=(_Output,),
+    frozen=True,
+    kw_only=True,
+)
+"""The inputs, and a group of options for each job."""
+
+
+def run(options: Any) -> int:
+    """Runs ``newsembed build``."""
+    if options.print_config:
+        print(f"# newsembed build --config FILE\n{config_text(options)}")
         return 0
-    given = {name: tuple(getattr(args, name) or ()) for name in USER_INPUTS}
+    given = {name: getattr(options, name) for name in USER_INPUTS}
     if not given["warc"] and not given["articles"]:
         raise InputError("no input", field="--warc, --articles", remedy="give WARC files, article files or both")
-    options = job_options(args)
-    encoders.use()
+    of_jobs = {step.job: getattr(options, f"of_{step.job}") for step in STEPS}
     rows: list[dict[str, Any]] = []
     try:
-        build(given, args.output, options, beam_args, lambda name, outcome: rows.append(job_row(name, outcome)))
+        build(given, options.output, of_jobs, options.beam_args, lambda *done: rows.append(job_row(*done)))
     finally:  # the counts and notes of earlier jobs often say why a job fails
         if rows:
             print_rows(rows)
 
     from ..studies.report import write_report
 
-    write_report(args.output, rows)
-    print(f"numbers: {args.output}/report.json   plots and samples: {args.output}/report.html")
+    write_report(options.output, rows)
+    print(f"numbers: {options.output}/report.json   plots and samples: {options.output}/report.html")
     return 0
-
-
-def job_options(args: argparse.Namespace) -> dict[str, Any]:
-    """The options of every job, checked.
-
-    Raises:
-      InputError: for a value that a job refuses.
-    """
-    return {step.job: options_from(load_job(step.job).options, vars(args), f"{step.job}.") for step in STEPS}
-
-
-def preset_values(preset: str) -> dict[str, Any]:
-    """The values of a preset by option, such as "pack.max_length"."""
-    return {f"{job}.{name}": value for job, values in PRESETS[preset].items() for name, value in values.items()}
-
-
-def make_parser() -> argparse.ArgumentParser:
-    """The parser of ``newsembed build``: the inputs, and the options of every job, prefixed with its name."""
-    parser = Parser(
-        prog="newsembed build",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
-    for name, text in USER_INPUTS.items():
-        parser.add_argument(f"--{name}", nargs="+", metavar="PATH", help=text)
-    parser.add_argument(
-        "--output", required=True, metavar="DIR", help="work folder; each job publishes in a folder of its name"
-    )
-    config_file.add_arguments(parser)
-    parser.add_argument(
-        "--preset", choices=sorted(PRESETS), help="options of all jobs for the sizes of a published system"
-    )
-    for step in STEPS:
-        add_options(parser.add_argument_group(f"{step.job} options"), load_job(step.job).options, f"{step.job}.")
-    return parser

@@ -1,8 +1,11 @@
-"""``newsembed COMMAND …``: finds the command, parses its arguments and prints user errors without a traceback."""
+"""``newsembed COMMAND …``: finds the command, parses its arguments and prints user errors without a traceback.
 
-import argparse
+``newsembed --import MODULE COMMAND …`` imports modules of the user that register architectures, objectives and tasks: a
+model folder names the kind of its architecture and never code. The environment variable NEWSEMBED_IMPORT names modules
+too, separated by commas; processes that a command starts inherit them.
+"""
+
 import dataclasses
-import difflib
 import functools
 import importlib
 import logging
@@ -13,16 +16,20 @@ import sys
 import traceback
 import types
 from collections.abc import Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Any, Final
 
 from .. import __version__
 from ..beam_pipelines.failures import VERBOSE
 from ..beam_pipelines.parent import PARENT, end_with
 from ..errors import InputError, exit_code_of, of_file_system
-from ..training.allocator import restart_with_large_pages
-from . import extensions, extras
-from .parsing import Parser
+from . import extras
+from .parsing import Parser, add_options, beam_arguments, did_you_mean, parse
 
+if TYPE_CHECKING:
+    from ..beam_pipelines.jobs import Job
+
+IMPORT: Final = "--import"
+IMPORTS: Final = "NEWSEMBED_IMPORT"
 _VERBOSE: Final = "--verbose"
 # Commands that keep nothing of a run that was stopped.
 _WHOLE: Final = (
@@ -36,8 +43,8 @@ _CLOSED_OUTPUT: Final = 141  # as a shell reports SIGPIPE
 class Command:
     """One command: its group and summary for ``newsembed --help``, its module, and the extras that it always needs.
 
-    The module is a job of ``beam_pipelines`` (with ``JOB``), or offers ``main(arguments)`` and ``make_parser()``, or
-    ``add_arguments(parser)`` and ``run(args)``. It is imported when the command runs.
+    The module is a job of ``beam_pipelines`` (with ``JOB``), or offers ``OPTIONS`` and ``run(options)`` (see
+    `formats.command_line`). It is imported when the command runs.
     """
 
     group: str
@@ -46,87 +53,70 @@ class Command:
     extras: tuple[str, ...] = ()
 
 
-_mine = functools.partial(Command, "Mine", extras=("mine",))
-COMMANDS = {
-    "demo": Command(
-        "Start here",
-        "the whole pipeline on a generated newsroom: crawl, mine, train, evaluate, export, search",
-        "launch.demo",
-        ("mine", "train", "evaluate", "tensorflow"),
+# By group: name, module, the extras that a command always needs, summary.
+_GROUPS: Final = {
+    "Start here": (
+        ("explore", "launch.explore", "mine train evaluate serve", "any articles as a page: events, search, topics"),
+        ("demo", "launch.demo", "mine train evaluate tensorflow", "crawl, mine, train and search a generated newsroom"),
+        ("doctor", "launch.extras", "", "what this machine has, and which parts are installed"),
+        ("completion", "launch.reference", "", "a script that completes commands in bash, zsh or tcsh"),
+        ("newsroom", "newsroom.command", "mine", "generate (and serve) a fictional newsroom"),
     ),
-    "doctor": Command("Start here", "what this machine has, and which parts are installed", "launch.doctor"),
-    "completion": Command("Start here", "a script that completes commands in bash, zsh or tcsh", "launch.completion"),
-    "newsroom": Command("Start here", "generate (and serve) a fictional newsroom", "newsroom.command", ("mine",)),
-    "build": _mine("all mining jobs in order: WARC and article files to training data", "launch.build"),
-    "crawl": _mine("feeds, hubs and pages to WARC", "beam_pipelines.crawl"),
-    "extract": _mine("WARC and article files to articles and hubs", "beam_pipelines.extract"),
-    "clean": _mine("reject articles by rules, language, and exact and near duplicates", "beam_pipelines.clean"),
-    "rejected": _mine("print records that jobs rejected, with the reasons", "launch.rejected"),
-    "vocabulary": _mine("learn a WordPiece vocabulary on a smoothed sample", "beam_pipelines.vocabulary"),
-    "pack": _mine("documents and translation pairs to pretraining TFRecords", "beam_pipelines.pack"),
-    "translations": _mine("translation pairs to TFRecords for an encoder and a decoder", "beam_pipelines.translations"),
-    "entities": _mine("learn the entity table, its aliases and embeddings", "beam_pipelines.entities"),
-    "knowledge": _mine("a Wikidata dump to the table of names that entities links", "beam_pipelines.knowledge"),
-    "vectors": _mine("entity, image and text vectors of every article", "beam_pipelines.vectors"),
-    "neighbors": _mine("nearest neighbors in every space, restricted by date", "beam_pipelines.neighbors"),
-    "bitext": _mine("sentences of articles in different languages that translate each other", "beam_pipelines.bitext"),
-    "triplets": _mine(
-        "(anchor, positive, negative) by byline dates and the evergreen filter", "beam_pipelines.triplets"
+    "Mine": (
+        ("build", "launch.build", "mine", "all mining jobs in order: WARC and article files to training data"),
+        ("crawl", "beam_pipelines.crawl", "mine", "feeds, hubs and pages to WARC"),
+        ("extract", "beam_pipelines.extract", "mine", "WARC and article files to articles and hubs"),
+        ("clean", "beam_pipelines.clean", "mine", "reject articles by rules, language, and exact and near duplicates"),
+        ("dataflow", "launch.dataflow", "mine", "what workers of Dataflow install: a container image, or packages"),
+        ("rejected", "launch.rejected", "mine", "print records that jobs rejected, with the reasons"),
+        ("vocabulary", "beam_pipelines.vocabulary", "mine", "learn a WordPiece vocabulary on a smoothed sample"),
+        ("pack", "beam_pipelines.pack", "mine", "documents and translation pairs to pretraining TFRecords"),
+        ("translations", "beam_pipelines.translations", "mine", "translation pairs to TFRecords of a translator"),
+        ("entities", "beam_pipelines.entities", "mine", "learn the entity table, its aliases and embeddings"),
+        ("knowledge", "beam_pipelines.knowledge", "mine", "a Wikidata dump to the table of names that entities links"),
+        ("vectors", "beam_pipelines.vectors", "mine", "entity, image and text vectors of every article"),
+        ("neighbors", "beam_pipelines.neighbors", "mine", "nearest neighbors in every space, restricted by date"),
+        ("bitext", "beam_pipelines.bitext", "mine", "sentences of articles that translate each other"),
+        ("triplets", "beam_pipelines.triplets", "mine", "(anchor, positive, negative) by dates and evergreen filter"),
+        ("label", "studies.label", "mine", "label pairs for the evergreen filter, on a local page"),
+        ("topics", "beam_pipelines.topics", "mine", "document-topic labels from hubs"),
+        ("categories", "beam_pipelines.categories", "mine", "triplets of articles by their categories"),
+        ("examples", "beam_pipelines.examples", "mine", "augmented triplet and topic TFRecords"),
+        ("pairs", "beam_pipelines.pairs", "mine", "an article with its title, link texts or posts, as TFRecords"),
     ),
-    "label": _mine("label pairs for the evergreen filter, on a local page or in the terminal", "studies.label"),
-    "topics": _mine("document-topic labels from hubs", "beam_pipelines.topics"),
-    "categories": _mine(
-        "triplets of articles that share a category and one that does not", "beam_pipelines.categories"
+    "Train": (
+        ("train", "launch.train", "train", "pretrain or train with gin files"),
+        ("import-hf", "launch.import_hf", "train", "convert a BERT-like Hugging Face model to a model folder"),
+        ("lift", "studies.lift", "train mine evaluate", "continue a public checkpoint on mined pairs and words"),
+        ("distil", "studies.distil", "train mine evaluate", "a small and fast static model from any encoder"),
+        ("t5x", "t5x_bridge.command", "train", "checkpoints to and from T5X, and its gin files"),
+        ("launch", "launch.pod", "", "train on several machines: TPU slices, hosts over ssh, Slurm, or GKE"),
+        ("ablate", "studies.ablate", "train evaluate mine", "train and evaluate without each part: z-scores, plot"),
+        (
+            "staleness",
+            "studies.staleness",
+            "train evaluate mine",
+            "train up to a date, score by the months since (appendix C)",
+        ),
     ),
-    "examples": _mine("augmented triplet and topic TFRecords", "beam_pipelines.examples"),
-    "pairs": _mine("pairs of an article with its title, link texts or posts, as TFRecords", "beam_pipelines.pairs"),
-    "train": Command("Train", "pretrain or train with gin files", "launch.train", ("train",)),
-    "import-hf": Command(
-        "Train", "convert a BERT-like Hugging Face model to a model folder", "launch.import_hf", ("train",)
+    "Use": (
+        ("evaluate", "launch.evaluate", "evaluate", "benchmarks over any encoders, side by side"),
+        ("diagnose", "studies.diagnose", "evaluate", "a page that compares encoders: neighbors, attention, map"),
+        ("export", "serving.export", "jax", "convert a trained model to SavedModel, safetensors or Hugging Face"),
+        ("embed", "serving.embed", "", "embed the articles of a file"),
+        ("index", "serving.index_command", "", "build a search index over articles"),
+        ("update", "launch.update", "mine", "add what is new to an archive: crawl, clean, embed, index, events"),
+        ("search", "serving.search", "", "search an index by words or by the URL of an article"),
+        ("cluster", "serving.cluster", "evaluate", "group the articles that report the same event"),
+        ("dedup", "serving.dedup", "evaluate", "find near-duplicate articles by their vectors"),
+        ("verify", "launch.verify", "mine", "compare the files of results with their digests"),
+        ("serve", "serving.server", "serve", "HTTP server: embed, search, and a page to explore"),
     ),
-    "lift": Command(
-        "Train",
-        "continue a public checkpoint on the mined pairs, and add word vectors to it",
-        "studies.lift",
-        ("train", "mine", "evaluate"),
-    ),
-    "distil": Command(
-        "Train", "a small and fast static model from any encoder", "studies.distil", ("train", "mine", "evaluate")
-    ),
-    "t5x": Command("Train", "checkpoints to and from T5X, and its gin files", "t5x_bridge.command", ("train",)),
-    "launch": Command("Train", "train on several machines: a TPU slice, GPU hosts over ssh, or Slurm", "launch.pod"),
-    "ablate": Command(
-        "Train",
-        "ablations: train and evaluate without each part, z-scores, table and plot",
-        "launch.ablate",
-        ("train", "evaluate", "mine"),
-    ),
-    "staleness": Command(
-        "Train",
-        "train on documents up to a date, score by the months since (appendix C)",
-        "studies.staleness",
-        ("train", "evaluate", "mine"),
-    ),
-    "evaluate": Command("Use", "benchmarks over any encoders, side by side", "launch.evaluate", ("evaluate",)),
-    "diagnose": Command(
-        "Use",
-        "a page that compares encoders: neighbors, similarities, attention, a map",
-        "studies.diagnose",
-        ("evaluate",),
-    ),
-    "export": Command(
-        "Use", "convert a trained model to SavedModel, safetensors or Hugging Face", "serving.export", ("jax",)
-    ),
-    "embed": Command("Use", "embed the articles of a file", "serving.embed"),
-    "index": Command("Use", "build a search index over articles", "serving.index_command"),
-    "update": Command(
-        "Use", "add what is new to an archive: crawl, clean, embed, index, events", "launch.update", ("mine",)
-    ),
-    "search": Command("Use", "search an index by words or by the URL of an article", "serving.search"),
-    "cluster": Command("Use", "group the articles that report the same event", "serving.cluster", ("evaluate",)),
-    "dedup": Command("Use", "find near-duplicate articles by their vectors", "serving.dedup", ("evaluate",)),
-    "verify": Command("Use", "compare the files of results with their digests", "launch.verify", ("mine",)),
-    "serve": Command("Use", "HTTP server: embed, search, and a page to explore", "serving.server", ("serve",)),
+}
+COMMANDS: Final = {
+    name: Command(group, summary, module, tuple(needed.split()))
+    for group, rows in _GROUPS.items()
+    for name, module, needed, summary in rows
 }
 
 
@@ -141,82 +131,84 @@ def main(argv: Sequence[str] | None = None) -> int:
       BrokenPipeError: of another pipe or connection.
     """
     try:
-        code = _main(argv)
+        code = _main(list(sys.argv[1:] if argv is None else argv))
         sys.stdout.flush()  # not at the end of the process, where an error can only be printed
     except BrokenPipeError:
-        if not _has_no_reader(sys.stdout.fileno()):
+        pipe, poll = sys.stdout.fileno(), select.poll()
+        poll.register(pipe, select.POLLOUT)
+        if not any(events & select.POLLERR for _, events in poll.poll(0)):
             raise
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is still in the buffer goes there
+        os.dup2(os.open(os.devnull, os.O_WRONLY), pipe)  # what is still in the buffer goes there
         return _CLOSED_OUTPUT
     return code
 
 
-def _has_no_reader(pipe: int) -> bool:
-    poll = select.poll()
-    poll.register(pipe, select.POLLOUT)
-    return any(events & select.POLLERR for _, events in poll.poll(0))
-
-
-def _main(argv: Sequence[str] | None) -> int:
-    given = list(sys.argv[1:] if argv is None else argv)
+def _main(given: list[str]) -> int:
     if _VERBOSE in given:
         given.remove(_VERBOSE)
         os.environ[VERBOSE] = "1"
-    try:
-        modules, arguments = extensions.split_imports(given)
-    except InputError as error:
-        print(f"newsembed: error: {error}", file=sys.stderr)
-        return 2
+    modules, arguments = split_imports(given)
     if not arguments or arguments[0] in ("-h", "--help"):
         print(overview())
         return 0
     if arguments[0] in ("-V", "--version"):
         print(f"newsembed {__version__}")
         return 0
-    if argv is None and arguments[0] == "train":  # this process is the command's own
-        restart_with_large_pages()
-    return _run_reported(arguments[0], arguments[1:], modules)
-
-
-def _run_reported(name: str, rest: list[str], modules: Sequence[str]) -> int:
-    """Runs one command; errors become a message and an exit code.
-
-    Raises:
-      OSError: other than those of a disk or folder that cannot be written.
-      ModuleNotFoundError: for a module of no extra.
-    """
+    name = arguments[0]
     quiet_libraries()
     parent = int(os.environ.get(PARENT, os.getpid()))
     if parent != os.getpid():  # a study started this process; SIGTERM lets training save
         end_with(parent, lambda: os.kill(os.getpid(), signal.SIGTERM))
     try:
-        extensions.import_modules(modules)
-        return _run(name, rest)
-    except InputError as error:
-        return _report(name, error)
-    except ModuleNotFoundError as error:
-        extra = extras.of_module(error.name or "")
-        if extra is None:
-            raise
-        return _report(name, extras.MissingExtraError(str(error.name), extra))
-    except OSError as error:
-        named = of_file_system(error)
-        if named is None:
-            raise
-        return _report(name, named)
+        import_modules(modules)
+        return _run(name, arguments[1:])
     except KeyboardInterrupt as stopped:
-        advice = (
-            "the same command starts from the beginning" if name in _WHOLE else "run the same command again to resume"
-        )
+        advice = "the same command starts from the beginning"
+        advice = advice if name in _WHOLE else "run the same command again to resume"
         print(f"\nnewsembed {name}: stopped; {advice}", file=sys.stderr)
         return exit_code_of(type(stopped))
+    except (InputError, ModuleNotFoundError, OSError) as error:
+        if (said := _correctable(error)) is None:
+            raise
+        if VERBOSE in os.environ:
+            traceback.print_exc()
+        print(f"newsembed {name}: error: {said}", file=sys.stderr)
+        return 2
 
 
-def _report(name: str, error: InputError) -> int:
-    if VERBOSE in os.environ:
-        traceback.print_exc()
-    print(f"newsembed {name}: error: {error}", file=sys.stderr)
-    return 2
+def _correctable(error: Exception) -> InputError | None:
+    """The error that tells the user what to do; None for errors of ours."""
+    if isinstance(error, ModuleNotFoundError):
+        module = error.name or ""
+        return extras.not_installed(module, extra) if (extra := extras.of_module(module)) else None
+    return error if isinstance(error, InputError) else of_file_system(error)
+
+
+def split_imports(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
+    """The modules that options before the command name, and the other arguments.
+
+    >>> split_imports(["--import", "star", "--import=tree", "embed", "--model", "m"])
+    (['star', 'tree'], ['embed', '--model', 'm'])
+    """
+    modules, rest = [], list(arguments)
+    while rest and rest[0].partition("=")[0] == IMPORT:
+        _, equals, module = rest.pop(0).partition("=")
+        modules.append(module if equals or not rest else rest.pop(0))
+    return modules, rest
+
+
+def import_modules(modules: Sequence[str]) -> None:
+    """Imports these modules and those that the environment names, and tells child processes to do so."""
+    inherited = [module for module in os.environ.get(IMPORTS, "").split(",") if module]
+    wanted = list(dict.fromkeys([*inherited, *modules]))
+    for module in wanted:
+        try:
+            importlib.import_module(module)
+        except (ImportError, ValueError) as error:  # the second for an empty name
+            remedy = "write newsembed --import MODULE COMMAND …; install the module, or add its folder to PYTHONPATH"
+            raise InputError(f"cannot import {module}: {error}", field=IMPORT, remedy=remedy) from error
+    if wanted:
+        os.environ[IMPORTS] = ",".join(wanted)
 
 
 def overview() -> str:
@@ -249,33 +241,43 @@ def quiet_libraries() -> None:
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
 
-def make_parser(name: str, module: types.ModuleType) -> argparse.ArgumentParser:
-    """The parser of a command whose module offers ``add_arguments``."""
-    parser = Parser(
-        prog=f"newsembed {name}",
-        description=module.__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
-    module.add_arguments(parser)
+def parser_of(name: str) -> Parser:
+    """Returns the parser of any command; imports its module."""
+    return make_parser(name, load(name))
+
+
+def make_parser(name: str, module: types.ModuleType) -> Parser:
+    """Returns the parser of a command by its module."""
+    if hasattr(module, "JOB"):
+        epilog = f"example:\n  {module.JOB.example}\n\nBeam's own options may follow, such as --runner=DataflowRunner "
+        epilog += "--region=europe-west4"
+        summary = COMMANDS[name].summary
+        parser = Parser(f"newsembed {name}", summary[0].upper() + summary[1:], epilog)
+    else:
+        parser = Parser(f"newsembed {name}", module.__doc__)
+    add_options(parser, options_of(module))
     return parser
 
 
-def parser_of(name: str) -> argparse.ArgumentParser:
-    """Returns the parser of any command; imports its module.
+def options_of(module: types.ModuleType) -> type:
+    """The dataclass of the options of a command; that of a job has its inputs, ``--output`` and Beam's options too."""
+    if not hasattr(module, "JOB"):
+        options: type = module.OPTIONS
+        return options
+    from ..formats.command_line import Options, option, required
 
-    Raises:
-      InputError: if there is no such command.
-    """
-    module = load(name)
-    if hasattr(module, "JOB"):
-        from . import job_command
-
-        return job_command.make_parser(module.JOB)
-    if hasattr(module, "main"):
-        parser: argparse.ArgumentParser = module.make_parser()
-        return parser
-    return make_parser(name, module)
+    job: Job = module.JOB
+    fields: list[tuple[str, Any, Any]] = [
+        (spec.name, tuple[str, ...], declare(spec.help, many=True, metavar="PATH"))
+        for spec in job.inputs
+        for declare in (required if spec.required else functools.partial(option, ()),)
+    ]
+    fields += [
+        ("output", str, required("folder to publish the result in", metavar="DIR")),
+        ("job", job.options, dataclasses.field(metadata={"prefix": ""})),
+        ("beam_args", tuple[str, ...], beam_arguments()),
+    ]
+    return dataclasses.make_dataclass(job.name, fields, bases=(Options,), frozen=True, kw_only=True)
 
 
 def load(name: str) -> types.ModuleType:
@@ -285,8 +287,7 @@ def load(name: str) -> types.ModuleType:
       InputError: if there is no such command.
     """
     if name not in COMMANDS:
-        close = difflib.get_close_matches(name, COMMANDS, n=1)
-        hint = f"did you mean `{close[0]}`? " if close else ""
+        hint = did_you_mean(name, COMMANDS)
         raise InputError(f"no such command: {name}", remedy=f"{hint}see `newsembed --help`")
     return importlib.import_module(f"..{COMMANDS[name].module}", __package__)
 
@@ -295,10 +296,24 @@ def _run(name: str, rest: list[str]) -> int:
     if name in COMMANDS:
         extras.require(COMMANDS[name].extras)
     module = load(name)
-    if hasattr(module, "JOB"):
-        from . import job_command
+    options = parsed(name, module, rest)
+    return _run_job(module.JOB, options) if hasattr(module, "JOB") else int(module.run(options))
 
-        return job_command.run(module.JOB, rest)
-    if hasattr(module, "main"):  # parses its arguments itself
-        return int(module.main(rest))
-    return int(module.run(make_parser(name, module).parse_args(rest)))
+
+def parsed(name: str, module: types.ModuleType, rest: Sequence[str]) -> Any:
+    """What a command gets for the words of a command line."""
+    return parse(make_parser(name, module), options_of(module), rest)
+
+
+def _run_job(job: "Job", options: Any) -> int:
+    """Runs one job and prints its counts."""
+    from ..beam_pipelines.jobs import execute
+    from ..beam_pipelines.progress import JobProgress, print_outcomes, why_empty
+
+    inputs = {spec.name: getattr(options, spec.name) for spec in job.inputs}
+    with JobProgress(job.name) as progress:
+        outcome = execute(job, inputs, options.output, options.job, options.beam_args, progress)
+    print_outcomes([(job.name, outcome)])
+    if empty := why_empty(job, outcome.manifest, options.output):
+        print(f"newsembed {job.name}: note: {empty}", file=sys.stderr)
+    return 0

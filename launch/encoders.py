@@ -38,12 +38,7 @@ class JobEncoder:
 
 
 def open_encoder(name: str) -> JobEncoder:
-    """Returns the encoder that a text names, such as ``model:work/model`` or ``st:models/labse``.
-
-    Raises:
-      InputError: for a text that names no encoder, one that cannot be loaded, or one whose vector of a text depends on
-        the other texts.
-    """
+    """Returns the encoder that a text names, such as ``model:work/model`` or ``st:models/labse``."""
     from .. import serving
     from ..evaluation.command import encoder_factory
 
@@ -51,8 +46,3 @@ def open_encoder(name: str) -> JobEncoder:
         remedy = f"choose {encoders.FORMS}"
         raise InputError(f"{name} gives a text another vector in each shard", field="--encoder", remedy=remedy)
     return JobEncoder(encoder_factory(name, serving.factories(progress=False))())
-
-
-def use() -> None:
-    """Makes :func:`open_encoder` the function that opens the encoders of jobs."""
-    encoders.use(open_encoder)

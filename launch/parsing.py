@@ -1,19 +1,51 @@
-"""The parser of the commands: errors name the nearest option and are short, however narrow the terminal is."""
+"""Command lines: parsers made from dataclasses of options, files of options, and errors that name the nearest option.
+
+A field of a dataclass is an option (see `formats.command_line`). A field whose type is a dataclass is a group of
+options; their names have the name of the field in front, ``--clean.min_words``, or the field's ``prefix``. A field with
+``rest`` in its metadata, a function that checks them, gets the words that are no option; :func:`beam_arguments` makes
+one for Beam's own options. A dataclass that inherits from `Configured` reads files: TOML whose keys are options; those
+of a group are in a table of its name.
+"""
 
 import argparse
+import dataclasses
+import datetime
 import difflib
+import enum
+import json
 import re
 import sys
-from collections.abc import Iterable, Sequence
+import textwrap
+import tomllib
+import types
+import typing
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NoReturn
 
+from ..errors import InputError, reading
+from ..formats.command_line import Options, by_option, option
+
 _INVALID_CHOICE: Final = re.compile(r"invalid choice: '(.*?)' \(choose from (.*)\)")  # argparse's words
+_METAVARS: Final = {int: "N", float: "X", bool: "true|false", str: "TEXT", datetime.date: "YYYY-MM-DD"}
+_BOOLEANS: Final = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
+_BEAM: Final = "beam"  # in files: the key of Beam's own options, a list of arguments
+_COLUMNS: Final = 100
 
 
 class Parser(argparse.ArgumentParser):
-    """An argument parser whose errors are one line, with the option that was probably meant."""
+    """An argument parser whose errors are one line, with the option that was probably meant.
+
+    Args:
+      name: of the command.
+      description: the text before the options.
+      epilog: the text after them.
+    """
 
     _given: Sequence[str] = ()
+
+    def __init__(self, name: str, description: str | None = None, epilog: str | None = None, **more: Any) -> None:
+        more |= {"formatter_class": argparse.RawDescriptionHelpFormatter, "allow_abbrev": False}
+        super().__init__(prog=name, description=description, epilog=epilog, **more)
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
         """As in argparse; keeps the arguments for the error."""
@@ -21,7 +53,10 @@ class Parser(argparse.ArgumentParser):
         return super().parse_known_args(args, namespace)
 
     def format_help(self) -> str:
-        """The help, without the marks of docstrings."""
+        """The help, with a short usage and without the marks of docstrings."""
+        needed = [action for action in self._actions if action.required or not action.option_strings]
+        shown = [action.option_strings[-1] if action.option_strings else str(action.metavar) for action in needed]
+        self.usage = " ".join(["%(prog)s", *shown, "[options]"])
         return super().format_help().replace("Example::\n", "example:\n").replace("``", "`")
 
     def error(self, message: str) -> NoReturn:
@@ -37,13 +72,275 @@ class Parser(argparse.ArgumentParser):
         self.exit(2, f"{self.prog}: error: {message}\n  remedy: {hints}see `{self.prog} --help`\n")
 
 
+class _Several(argparse.Action):
+    """Values of one or more occurrences of an option; the first ones replace the default. Files have none of these."""
+
+    def __call__(self, parser: Any, namespace: Any, values: Any, option_string: str | None = None) -> None:  # noqa: ARG002
+        before = getattr(namespace, self.dest)
+        setattr(namespace, self.dest, [*(() if before is self.default else before), *values])
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Configured(Options):
+    """Options of a command that may be in a file."""
+
+    config: str | None = option(
+        None, "TOML file with options; those on the command line take precedence", metavar="FILE"
+    )
+    print_config: bool = option(
+        False, "print the options of this command line as such a file, with all defaults, and run nothing"
+    )
+
+    @classmethod
+    def expanded(cls, parser: Parser, arguments: Sequence[str]) -> list[str]:
+        """Returns the arguments with those of the file in front, over which they take precedence."""
+        path = value_of("config", arguments)
+        return [*read_config(parser, path), *arguments] if path else list(arguments)
+
+
+def value_of(name: str, arguments: Sequence[str]) -> str | None:
+    """The value of one option, before all are parsed."""
+    only = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    only.add_argument(f"--{name}")
+    value: str | None = getattr(only.parse_known_args(list(arguments))[0], name)
+    return value
+
+
+def beam_arguments() -> Any:
+    """A field for Beam's own options."""
+    return dataclasses.field(default=(), metadata={"beam": True, "unknown": check_beam_args})
+
+
+def parse(parser: Parser, options: type, arguments: Sequence[str]) -> Any:
+    """The options of a command line, as an instance of their dataclass, which checks the values.
+
+    Args:
+      parser: to which :func:`add_options` has added the options.
+      options: the dataclass.
+      arguments: of the command line.
+    """
+    fields = {kind: one for one in dataclasses.fields(options) for kind in ("unknown", "rest") if kind in one.metadata}
+    rest: dict[str, Any] = {}
+    if "rest" in fields and "--" in arguments:  # argparse would not keep them apart from other words without dashes
+        place = arguments.index("--")
+        arguments, rest = arguments[:place], {fields["rest"].name: tuple(arguments[place + 1 :])}
+    if issubclass(options, Configured):
+        arguments = options.expanded(parser, arguments)
+    if "unknown" not in fields:
+        return options_from(options, vars(parser.parse_args(arguments)) | rest)
+    found, others = parser.parse_known_args(arguments)
+    fields["unknown"].metadata["unknown"](others, parser)
+    return options_from(options, {**vars(found), fields["unknown"].name: tuple(others)})
+
+
+def options_from(options: type, values: Mapping[str, Any], prefix: str = "") -> Any:
+    """Builds a dataclass of options from parsed arguments by their names; its ``__post_init__`` checks the values."""
+    found = {}
+    for field, hint in _fields(options):
+        if isinstance(hint, type) and dataclasses.is_dataclass(hint):
+            found[field.name] = options_from(hint, values, prefix + _prefix(field))
+        elif (name := prefix + field.name) in values:
+            found[field.name] = tuple(values[name]) if isinstance(values[name], list) else values[name]
+    return options(**found)
+
+
+def add_options(parser: argparse._ActionsContainer, options: type, prefix: str = "") -> None:
+    """Adds ``--[prefix]name=value`` for each field of a dataclass of options, with the field's default and help."""
+    has_positional = any("positional" in field.metadata for field in dataclasses.fields(options))
+    for field, hint in _fields(options):
+        if isinstance(hint, type) and dataclasses.is_dataclass(hint):
+            own = _prefix(field)
+            group = parser.add_argument_group(f"{own[:-1]} options") if own else parser
+            add_options(group, hint, prefix + own)
+        elif not {"unknown", "rest"} & set(field.metadata):
+            _add_option(parser, field, hint, prefix, has_positional=has_positional)
+
+
+def _fields(options: type) -> Iterator[tuple["dataclasses.Field[Any]", Any]]:
+    hints = typing.get_type_hints(options)
+    for field in dataclasses.fields(options):
+        yield field, hints[field.name]
+
+
+def _prefix(field: "dataclasses.Field[Any]") -> str:
+    return str(field.metadata.get("prefix", f"{field.name}."))
+
+
+def _add_option(
+    parser: argparse._ActionsContainer, field: "dataclasses.Field[Any]", hint: Any, prefix: str, *, has_positional: bool
+) -> None:
+    default = field.default_factory() if field.default_factory is not dataclasses.MISSING else field.default
+    is_required, said = default is dataclasses.MISSING, field.metadata
+    name, settings = str(said.get("name", field.name)), dict[str, Any]()
+    name = name if said.get("positional") else f"--{prefix}{name}"
+    text = (said.get("help", "") + ("" if is_required else _shown_default(default))).replace("%", "%%")
+    if said.get("many"):
+        hint = typing.get_args(hint)[0]
+        settings["nargs"] = "+" if is_required or not said.get("positional") else "*"
+        if said.get("repeated"):
+            settings["action"] = _Several
+    elif said.get("repeated"):  # one value each time, which the words after it do not belong to
+        hint = typing.get_args(hint)[0]
+        settings |= {"action": _Several, "nargs": 1}
+    elif (said.get("positional") and not is_required) or "const" in said:
+        settings |= {"nargs": "?", "const": said.get("const")}
+    if hint is bool and has_positional and not default:  # no value, which might be the next word
+        parser.add_argument(name, dest=f"{prefix}{field.name}", action="store_true", help=said.get("help", ""))
+        return
+    if hint is bool:
+        settings |= {"nargs": "?", "const": True}  # --name alone turns it on
+    if not said.get("positional"):
+        settings |= {"required": is_required, "dest": f"{prefix}{field.name}"}
+    choices = "{" + ",".join(map(str, said["choices"])) + "}" if "choices" in said else None
+    metavar = said.get("metavar") or choices or _metavar(hint)
+    default = None if is_required else default
+    parser.add_argument(name, type=_converter(hint), default=default, metavar=metavar, help=text, **settings)
+
+
+def _shown_default(value: Any) -> str:
+    """The default as it is written on the command line; nothing where an option is empty."""
+    if value in (None, "", ()):
+        return ""
+    text = ",".join(map(str, value)) if isinstance(value, tuple) else str(getattr(value, "value", value))
+    return f" (default: {text.lower() if isinstance(value, bool) else text})"
+
+
+def _converter(hint: Any) -> Any:
+    origin, arguments = typing.get_origin(hint), typing.get_args(hint)
+    if origin in (types.UnionType, typing.Union):
+        return _converter(next(argument for argument in arguments if argument is not type(None)))
+    if origin is tuple:
+        item = _converter(arguments[0])
+        return lambda text: tuple(item(part) for part in text.split(",") if part)
+    return {bool: _boolean, datetime.date: datetime.date.fromisoformat}.get(hint, hint)
+
+
+def _boolean(text: str) -> bool:
+    if text.lower() not in _BOOLEANS:
+        raise argparse.ArgumentTypeError(f"got {text!r}, expected true or false")
+    return _BOOLEANS[text.lower()]
+
+
+def _metavar(hint: Any) -> str:
+    arguments = [one for one in typing.get_args(hint) if one is not type(None) and one is not Ellipsis]
+    if arguments:
+        return _metavar(arguments[0]) + (",…" if typing.get_origin(hint) is tuple else "")
+    if isinstance(hint, type) and issubclass(hint, enum.Enum):
+        return "{" + ",".join(str(member.value) for member in hint) + "}"
+    return _METAVARS.get(hint, "VALUE")
+
+
 def option_names(parser: argparse.ArgumentParser) -> list[str]:
     """All options of a parser."""
-    actions = parser._actions  # noqa: SLF001 - argparse offers no public list
-    return [option for action in actions for option in action.option_strings]
+    return [name for action in parser._actions for name in action.option_strings]  # noqa: SLF001 - no public list
 
 
 def nearest(name: str, known: Iterable[str]) -> list[str]:
     """The known name that looks most like `name`, in a list; empty if none does. Dashes at the start do not count."""
     plain = {other.lstrip("-"): other for other in known}
     return [plain[found] for found in difflib.get_close_matches(name.lstrip("-"), plain, n=1)]
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """The start of a remedy; "" if no known name looks like `name`."""
+    return "".join(f"did you mean {close}? " for close in nearest(name, known))
+
+
+def check_beam_args(beam_args: Sequence[str], own: Parser) -> None:
+    """Checks that Beam knows these options: Beam itself drops unknown ones with a warning.
+
+    Args:
+      beam_args: what the command's own parser does not know.
+      own: that parser; its options are named first.
+
+    Raises:
+      InputError: for an unknown option, with the closest known one.
+    """
+    if not beam_args:
+        return
+    from apache_beam.options.pipeline_options import PipelineOptions
+
+    parser = Parser(own.prog, add_help=False, conflict_handler="resolve")
+    for options in PipelineOptions.__subclasses__():
+        options._add_argparse_args(parser)  # noqa: SLF001 - Beam offers no public list of its options
+    _, unknown = parser.parse_known_args(list(beam_args))
+    if unknown:
+        name = unknown[0].partition("=")[0]
+        hint = did_you_mean(name, option_names(own)) or did_you_mean(name, option_names(parser))
+        raise InputError("no such option", field=name, remedy=f"{hint}see --help for the job's own options")
+
+
+def read_config(parser: Parser, path: str) -> list[str]:
+    """Returns the arguments that a file of options stands for.
+
+    Args:
+      parser: of the command; its options are the known keys.
+      path: of the file.
+    """
+    try:
+        with open(path, "rb") as source, reading(path, "correct the line"):
+            found = tomllib.load(source)
+    except FileNotFoundError as error:
+        raise InputError("no such file", path=path, field="--config", remedy="check the path") from error
+    beam_args = found.pop(_BEAM, [])
+    if not isinstance(beam_args, list) or not all(isinstance(one, str) for one in beam_args):
+        raise InputError("expected a list of strings", path=path, field=_BEAM, remedy='write beam = ["--runner=…"]')
+    actions = {name[2:]: action for action in parser._actions for name in action.option_strings}  # noqa: SLF001
+    arguments: list[str] = []
+    for key, value in _flat(found):
+        if key not in actions or key in ("help", "config", "print_config"):
+            remedy = f"{did_you_mean(key, actions)}--print_config prints all of them"
+            raise InputError("no such option", path=path, field=key, remedy=remedy)
+        values = value if isinstance(value, list) else [value]
+        if not all(isinstance(one, str | int | float | datetime.date) for one in values):
+            raise InputError(f"got {value!r}", path=path, field=key, remedy="give a value or a list of values")
+        words = [str(one).lower() if isinstance(one, bool) else str(one) for one in values]
+        if actions[key].nargs != "+":
+            arguments.append(f"--{key}={','.join(words)}")
+        elif words:
+            arguments += [f"--{key}", *words]
+    return arguments + beam_args
+
+
+def _flat(found: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    for key, value in found.items():
+        if isinstance(value, dict):
+            yield from _flat(value, f"{prefix}{key}.")
+        else:
+            yield prefix + key, value
+
+
+def config_text(options: Any, table: str = "") -> str:
+    """Returns the file of an instance of options; options without a value are comments."""
+    lines, tables = [f"[{table}]"] if table else [], []
+    for field in dataclasses.fields(options):
+        value = getattr(options, field.name)
+        if dataclasses.is_dataclass(value):
+            tables.append(config_text(value, table + _prefix(field)[:-1]))
+        elif "beam" in field.metadata:
+            lines += _beam_lines(value)
+        elif field.name not in ("config", "print_config"):
+            lines += [f"# {line}" for line in textwrap.wrap(field.metadata.get("help", ""), _COLUMNS)]
+            lines.append(f"# {field.name} =" if value in (None, ()) else f"{field.name} = {_toml(value)}")
+    return "\n".join(lines) + "".join(f"\n\n{text}" for text in tables)
+
+
+def _beam_lines(beam_args: Sequence[str]) -> Iterator[str]:
+    """Beam's options; no file should hold secrets, since files are copied and committed."""
+    shown = []
+    for words, is_secret in by_option(beam_args):
+        if is_secret:
+            name = words[0].partition("=")[0]
+            yield f"# {name}: left out, as it may be secret; give it on the command line"
+        else:
+            shown += words
+    if beam_args:
+        yield f"{_BEAM} = {_toml(shown)}"
+
+
+def _toml(value: Any) -> str:
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(_toml, value))}]"
+    if isinstance(value, datetime.date):
+        return value.isoformat()
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, str | bool) else repr(value)

@@ -1,146 +1,149 @@
-r"""Trains on several machines: prints the commands that start ``newsembed train`` on each, or runs them with --run.
+r"""Trains on several machines: a TPU slice, hosts over ssh, a Slurm cluster, or TPUs of GKE.
 
-A TPU slice (every host runs the same command), GPU hosts over ssh (each command has its own process number), or a Slurm
-script (one process per GPU; SIGTERM two minutes before the time limit, so that the run is saved). All machines must see
-MODEL_DIR and the data, on gs:// or a shared file system. The arguments after ``--`` are passed to ``newsembed train``.
+The arguments after ``--`` are passed to ``newsembed train``. All machines must see MODEL_DIR and the data, on an object
+store or a shared file system. ``--print`` shows the commands and runs nothing; what costs money needs ``--yes``.
+
+``tpu up`` asks for a slice and installs newsembed on its hosts. ``tpu run`` does that too, starts a run that goes on
+without this machine, and watches it: a host that fails stops the others, and a slice that was taken away (Spot) is
+asked for again and goes on with the same command. ``tpu status`` and ``tpu logs`` ask the hosts; ``tpu down``
+deletes the slice.
+``hosts run`` trains over ssh, one process a host. ``slurm print`` writes a script for sbatch, which saves before its
+time limit and goes into the queue again. ``gke print`` writes the manifest of a JobSet.
 
 example:
-  newsembed launch --tpu my-v4-32 --zone us-central2-b --run -- \
-      --gin_file=runs/pretrain_paper.gin --gin.MODEL_DIR='"/mnt/shared/pretrained"' …
-  newsembed launch --hosts gpu0,gpu1 -- --gin_file=runs/pretrain_paper.gin …
-  newsembed launch --slurm_nodes 4 --gpus_per_node 8 -- --gin_file=runs/pretrain_paper.gin … > train.sbatch
+  newsembed launch tpu up news --zone us-central2-b --type v4-32 --spot --yes
+  newsembed launch tpu run news --zone us-central2-b --type v4-32 --spot --yes --logs gs://bucket/logs -- \
+      --gin_file=runs/pretrain_paper.gin --gin.MODEL_DIR='"gs://bucket/pretrained"' …
+  newsembed launch hosts run gpu0,gpu1 -- --gin_file=runs/pretrain_paper.gin …
+  newsembed launch slurm print 4 --gpus_per_node 8 -- --gin_file=runs/pretrain_paper.gin … > train.sbatch
+  newsembed launch gke print news --image IMAGE --type tpu-v5p-slice --topology 2x2x4 --hosts_per_slice 4 \
+      -- --gin_file=runs/pretrain_paper.gin … > job.yaml
 """
 
-import argparse
 import shlex
 import subprocess
+import time
 from collections.abc import Sequence
 from typing import Final
 
-from ..errors import InputError
+from . import tpu
+from .machines import SAVING_SECONDS, LaunchOptions
 
-_SAVING_SECONDS: Final = 120  # between Slurm's SIGTERM and the end of the job
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Adds the options of ``newsembed launch``."""
-    where = parser.add_mutually_exclusive_group(required=True)
-    where.add_argument("--tpu", metavar="NAME", help="an existing TPU VM or slice")
-    where.add_argument(
-        "--hosts", metavar="HOST,HOST", help="GPU or CPU hosts, one process each; the first is the coordinator"
-    )
-    where.add_argument("--slurm_nodes", type=int, metavar="N", help="print a script for sbatch with N nodes")
-    parser.add_argument("--zone", help="zone of the TPU")
-    parser.add_argument("--project", help="project of the TPU (default: gcloud's own)")
-    parser.add_argument("--port", type=int, default=9000, help="port of the first of --hosts (default: 9000)")
-    parser.add_argument(
-        "--gpus_per_node", type=int, default=8, metavar="N", help="processes on each Slurm node (default: 8)"
-    )
-    parser.add_argument(
-        "--program",
-        default="newsembed",
-        metavar="COMMAND",
-        help="the newsembed program on those machines, such as /opt/venv/bin/newsembed",
-    )
-    parser.add_argument("--run", action="store_true", help="run the commands and wait for them; not with --slurm_nodes")
-    parser.add_argument("train", nargs=argparse.REMAINDER, metavar="-- …", help="options of newsembed train")
+_POLL_SECONDS: Final = 0.5
+_SIGNALLED: Final = 128  # the exit code of a shell for a program that a signal ended is that plus the signal
 
 
-def run(args: argparse.Namespace) -> int:
-    """Prints or runs the commands; returns the highest of their exit codes.
+OPTIONS = LaunchOptions
 
-    Raises:
-      InputError: for options that do not fit together.
+
+def run(options: LaunchOptions) -> int:
+    """Does what is asked; returns the exit code of the first host that failed."""
+    if options.place == "tpu":
+        return tpu.run(options)
+    if options.place == "hosts":
+        commands = ssh_commands(options)
+        for command in commands:
+            print(shlex.join(command), flush=True)
+        return 0 if options.print_only else run_together(commands)
+    print(slurm_script(options) if options.place == "slurm" else gke_manifest(options))
+    return 0
+
+
+def ssh_commands(options: LaunchOptions) -> list[list[str]]:
+    """One ssh command for each host; what runs there ends with its connection (``-tt``)."""
+    hosts = options.target.split(",")
+    address = shlex.quote(f"{hosts[0].rpartition('@')[2]}:{options.port}")
+    shared = f"{options.program} train --coordinator_address={address} --num_processes={len(hosts)}"
+    train = shlex.join(options.train)
+    return [["ssh", "-tt", host, f"{shared} --process_id={number} {train}"] for number, host in enumerate(hosts)]
+
+
+def run_together(commands: Sequence[Sequence[str]]) -> int:
+    """Runs commands at the same time, since none trains before all are connected; the first that fails ends the others.
+
+    Returns:
+      The exit code of the first that failed, 128 + N if signal N ended it; 0 if none did.
     """
-    train = args.train[1:] if args.train[:1] == ["--"] else args.train
-    if not any(option.startswith("--gin_file") for option in train):
-        raise InputError(
-            "got no --gin_file for `newsembed train`", field="--", remedy="Write its options at the end, after `--`."
-        )
-    for name in ("zone", "project"):
-        if getattr(args, name) and args.tpu is None:
-            raise InputError(
-                "is of a TPU, and none is given", field=f"--{name}", remedy="Leave it out, or name the TPU: --tpu."
-            )
-    if args.slurm_nodes is not None:
-        if args.run:
-            raise InputError(
-                "a Slurm script is printed, never run",
-                field="--run",
-                remedy="Leave --run out and give the script to sbatch.",
-            )
-        print(slurm_script(args.slurm_nodes, args.gpus_per_node, args.program, train), end="")
-        return 0
-    commands = (
-        [tpu_command(args.tpu, args.zone, args.project, args.program, train)]
-        if args.tpu is not None
-        else ssh_commands(args.hosts.split(","), args.port, args.program, train)
-    )
-    for command in commands:
-        print(shlex.join(command), flush=True)
-    if not args.run:
-        return 0
-    # All at once: none of them trains before all are connected.
-    started = [subprocess.Popen(command) for command in commands]  # noqa: S603 - the commands that were printed
-    return max(process.wait() for process in started)
+    started = [subprocess.Popen(command, stdin=subprocess.DEVNULL) for command in commands]  # noqa: S603 - as printed
+    code = 0
+    try:
+        while any(process.poll() is None for process in started):
+            time.sleep(_POLL_SECONDS)
+            code = code or next((found for process in started if (found := process.poll())), 0)
+            if code:
+                break
+        code = code or next((found for process in started if (found := process.poll())), 0)
+    finally:
+        for process in started:
+            process.terminate()
+        for process in started:
+            process.wait()
+    return code if code >= 0 else _SIGNALLED - code
 
 
-def tpu_command(tpu: str, zone: str | None, project: str | None, program: str, train: Sequence[str]) -> list[str]:
-    """The gcloud command that trains on all hosts of a slice.
+def slurm_script(options: LaunchOptions) -> str:
+    """The text of a batch script: one process a GPU.
 
-    Raises:
-      InputError: without a name or a zone.
+    Slurm signals the script before its time limit. The script asks the run to save, waits, and puts itself into the
+    queue again; the run goes on from the checkpoint. ``scancel`` ends it for good.
     """
-    if not tpu:
-        raise InputError("got no name", field="--tpu", remedy="Give the name of a TPU VM or slice that exists.")
-    if not zone:
-        raise InputError(
-            "got a TPU without its zone",
-            field="--zone",
-            remedy="Give --zone, as `gcloud compute tpus tpu-vm list` shows it.",
-        )
-    remote = f"{program} train --detect_processes {shlex.join(train)}"
-    place = [f"--zone={zone}", *([f"--project={project}"] if project else [])]
-    return ["gcloud", "compute", "tpus", "tpu-vm", "ssh", tpu, *place, "--worker=all", f"--command={remote}"]
+    limit = f"\n#SBATCH --time={options.time_limit}" if options.time_limit else ""
+    return f"""#!/bin/bash
+#SBATCH --job-name=newsembed
+#SBATCH --nodes={options.target}
+#SBATCH --ntasks-per-node={options.gpus_per_node}
+#SBATCH --gpus-per-node={options.gpus_per_node}
+#SBATCH --signal=B:USR1@{SAVING_SECONDS}
+#SBATCH --requeue
+#SBATCH --open-mode=append{limit}
+srun --kill-on-bad-exit=1 {options.program} train {shlex.join(options.train)} &
+training=$!
+again=
+trap 'again=yes; kill -TERM $training' USR1
+wait $training; code=$?
+while kill -0 $training 2>/dev/null; do wait $training; code=$?; done
+if [ -n "$again" ] && [ $code -ne 0 ]; then scontrol requeue "$SLURM_JOB_ID"; exit 0; fi
+exit $code"""
 
 
-def ssh_commands(hosts: Sequence[str], port: int, program: str, train: Sequence[str]) -> list[list[str]]:
-    """One ssh command for each host.
+def gke_manifest(options: LaunchOptions) -> str:
+    """The manifest of a JobSet, as xpk writes it: a job for each slice, a pod for each host.
 
-    Raises:
-      InputError: for an empty or repeated host, or a number that is not a port.
+    Kubernetes starts all pods again when one fails or is preempted; the run goes on from its checkpoint.
     """
-    if not 0 < port < 65536:
-        raise InputError(f"got {port}, expected 1 to 65535", field="--port", remedy="Omit it to use 9000.")
-    if not all(hosts) or len(set(hosts)) < len(hosts):
-        raise InputError(
-            f"got {','.join(hosts)!r}, expected different hosts",
-            field="--hosts",
-            remedy="Name each host once: --hosts a,b.",
-        )
-    address = shlex.quote(f"{hosts[0].rpartition('@')[2]}:{port}")
-    shared = f"{program} train --coordinator_address={address} --num_processes={len(hosts)}"
-    return [["ssh", host, f"{shared} --process_id={number} {shlex.join(train)}"] for number, host in enumerate(hosts)]
-
-
-def slurm_script(nodes: int, gpus_per_node: int, program: str, train: Sequence[str]) -> str:
-    """The text of a batch script.
-
-    Raises:
-      InputError: for numbers below 1.
-    """
-    if nodes < 1 or gpus_per_node < 1:
-        raise InputError(
-            f"got {nodes} nodes of {gpus_per_node} GPUs", field="--slurm_nodes", remedy="Give positive numbers."
-        )
-    lines = [
-        "#!/bin/bash",
-        "#SBATCH --job-name=newsembed",
-        f"#SBATCH --nodes={nodes}",
-        f"#SBATCH --ntasks-per-node={gpus_per_node}",
-        f"#SBATCH --gpus-per-node={gpus_per_node}",
-        f"#SBATCH --signal=TERM@{_SAVING_SECONDS}",
-        "#SBATCH --requeue",
-        f"srun {program} train {shlex.join(train)}",
-    ]
-    return "\n".join(lines) + "\n"
+    spot = '\n              cloud.google.com/gke-spot: "true"' if options.spot else ""
+    command = shlex.join([options.program, "train", "--detect_processes", *options.train]).replace("'", "''")
+    return f"""apiVersion: jobset.x-k8s.io/v1alpha2
+kind: JobSet
+metadata:
+  name: {options.target}
+  annotations:
+    alpha.jobset.sigs.k8s.io/exclusive-topology: cloud.google.com/gke-nodepool
+spec:
+  failurePolicy:
+    maxRestarts: 100
+  replicatedJobs:
+  - name: slice
+    replicas: {options.num_slices}
+    template:
+      spec:
+        parallelism: {options.hosts_per_slice}
+        completions: {options.hosts_per_slice}
+        backoffLimit: 0
+        template:
+          spec:
+            restartPolicy: Never
+            terminationGracePeriodSeconds: {SAVING_SECONDS}
+            nodeSelector:
+              cloud.google.com/gke-tpu-accelerator: {options.type}
+              cloud.google.com/gke-tpu-topology: {options.topology}{spot}
+            containers:
+            - name: train
+              image: {options.image}
+              command: [bash, -c, '{command}']
+              ports:
+              - containerPort: 8471
+              - containerPort: 8080
+              resources:
+                limits:
+                  google.com/tpu: {options.chips_per_host}"""

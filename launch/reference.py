@@ -1,139 +1,80 @@
-"""Pages of the documentation that follow from the code: a page for each command, an overview, the demo's commands."""
+"""Texts that follow from the commands: a page of the documentation for each, an overview, and completion in a shell.
+
+``newsembed completion SHELL`` prints the script that completes commands, options and files.
+
+Example::
+
+    newsembed completion bash > ~/.local/share/bash-completion/completions/newsembed
+    newsembed completion zsh > ~/.zfunc/_newsembed
+
+The script is static: write it again after an update. Commands whose extra is not installed are completed without their
+options.
+"""
 
 import argparse
+import dataclasses
+import functools
 import re
-import shlex
-from collections.abc import Iterator
-from typing import Final
+from typing import Any, Final
+
+import shtab
 
 from ..errors import InputError
-from .cli import COMMANDS, parser_of
+from ..formats.command_line import Options, required
+from .cli import COMMANDS, overview, parser_of
 
 _COLUMNS: Final = 110
+_FILES: Final = {"DIR": shtab.DIRECTORY, "FOLDER": shtab.DIRECTORY}
 
-_LIST: Final = re.compile(r"(?:-|\d+\.) ")
-_COMMANDS: Final = ("newsembed", "curl")
-_EXAMPLE: Final = re.compile(r"(example: )(newsembed .*)", re.IGNORECASE)
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class CompletionOptions(Options):
+    """Options of ``newsembed completion``."""
+
+    shell: str = required("for which shell", positional=True, choices=shtab.SUPPORTED_SHELLS, metavar="SHELL")
+
+
+OPTIONS = CompletionOptions
+
+
+def run(options: CompletionOptions) -> int:
+    """Runs ``newsembed completion``."""
+    print(shtab.complete(all_commands(), options.shell))
+    return 0
+
+
+def all_commands() -> argparse.ArgumentParser:
+    """Returns one parser with every command as a subcommand; options that take files or folders are marked."""
+    parser = argparse.ArgumentParser("newsembed")
+    commands = parser.add_subparsers(parser_class=argparse.ArgumentParser)
+    for name, command in COMMANDS.items():
+        summary = command.summary.replace("%", "%%")
+        try:
+            known = [parser_of(name)]
+        except (ModuleNotFoundError, InputError):  # of an extra that is not installed
+            known = []
+        added: Any = commands.add_parser(
+            name, help=summary, parents=known, add_help=not known, conflict_handler="resolve"
+        )
+        for action in added._actions:  # noqa: SLF001 - argparse offers no public list
+            if action.nargs != 0 and action.choices is None:
+                action.complete = _FILES.get(str(action.metavar), shtab.FILE)
+    return parser
 
 
 def overview_page() -> str:
     """Returns the page that lists all commands by group, with links to their pages in the same folder."""
-    lines = ["# Commands", "", "`newsembed COMMAND --help` shows the same text in the terminal."]
-    for group in dict.fromkeys(command.group for command in COMMANDS.values()):
-        lines += ["", f"## {group}", "", "| command | what it does | extras |", "|---|---|---|"]
-        for name, command in COMMANDS.items():
-            if command.group == group:
-                extras = ", ".join(f"`{extra}`" for extra in command.extras) or "none"
-                lines.append(f"| [`{name}`]({name}.md) | {_cell(command.summary)} | {extras} |")
-    return "\n".join([*lines, ""])
+    text = re.sub(r"^  (\S+)( +.*)$", r"- [`\1`](\1.md): \2", overview(), flags=re.MULTILINE)
+    text = re.sub(r"^usage: (.*)$", r"usage: `\1`", re.sub(": +", ": ", text), flags=re.MULTILINE)
+    return f"# Commands\n\n{text}\n"
 
 
 def command_page(name: str) -> str:
-    """Returns the page of a command: its description, an example, and every option.
-
-    Raises:
-      InputError: if there is no such command.
-    """
-    return "\n".join(_lines_of(parser_of(name), 1))
+    """Returns the page of a command: what ``--help`` prints, also of its subcommands."""
+    return f"# newsembed {name}\n\n" + "\n".join(f"```text\n{text}```\n" for text in _helps(parser_of(name)))
 
 
-def _lines_of(parser: argparse.ArgumentParser, level: int) -> Iterator[str]:
-    yield from (f"{'#' * level} {parser.prog}", "")
-    yield from (*_prose(parser.description or ""), "")
-    yield from ("```text", _usage(parser), "```", "")
-    subparsers: dict[str, argparse.ArgumentParser] = {}
-    for group in parser._action_groups:  # noqa: SLF001 - argparse offers no public list
-        options = [action for action in group._group_actions if action.dest != "help"]  # noqa: SLF001
-        for action in options:
-            if isinstance(action, argparse._SubParsersAction):  # noqa: SLF001
-                subparsers = dict(action.choices)
-        rows = [_row(parser, action) for action in options if action.help is not argparse.SUPPRESS]
-        if rows:
-            yield from (f"{'#' * (level + 1)} {(group.title or 'options').capitalize()}", "")
-            yield from (*_prose(group.description or ""), "")
-            yield from ("| option | meaning |", "|---|---|", *rows, "")
-    yield from (*_prose(parser.epilog or ""), "")
-    for sub in subparsers.values():
-        yield from _lines_of(sub, level + 1)
-
-
-def _usage(parser: argparse.ArgumentParser) -> str:
-    """The options that must be given, and "[options]" for the others."""
-    formatter = parser._get_formatter()  # noqa: SLF001
-    actions = [action for action in parser._actions if action.dest != "help"]  # noqa: SLF001
-    required = [action for action in actions if action.required or not action.option_strings]
-    shown = [_invocation(formatter, action) for action in required if action.help is not argparse.SUPPRESS]
-    return " ".join([parser.prog, *shown, *(["[options]"] if len(required) < len(actions) else [])])
-
-
-def _row(parser: argparse.ArgumentParser, action: argparse.Action) -> str:
-    formatter = parser._get_formatter()  # noqa: SLF001
-    text = formatter._expand_help(action) if action.help else ""  # noqa: SLF001
-    if isinstance(action, argparse._SubParsersAction):  # noqa: SLF001
-        text = "; ".join(f"`{choice.dest}`: {choice.help}" for choice in action._choices_actions)  # noqa: SLF001
-    required = " *(required)*" if action.required and action.option_strings else ""
-    return f"| `{_invocation(formatter, action)}` | {_cell(_escaped(text))}{required} |"
-
-
-def _invocation(formatter: argparse.HelpFormatter, action: argparse.Action) -> str:
-    """An option with its value, "--output DIR", or the name of a positional argument."""
-    return formatter._format_action_invocation(action)  # noqa: SLF001
-
-
-def _cell(text: str) -> str:
-    return " ".join(text.split()).replace("|", "\\|")
-
-
-def _escaped(text: str) -> str:
-    """Text in which Markdown sees no HTML; what is in backticks stays."""
-    parts = re.split(r"(`[^`]*`)", text.replace("``", "`"))
-    return "".join(part if part.startswith("`") else part.replace("<", "&lt;").replace("*", "\\*") for part in parts)
-
-
-def _prose(text: str) -> Iterator[str]:
-    """Lines of Markdown: text that is indented outside of a list becomes a block of code."""
-    in_code = in_list = False
-    lines = [line for given in text.strip().splitlines() for line in _EXAMPLE.sub(r"\1\n\n  \2", given).split("\n")]
-    for line in lines:
-        is_item = _LIST.match(line) is not None
-        is_code = line.startswith("  ") and not in_list
-        if line.strip() and in_code != is_code:
-            language = "bash" if line.strip().startswith(_COMMANDS) else "text"
-            yield from ("", f"```{language}") if is_code else ("```", "")
-            in_code = is_code
-        if in_code and not line.strip():
-            continue
-        if in_code:
-            yield line.removeprefix("  ").removeprefix("  ")
-            continue
-        if is_item and not in_list:
-            yield ""
-        in_list = is_item or (in_list and bool(line.strip()))
-        yield _escaped(re.sub(r"::$", ":", line.rstrip()))
-    if in_code:
-        yield "```"
-
-
-def demo_command(step: str, *more: str) -> str:
-    """Returns the command of a step of the demo as a shell takes it, with further arguments, over several lines.
-
-    Raises:
-      InputError: if the demo has no such step.
-    """
-    from ..studies.shared.newsroom import NEWSROOM_SEED
-    from .demo.steps import Places, steps
-
-    commands = {known.name: known.command for known in steps(Places("demo-output"), NEWSROOM_SEED, 1.0)}
-    if step not in commands:
-        raise InputError(f"got {step!r}, but the demo has {', '.join(commands)}", field="step")
-    parts = [f"newsembed {commands[step][0]}"]
-    for word in (*commands[step][1:], *more):
-        follows_option = parts[-1].startswith("--") and not re.search("[ =]", parts[-1]) and not word.startswith("--")
-        parts[-1:] = [f"{parts[-1]} {shlex.quote(word)}"] if follows_option else [parts[-1], shlex.quote(word)]
-    lines = parts[:1]
-    for part in parts[1:]:
-        if len(lines[-1]) + len(part) > _COLUMNS:
-            lines.append(f"   {part}")
-        else:
-            lines[-1] += f" {part}"
-    return " \\\n ".join(lines)
+def _helps(parser: argparse.ArgumentParser) -> list[str]:
+    parser.formatter_class = functools.partial(argparse.RawDescriptionHelpFormatter, width=_COLUMNS)
+    choices = [action.choices for action in parser._actions if isinstance(action, argparse._SubParsersAction)]  # noqa: SLF001
+    return [parser.format_help(), *(text for found in choices for one in found.values() for text in _helps(one))]

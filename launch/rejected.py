@@ -9,56 +9,52 @@ Reads ``dead_letters/`` of a job's folder, or of all jobs of a work folder. Each
 records drawn at random: the key (a document id, a URL, or a file with a line), the detail and the start of the record.
 """
 
-import argparse
+import dataclasses
 
 from ..beam_pipelines.progress import print_table
 from ..errors import InputError
 from ..formats import files
-from ..formats.archive import LAST_RUN, POINTER
+from ..formats.archive import LAST_RUN
+from ..formats.command_line import Options, option, required
 from ..formats.manifest import MANIFEST
 
 _SAMPLE = 160  # characters of a record that are printed
 _COLUMNS = ("key", "detail", "record")
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Adds the options of ``newsembed rejected``."""
-    parser.add_argument("folder", metavar="FOLDER", help="folder of a job, or work folder of newsembed build")
-    parser.add_argument(
-        "--reason", metavar="NAME", help="print only the records with this reason (default: all reasons)"
-    )
-    parser.add_argument(
-        "--count", type=int, default=3, metavar="N", help="records to print of each reason (default: 3)"
-    )
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class RejectedOptions(Options):
+    """Options of ``newsembed rejected``."""
+
+    folder: str = required("folder of a job, or work folder of newsembed build", positional=True, metavar="FOLDER")
+    reason: str | None = option(None, "print only the records with this reason (default: all reasons)", metavar="NAME")
+    count: int = option(3, "records to print of each reason", ge=1)
 
 
-def run(args: argparse.Namespace) -> int:
-    """Runs the command.
+OPTIONS = RejectedOptions
 
-    Raises:
-      InputError: if there is no such folder, it holds no result, or no record has the reason.
-    """
-    if args.count < 1:
-        raise InputError(f"got {args.count}, expected at least 1", field="--count", remedy="give a positive number")
+
+def run(options: RejectedOptions) -> int:
+    """Runs the command."""
     from ..studies.report import samples
 
-    if not files.exists(args.folder):
-        raise InputError("no such folder", path=args.folder, remedy="give the folder of a job or a work folder")
-    groups = samples.rejected(args.folder.rstrip("/"), args.count)
+    folder = options.folder.rstrip("/")
+    remedy = "give the folder of a job or a work folder"
+    if not files.exists(folder):
+        raise InputError("no such folder", path=folder, remedy=remedy)
+    groups = samples.rejected(folder, options.count)
     if not groups:
-        _require_result(args.folder.rstrip("/"))
-        print(f"{args.folder}: no record was rejected or failed")
+        results = (MANIFEST, f"*/{MANIFEST}", LAST_RUN)
+        if not any(files.list_files(f"{folder}/{name}") for name in results):
+            raise InputError("no rejected or failed records", path=folder, remedy=remedy)
+        print(f"{folder}: no record was rejected or failed")
         return 0
-    kept = [group for group in groups if args.reason in (None, group.reason)]
-    if not kept:
+    chosen = [group for group in groups if options.reason in (None, group.reason)]
+    if not chosen:
         there = ", ".join(f"{group.reason} ({group.count:,})" for group in groups)
-        raise InputError(
-            f"no record has the reason {args.reason!r}",
-            path=args.folder,
-            field="--reason",
-            remedy=f"choose one of {there}",
-        )
-    for group in kept:
+        problem = f"no record has the reason {options.reason!r}"
+        raise InputError(problem, path=folder, field="--reason", remedy=f"choose one of {there}")
+    for group in chosen:
         rows = [(letter.key, letter.detail, letter.sample[:_SAMPLE]) for letter in group.letters]
         filled = [place for place in range(len(_COLUMNS)) if any(row[place] for row in rows)]  # leaves room for keys
         print_table(
@@ -67,16 +63,3 @@ def run(args: argparse.Namespace) -> int:
             title=f"{group.job}: {group.reason}, {group.count:,} {group.outcome}",
         )
     return 0
-
-
-def _require_result(folder: str) -> None:
-    """Checks that a folder is that of a job, of a build or of an archive.
-
-    Raises:
-      InputError: if not.
-    """
-    names = [f"{part}{MANIFEST}" for part in ("", "*/")] + [POINTER, LAST_RUN]
-    if not any(files.list_files(f"{folder}/{name}") for name in names):
-        raise InputError(
-            "no rejected or failed records", path=folder, remedy="give the folder of a job that has dead_letters"
-        )

@@ -10,99 +10,137 @@ example:
 
   newsembed update --archive archive --feeds feeds.txt --train --train.least_new=2000
   newsembed update --archive archive --train --train.held_out_days=30
+  newsembed update --archive archive --rollback 31
 
 Options of a step are prefixed with its name. Those of clean and events must be the same in all runs of an archive.
 --train mines the archive, trains its model further, and compares it with the current model on the last days; it
 takes its place if it is not worse.
 """
 
-import argparse
+import dataclasses
 import os
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from ..beam_pipelines.clean.options import CleanOptions
 from ..beam_pipelines.crawl.options import CrawlOptions
 from ..beam_pipelines.extract.job import ExtractOptions
-from ..beam_pipelines.output_lock import locked
+from ..beam_pipelines.output_folder import locked
 from ..beam_pipelines.progress import print_table
 from ..errors import InputError, counted
-from ..formats.archive import trained_model, training_work
-from ..formats.index import split_encoder
+from ..formats.archive_writer import Writer
+from ..formats.command_line import Options, option, required
+from ..formats.trainings import trained_model, training_work
 from ..serving.events import EventOptions
-from ..serving.specs import add_long_documents_argument, add_prompt_argument, encoder_from_spec
-from ..studies.retrain.options import RetrainOptions
+from ..serving.index import split_encoder
+from ..serving.specs import ReadingOptions, encoder_from_spec
+from ..studies.retrain import Retraining, RetrainOptions, check_trainable
+from ..studies.retrain.trial import summary
 from ..updates.intake import check_sources
 from ..updates.options import EncoderChoice, Sources, UpdateOptions, current_choice
 from ..updates.replacement import keep_decision, replace_encoder
 from ..updates.report import print_report
-from ..updates.run import update
+from ..updates.run import KEEP_VERSIONS, update
 from .extras import require
-from .job_command import add_options, check_beam_args, options_from
-from .parsing import Parser
+from .parsing import beam_arguments
 
-_GROUPS = {"crawl": CrawlOptions, "extract": ExtractOptions, "clean": CleanOptions, "events": EventOptions}
-_KINDS = ("model", "savedmodel")
-_TRAIN = ("train", "evaluate")
+_KINDS: Final = ("model", "savedmodel")
+_TRAIN: Final = ("train", "evaluate")
+_READING: Final = {field.name: field.metadata for field in dataclasses.fields(ReadingOptions)}
 
 
-def main(argv: Sequence[str]) -> int:
-    """Runs ``newsembed update``.
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class UpdateCommandOptions(Options):
+    """Options of ``newsembed update``."""
 
-    Raises:
-      InputError: for bad options or input, or an archive that another run works on.
-    """
-    parser = make_parser()
-    args, beam_args = parser.parse_known_args(argv)
-    check_beam_args(beam_args, parser)
-    sources = Sources(
-        args.feeds or "", *(tuple(getattr(args, name) or ()) for name in ("warc", "articles", "bad_words"))
+    archive: str = required("folder or URI; the first run makes it", metavar="DIR|URI")
+    encoder: str | None = option(
+        None,
+        "savedmodel:DIR or model:DIR[@STEP]; same in all runs, or left out after the first",
+        metavar="KIND:DIR",
     )
-    options = UpdateOptions(**{name: options_from(kind, vars(args), f"{name}.") for name, kind in _GROUPS.items()})
-    training = options_from(RetrainOptions, vars(args), "train.") if args.train else None
+    feeds: str = option("", "crawl these: one URL per line, as `newsembed crawl --seeds`", metavar="FILE")
+    warc: tuple[str, ...] = option((), "WARC files or patterns", many=True, metavar="PATH")
+    articles: tuple[str, ...] = option((), "pre-extracted articles: JSONL or Parquet", many=True, metavar="PATH")
+    bad_words: tuple[str, ...] = option(
+        (), "lists of words; articles that contain one are rejected", many=True, metavar="PATH"
+    )
+    max_length: int | None = dataclasses.field(default=None, metadata=_READING["max_length"])
+    prompt: str | None = dataclasses.field(default=None, metadata=_READING["prompt"])
+    long_documents: str | None = dataclasses.field(default=None, metadata=_READING["long_documents"])
+    # The version before is needed while one is written.
+    keep_versions: int = option(KEEP_VERSIONS, "versions to keep, for --rollback", ge=2)
+    rollback: int | None = option(None, "show this version again, and do nothing else", metavar="N")
+    train: bool = option(False, "train the model further, and use it if it is not worse")
+    training: RetrainOptions = dataclasses.field(default_factory=RetrainOptions, metadata={"prefix": "train."})
+    crawl: CrawlOptions = dataclasses.field(default_factory=CrawlOptions)
+    extract: ExtractOptions = dataclasses.field(default_factory=ExtractOptions)
+    clean: CleanOptions = dataclasses.field(default_factory=CleanOptions)
+    events: EventOptions = dataclasses.field(default_factory=EventOptions)
+    beam_args: tuple[str, ...] = beam_arguments()
+
+    def __post_init__(self) -> None:
+        """Checks the encoder."""
+        super().__post_init__()
+        if self.encoder is None:
+            for name in ("max_length", "prompt", "long_documents"):
+                if getattr(self, name) is not None:
+                    raise InputError("got no --encoder", field=f"--{name}", remedy="give both, or neither")
+        elif self.encoder.partition(":")[0] not in _KINDS:
+            problem = f"got {self.encoder!r}, expected one of {', '.join(f'{kind}:DIR' for kind in _KINDS)}"
+            raise InputError(problem, field="--encoder", remedy="name the folder of a trained or exported model")
+
+    @property
+    def choice(self) -> EncoderChoice | None:
+        """The encoder, if one is given."""
+        return EncoderChoice(self.encoder, self.max_length, self.prompt, self.long_documents) if self.encoder else None
+
+
+OPTIONS = UpdateCommandOptions
+
+
+def run(options: UpdateCommandOptions) -> int:
+    """Runs ``newsembed update``."""
+    archive = options.archive
+    if options.rollback is not None:
+        with Writer(archive, "--archive") as writer:
+            version = writer.roll_back(options.rollback)
+        print(f"{archive}: version {version.number} is version {options.rollback} again")
+        return 0
+    sources = Sources(options.feeds, options.warc, options.articles, options.bad_words)
+    steps = UpdateOptions(options.crawl, options.extract, options.clean, options.events)
     has_sources = any((sources.feeds, sources.warc, sources.articles))
-    if has_sources or training is None:
+    if has_sources or not options.train:
         check_sources(sources)  # a wrong path is noticed before the model is read
-    choice = current_choice(args.archive, _given_choice(args))
-    if args.encoder is None:
-        _check_present(choice, args.archive)
-    if training is not None:
-        check_training(choice)
-    if has_sources:
-        encoder = encoder_from_spec(choice.spec, progress=False, **choice.reading())
-        print_report(args.archive, update(args.archive, encoder, choice, sources, options, beam_args=beam_args))
-    if training is not None:
-        retrain(args.archive, choice, training, beam_args, is_asked=not has_sources)
-    return 0
-
-
-def _check_present(choice: EncoderChoice, archive: str) -> None:
-    """Checks that the encoder that an archive names is there.
-
-    Raises:
-      InputError: if not: the archive or the encoder was moved, or this is another working directory.
-    """
-    if not os.path.isdir(split_encoder(choice.spec)[1]):
+    choice = current_choice(archive, options.choice)
+    if options.encoder is None and not os.path.isdir(split_encoder(choice.spec)[1]):
         problem = f"the encoder of the archive was not found: {choice.spec}"
         kind = choice.spec.partition(":")[0]
         remedy = f"run this in the folder of the first run, or say where the encoder is: --encoder {kind}:DIR"
         raise InputError(problem, path=archive, remedy=remedy)
+    if options.train:
+        check_training(choice, archive)
+    if has_sources:
+        encoder = encoder_from_spec(choice.spec, progress=False, **choice.reading())
+        report = update(
+            archive, encoder, choice, sources, steps, beam_args=options.beam_args, keep_versions=options.keep_versions
+        )
+        print_report(archive, report)
+    if options.train:
+        retrain(archive, choice, options.training, options.beam_args, is_asked=not has_sources)
+    return 0
 
 
-def check_training(choice: EncoderChoice) -> None:
-    """Checks what a training needs, before anything else is done.
-
-    Raises:
-      InputError: for a model that cannot be trained, or an extra that is not installed.
-    """
+def check_training(choice: EncoderChoice, archive: str) -> None:
+    """Checks what a training needs, before anything else is done."""
+    if "://" in archive:
+        raise InputError("trains local archives only", path=archive, field="--train", remedy="train on a copy of it")
     kind, _, model = choice.spec.partition(":")
     if kind != "model":
         problem = f"got {choice.spec}: a SavedModel has no checkpoint to train from"
         remedy = "start an archive with the folder of the model, model:DIR"
         raise InputError(problem, field="--encoder", remedy=remedy)
     require(_TRAIN)
-    from ..studies.retrain.conduct import check_trainable
-
     check_trainable(model)
 
 
@@ -122,21 +160,15 @@ def retrain(
       options: of the training.
       beam_args: Beam's own options.
       is_asked: whether nothing else is; too few new articles are an error then.
-
-    Raises:
-      InputError: see :class:`~newsembed.studies.retrain.conduct.Retraining`.
     """
-    from ..studies.retrain.conduct import Retraining
-
     model = choice.spec.partition(":")[2]
     with locked(training_work(archive), "--train"):
         training = Retraining(archive, model, choice.reading(), options, beam_args)
         if missing := training.missing_articles():
             problem = f"{counted(missing, 'more article')} {'is' if missing == 1 else 'are'} needed to train again"
             if is_asked:
-                raise InputError(
-                    problem, path=archive, field="--train.least_new", remedy="wait, or give a lower number"
-                )
+                remedy = "wait, or give a lower number"
+                raise InputError(problem, path=archive, field="--train.least_new", remedy=remedy)
             print(f"{archive}: not trained: {problem} (--train.least_new={options.least_new})")
             return
         outcome = training.run()
@@ -154,59 +186,7 @@ def retrain(
 
 def print_trial(trial: Mapping[str, Any]) -> None:
     """Prints the scores of both models and what they decide."""
-    from ..studies.retrain.trial import summary
-
     names = ("events", "number", "mAP now", "trained", "difference", "95 %")
     print_table(names, summary(trial), numbers=names[1:])
     verdict = "accepted" if trial["accepted"] else "refused"
     print(f"{verdict}; a model is accepted if {trial['rule']} ({trial['tolerance']:g})")
-
-
-def _given_choice(args: argparse.Namespace) -> EncoderChoice | None:
-    """The encoder on the command line, if there is one.
-
-    Raises:
-      InputError: for another kind than those of archives, or how to read documents without it.
-    """
-    if args.encoder is None:
-        for name in ("max_length", "prompt", "long_documents"):
-            if getattr(args, name) is not None:
-                raise InputError("got no --encoder", field=f"--{name}", remedy="give both, or neither")
-        return None
-    choice = EncoderChoice(args.encoder, args.max_length, args.prompt, args.long_documents)
-    if choice.spec.partition(":")[0] not in _KINDS:
-        problem = f"got {choice.spec!r}, expected one of {', '.join(f'{kind}:DIR' for kind in _KINDS)}"
-        raise InputError(problem, field="--encoder", remedy="name the folder of a trained or exported model")
-    return choice
-
-
-def make_parser() -> argparse.ArgumentParser:
-    """The parser of ``newsembed update``."""
-    parser = Parser(
-        prog="newsembed update",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
-    parser.add_argument("--archive", required=True, metavar="DIR", help="local folder; the first run makes it")
-    parser.add_argument(
-        "--encoder",
-        metavar="KIND:DIR",
-        help="savedmodel:DIR, or model:DIR[@STEP]; the same in all runs, or left out after the first",
-    )
-    parser.add_argument("--feeds", metavar="FILE", help="crawl these: one URL per line, as `newsembed crawl --seeds`")
-    parser.add_argument("--warc", nargs="+", metavar="PATH", help="WARC files or patterns")
-    parser.add_argument("--articles", nargs="+", metavar="PATH", help="pre-extracted articles: JSONL or Parquet")
-    parser.add_argument(
-        "--bad_words", nargs="+", metavar="PATH", help="lists of words; articles that contain one are rejected"
-    )
-    parser.add_argument(
-        "--max_length", type=int, metavar="TOKENS", help="tokens read of each document (default: as in training)"
-    )
-    add_prompt_argument(parser)
-    add_long_documents_argument(parser)
-    parser.add_argument("--train", action="store_true", help="train the model further, and use it if it is not worse")
-    add_options(parser.add_argument_group("training options"), RetrainOptions, "train.")
-    for name, options in _GROUPS.items():
-        add_options(parser.add_argument_group(f"{name} options"), options, f"{name}.")
-    return parser

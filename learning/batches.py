@@ -1,15 +1,13 @@
-"""Batches of training data: the interface of checkpointable iterators, and its implementation with grain.
-
-`tasks.seqio_tasks.SeqioBatches` implements the same interface over the same files with seqio.
-"""
+"""Batches of training data: the interface of checkpointable iterators, and its implementation with grain."""
 
 import bisect
 import dataclasses
+import functools
 import itertools
 import json
 import os
-from collections.abc import Mapping
-from typing import Any, Final, Protocol, runtime_checkable
+from collections.abc import Callable, Mapping
+from typing import Any, Final, Protocol
 
 import gin
 import grain
@@ -17,17 +15,14 @@ import numpy as np
 
 from ..errors import InputError
 from ..formats.manifest import DataSet, example_paths
-from ..formats.tfrecords.example import decode_example
-from ..formats.tfrecords.reader import RecordFile
+from ..formats.tfrecords import RecordFile, decode_example
 from ..tasks import registry
-from .day_order import DayOrder
 
 Batch = dict[str, np.ndarray]
 
 _RECORD: Final = "_record"  # rides along with a row inside the reader
 
 
-@runtime_checkable
 class BatchIterator(Protocol):
     """An endless stream of batches that can be stopped and resumed exactly."""
 
@@ -43,18 +38,8 @@ class BatchIterator(Protocol):
         """Continues after the batch at which `get_state` was called on an iterator with the same arguments."""
         ...
 
-
-@runtime_checkable
-class TracedBatches(Protocol):
-    """The further interface of iterators that know the records of a batch."""
-
-    @property
-    def last_records(self) -> np.ndarray:
-        """int64 [batch], the number in the set of each record of the batch that was returned last."""
-        ...
-
-    def place(self, record: int) -> str:
-        """The place of the record with this number, as "file:number", counted from 0."""
+    def places(self) -> Callable[[], list[str]]:
+        """What names the records of the batch that was returned last, as "file:number", counted from 0."""
         ...
 
 
@@ -70,7 +55,7 @@ class BatchOptions:
       seed: of the shuffle.
       process_index: which share of each global batch is this process's, see `partitioning.data_share`.
       process_count: number of shares.
-      batch_days: BATCH_DAYS; each batch holds rows of one period of this many days, see `day_order`. 0 shuffles all
+      batch_days: BATCH_DAYS; each batch holds rows of one period of this many days, see `DayOrder`. 0 shuffles all
         records together.
     """
 
@@ -85,7 +70,7 @@ class BatchOptions:
 
 
 class BatchOpener(Protocol):
-    """Opens one set; `GrainBatches` and `SeqioBatches` are such callables."""
+    """Opens one set; `GrainBatches` is such a callable."""
 
     def __call__(self, data_set: DataSet, options: BatchOptions) -> BatchIterator:
         """The iterator at its first batch."""
@@ -139,14 +124,10 @@ class GrainBatches:
         self._records = batch.pop(_RECORD)
         return batch
 
-    @property
-    def last_records(self) -> np.ndarray:
-        """int64 [batch], the number in the set of each record of the last batch."""
-        return self._records
-
-    def place(self, record: int) -> str:
-        """The place of a record, as "file:number", counted from 0."""
-        return self._source.place(record)
+    def places(self) -> Callable[[], list[str]]:
+        """What names the records of the last batch, also after the next one."""
+        records = self._records
+        return lambda: [self._source.place(int(record)) for record in records]
 
     def get_state(self) -> bytes:
         """JSON: grain's position, and the data and options that it belongs to."""
@@ -170,27 +151,16 @@ class GrainBatches:
 
 
 def _rows(source: "RecordSource", data_set: DataSet, options: BatchOptions) -> Any:
-    """The rows of all epochs, in the order of the global batches."""
-    rows = _Numbered(source)
+    """The rows of all epochs, in the order of the global batches; each carries its number."""
     size = options.batch_size * options.process_count
+    numbers = grain.MapDataset.range(len(source))
     # A set of fewer rows than a batch has only one batch, which spans epochs.
     if not options.batch_days or not registry.get(data_set.task).day or len(source) < size:
-        return grain.MapDataset.source(rows).seed(options.seed).shuffle().repeat()
-    order = DayOrder(source.days(), options.batch_days, size, options.seed)
-    return grain.MapDataset.range(len(order)).repeat().map_with_index(lambda number, _: rows[order[number]])
-
-
-class _Numbered:
-    """A source whose rows carry their number."""
-
-    def __init__(self, source: "RecordSource") -> None:
-        self._source = source
-
-    def __len__(self) -> int:
-        return len(self._source)
-
-    def __getitem__(self, index: int) -> Batch:
-        return self._source[index] | {_RECORD: np.asarray(index, np.int64)}
+        numbers = numbers.seed(options.seed).shuffle().repeat()
+    else:
+        order = DayOrder(source.days(), options.batch_days, size, options.seed)
+        numbers = grain.MapDataset.range(len(order)).repeat().map_with_index(lambda number, _: order[number])
+    return numbers.map(lambda number: source[number] | {_RECORD: np.asarray(number, np.int64)})
 
 
 class RecordSource:
@@ -246,3 +216,46 @@ class RecordSource:
         number = bisect.bisect_right(self._ends, index)
         file = self._files[number]
         return file, index - (self._ends[number] - len(file))
+
+
+class DayOrder:
+    """An endless order of the records of a set, in batches of the same period: reports of a week are hard negatives.
+
+    In each epoch the calendar is cut into periods of `batch_days` days at another place, the records of a period are
+    shuffled and cut into batches, and the batches are shuffled. What is left over in the periods forms batches of
+    neighbouring periods. An epoch is the largest number of whole batches; each draws the records that it leaves out.
+    The order depends on the arguments only.
+
+    Args:
+      days: the day of each record, int32 [N].
+      batch_days: days of a period.
+      batch_size: rows of a global batch, at most N.
+      seed: of the shuffles.
+    """
+
+    def __init__(self, days: np.ndarray, batch_days: int, batch_size: int, seed: int) -> None:
+        self._days, self._batch_days, self._batch_size, self._seed = days, batch_days, batch_size, seed
+        self._epoch = functools.lru_cache(maxsize=2)(self.epoch)  # readers are at most one epoch apart
+
+    def __len__(self) -> int:
+        """Records of an epoch."""
+        return len(self._days) // self._batch_size * self._batch_size
+
+    def __getitem__(self, number: int) -> int:
+        """The record at this place of the endless order."""
+        epoch, place = divmod(number, len(self))
+        return int(self._epoch(epoch)[place])
+
+    def epoch(self, number: int) -> np.ndarray:
+        """The records of one epoch in order, int64 [len(self)]."""
+        rng = np.random.default_rng([self._seed, number])
+        records = rng.permutation(len(self._days))[: len(self)]
+        periods = (self._days[records] + rng.integers(self._batch_days)) // self._batch_days
+        records = records[np.argsort(periods, kind="stable")]
+        periods = np.sort(periods)
+        starts = np.searchsorted(periods, periods)
+        ends = np.searchsorted(periods, periods, side="right")
+        whole = (ends - starts) // self._batch_size * self._batch_size
+        is_whole = np.arange(len(records)) - starts < whole
+        batches = np.concatenate([records[is_whole], records[~is_whole]]).reshape(-1, self._batch_size)
+        return batches[rng.permutation(len(batches))].ravel()

@@ -4,17 +4,17 @@ It depends on the step number and the seed only, so all hosts choose the same se
 """
 
 import base64
-import dataclasses
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
 
 import numpy as np
 
 from ..errors import InputError
 from ..formats.manifest import DataSet
 from ..tasks import registry
-from ..tasks.smoothing import SMOOTHING, smoothed_sizes
-from .batches import Batch, BatchIterator, BatchOpener, BatchOptions, TracedBatches
+from ..tasks.registry import SMOOTHING, smoothed_sizes
+from .batches import Batch, BatchIterator, BatchOpener, BatchOptions
 
 
 def smoothed_weights(counts: Mapping[DataSet, int], alpha: float = SMOOTHING) -> dict[DataSet, float]:
@@ -67,27 +67,18 @@ def select_sets(directory: str, mixture: str) -> dict[DataSet, int]:
     return chosen
 
 
-@dataclasses.dataclass(frozen=True)
-class Draw:
+class Draw(NamedTuple):
     """One global step's set and this process's share of its batch.
 
     Attributes:
       data_set: the set.
       batch: the rows.
-      records: int64 [rows], their numbers in the set; None where the iterator does not know them.
-      source: the iterator.
+      places: names the records of the rows, as "file:number".
     """
 
     data_set: DataSet
     batch: Batch
-    records: np.ndarray | None = None
-    source: TracedBatches | None = None
-
-    def places(self) -> list[str]:
-        """The places of the rows, as "file:number"; empty where the iterator does not know them."""
-        if self.records is None or self.source is None:
-            return []
-        return [self.source.place(int(record)) for record in self.records]
+    places: Callable[[], list[str]] = list
 
 
 class MixtureBatches:
@@ -107,11 +98,6 @@ class MixtureBatches:
             data_set: open_set(data_set, options) for data_set in self._sets
         }
 
-    @property
-    def data_sets(self) -> list[DataSet]:
-        """All sets, sorted."""
-        return list(self._sets)
-
     def choose(self, step: int) -> DataSet:
         """The set of a step, a function of the step number and the seed only."""
         point = np.random.default_rng([self._seed, step]).random() * self._borders[-1]
@@ -122,11 +108,7 @@ class MixtureBatches:
         data_set = self.choose(step)
         iterator = self._iterators[data_set]
         batch = next(iterator)
-        return (
-            Draw(data_set, batch, iterator.last_records, iterator)
-            if isinstance(iterator, TracedBatches)
-            else Draw(data_set, batch)
-        )
+        return Draw(data_set, batch, iterator.places())
 
     def get_state(self) -> bytes:
         """The states of all iterators as JSON."""

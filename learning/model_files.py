@@ -4,8 +4,8 @@ import dataclasses
 from typing import Final
 
 from ..errors import InputError
+from ..formats.huggingface import Prompts
 from ..formats.model_folder import ModelDescription, ModelFolder
-from ..formats.prompts import Prompts
 from ..formats.vocabulary import VocabularyFile
 from ..models.encoders import Architecture, config_from_dict, named_kind
 from ..models.encoders.news import EncoderConfig
@@ -37,7 +37,7 @@ def write_model_files(
       text_length: how many tokens of a text are read unless told otherwise: those of the longest text that the model
         learned to embed, or what the run chose; None where it has learned none.
       prompts: of an imported model. Training puts none before its texts, so the model of a run has none.
-      long_documents: how documents of more tokens are read, see ``serving.long_documents``; None: by their head.
+      long_documents: how documents of more tokens are read, see ``serving.rows``; None: by their head.
     """
     description = ModelDescription(
         config.to_dict(), vocabulary.sha256, text_length, named_kind(config), prompts or Prompts(), long_documents

@@ -5,7 +5,7 @@ import operator
 import re
 from collections.abc import Mapping
 from functools import partial
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Final, Literal
 
 import gin
 import jax
@@ -13,10 +13,9 @@ import jax.numpy as jnp
 import optax
 
 from ..errors import InputError
+from ..formats.command_line import GinOptions, check_value
 
 _SMALLEST_SCALE: Final = 1e-3  # or arrays that start at 0 would never change
-_LAYER: Final = re.compile(r"(?:^|/)layers_(\d+)(?:/|$)")
-_EMBEDDINGS: Final = re.compile(r"(?:^|/)(?:\w+_embedding|input_norm)(?:/|$)")
 
 
 @gin.configurable
@@ -39,39 +38,25 @@ def learning_rate_schedule(
     Raises:
       InputError: for an unknown decay, "linear" or "cosine" without `decay_steps`, or "inverse_root" without a warm-up.
     """
+    _check("learning_rate_schedule.decay", decay, choices=("constant", "linear", "cosine", "inverse_root"))
     if decay == "constant":
         after: optax.Schedule = optax.constant_schedule(peak)
     elif decay == "inverse_root":
-        after = _inverse_root(peak, warmup_steps)
-    elif decay not in ("linear", "cosine"):
-        raise InputError(
-            f"got {decay!r}, expected constant, linear, cosine or inverse_root", field="learning_rate_schedule.decay"
-        )
+        _check("WARMUP_STEPS", warmup_steps, ge=1)  # the decay starts from the last step of the warm-up
+        # `join_schedules` counts from the end of the warm-up; its last step is step `warmup_steps`, counted from 1.
+        after = lambda count: peak * jnp.sqrt(warmup_steps / (count + warmup_steps + 1.0))  # noqa: E731
     elif decay_steps is None:
-        raise InputError(
-            f"got None, expected the number of steps of the {decay} decay", field="learning_rate_schedule.decay_steps"
-        )
+        problem = f"got None, expected the number of steps of the {decay} decay"
+        raise InputError(problem, field="learning_rate_schedule.decay_steps", remedy="Set TRAIN_STEPS.")
+    elif decay == "linear":
+        after = optax.linear_schedule(peak, 0.0, max(1, decay_steps - warmup_steps))
     else:
-        steps = max(1, decay_steps - warmup_steps)
-        after = (
-            optax.linear_schedule(peak, 0.0, steps) if decay == "linear" else optax.cosine_decay_schedule(peak, steps)
-        )
+        after = optax.cosine_decay_schedule(peak, max(1, decay_steps - warmup_steps))
     if not warmup_steps:
         return after
     # The first step trains too: the ramp starts one step above 0.
     ramp = optax.linear_schedule(peak / warmup_steps, peak, max(1, warmup_steps - 1))
     return optax.join_schedules([ramp, after], [warmup_steps])
-
-
-def _inverse_root(peak: float, warmup_steps: int) -> optax.Schedule:
-    if warmup_steps < 1:
-        raise InputError(
-            f"got {warmup_steps}, expected 1 or more: the inverse_root decay starts from its last step",
-            field="learning_rate_schedule.warmup_steps",
-            remedy="Set WARMUP_STEPS.",
-        )
-    # `join_schedules` counts from the end of the warm-up; its last step is step `warmup_steps`, counted from 1.
-    return lambda count: peak * jnp.sqrt(warmup_steps / (count + warmup_steps + 1.0))
 
 
 @gin.register
@@ -99,8 +84,6 @@ def adam(
     *,
     multiply_by_parameter_scale: bool | float = False,
     trainable: str | Mapping[str, float] | None = None,
-    layer_decay: float = 1.0,
-    pull_to_start: float = 0.0,
 ) -> optax.GradientTransformation:
     """Returns Adam, or AdamW if `weight_decay` is positive.
 
@@ -116,30 +99,20 @@ def adam(
       trainable: regular expression; parameters whose path ("layers_0/mlp_in/kernel") it does not match from the start
         keep their values. Or learning rates by group: expressions with a factor each, of which the first that matches
         counts; what none matches keeps its values. None trains all.
-      layer_decay: factor on the learning rate for each layer further down (Clark et al. 2020): 1 for the heads, d for
-        the top layer, d^2 for the one below, and d^(layers + 1) for the embeddings. 1 treats all alike.
-      pull_to_start: per step, times the learning rate, each parameter moves this share of the way back to its value at
-        the start of the run (L2-SP, Li et al. 2018; decoupled from Adam, as weight decay is). The optimizer's state
-        keeps the start. 0 pulls nothing.
 
     Raises:
-      InputError: for a ``layer_decay``, ``pull_to_start``, smallest scale or factor out of range; when a state is
-        initialised, if ``trainable`` or one of its expressions matches no parameter, or a model without layers has a
-        ``layer_decay``.
+      InputError: for a smallest scale or factor out of range; when a state is initialised, if an expression of
+        ``trainable`` matches no parameter.
     """
-    _check_range("layer_decay", layer_decay, 0 < layer_decay <= 1, "a number above 0, at most 1")
-    _check_range("pull_to_start", pull_to_start, pull_to_start >= 0, "0 or more")
-    is_scaled, smallest = multiply_by_parameter_scale is not False, _smallest_scale(multiply_by_parameter_scale)
+    is_scaled = multiply_by_parameter_scale is not False
+    smallest = _SMALLEST_SCALE if isinstance(multiply_by_parameter_scale, bool) else float(multiply_by_parameter_scale)
+    _check("adam.multiply_by_parameter_scale", smallest, gt=0)
     parts = [] if clip_norm is None else [optax.clip_by_global_norm(clip_norm)]
     parts.append(optax.scale_by_adam(b1=moments.b1, b2=moments.b2, eps=moments.epsilon))
     if is_scaled:
         parts.append(optax.scale_by_param_block_rms(smallest))
     if weight_decay:
         parts.append(optax.add_decayed_weights(weight_decay, mask=_matrices))
-    if pull_to_start:
-        parts.append(add_pull_to_start(pull_to_start))
-    if layer_decay != 1.0:
-        parts.append(scale_by_depth(layer_decay))
     parts.append(optax.scale_by_learning_rate(learning_rate))
     # Last, or weight decay would change frozen parameters.
     if isinstance(trainable, str):
@@ -151,11 +124,7 @@ def adam(
 
 @gin.configurable
 def sgd(
-    learning_rate: optax.Schedule | float = gin.REQUIRED,
-    momentum: float = 0.0,
-    clip_norm: float | None = None,
-    *,
-    nesterov: bool = False,
+    learning_rate: optax.Schedule | float = gin.REQUIRED, momentum: float = 0.0, clip_norm: float | None = None
 ) -> optax.GradientTransformation:
     """Returns stochastic gradient descent; without momentum its state is a step number alone.
 
@@ -163,16 +132,11 @@ def sgd(
       learning_rate: number or schedule.
       momentum: decay of the sum of past gradients (Sutskever et al. 2013); 0 has none.
       clip_norm: gradients whose global norm is larger are scaled down to it; None never scales.
-      nesterov: looks one step of the momentum ahead.
-
-    Raises:
-      InputError: for a momentum out of range, or ``nesterov`` without momentum.
     """
-    _check_range("momentum", momentum, 0 <= momentum < 1, "a number from 0, below 1", "sgd")
-    _check_range("nesterov", nesterov, bool(momentum) or not nesterov, "False without a momentum", "sgd")
+    _check("sgd.momentum", momentum, ge=0, lt=1)
     parts = [] if clip_norm is None else [optax.clip_by_global_norm(clip_norm)]
     if momentum:
-        parts.append(optax.trace(decay=momentum, nesterov=nesterov))
+        parts.append(optax.trace(decay=momentum))
     return optax.chain(*parts, optax.scale_by_learning_rate(learning_rate))
 
 
@@ -186,7 +150,7 @@ def scale_by_group(factors: Mapping[str, float]) -> optax.GradientTransformation
       InputError: for a negative factor; when a state is initialised, for an expression that matches no parameter.
     """
     for factor in factors.values():
-        _check_range("trainable", factor, factor >= 0, "factors of at least 0")
+        _check("adam.trainable", factor, ge=0)
 
     def init(params: Any) -> optax.EmptyState:
         for expression in factors:
@@ -201,78 +165,6 @@ def scale_by_group(factors: Mapping[str, float]) -> optax.GradientTransformation
         return jax.tree_util.tree_map_with_path(scaled, updates), state
 
     return optax.GradientTransformation(init, update)
-
-
-class PullState(NamedTuple):
-    """State of `add_pull_to_start`.
-
-    Attributes:
-      count: int32 scalar, updates so far.
-      start: the parameters before the first update; zeros until then.
-    """
-
-    count: jax.Array
-    start: Any
-
-
-def add_pull_to_start(strength: float) -> optax.GradientTransformation:
-    """Returns a transformation that adds strength * (parameter - its value before the first update).
-
-    The first update takes the start from the parameters: they may have been restored from another run, or calibrated,
-    after the state was made. A resumed run has it in its state.
-
-    Args:
-      strength: factor.
-    """
-
-    def init(params: Any) -> PullState:
-        return PullState(jnp.zeros((), jnp.int32), jax.tree.map(jnp.zeros_like, params))
-
-    def update(updates: Any, state: PullState, params: Any = None) -> tuple[Any, PullState]:
-        is_first = state.count == 0
-        start = jax.tree.map(lambda kept, now: jnp.where(is_first, now, kept), state.start, params)
-        pulled = jax.tree.map(lambda step, now, was: step + strength * (now - was), updates, params, start)
-        return pulled, PullState(state.count + 1, start)
-
-    return optax.GradientTransformation(init, update)
-
-
-def scale_by_depth(decay: float) -> optax.GradientTransformation:
-    """Returns a transformation that multiplies each update by decay^depth, see `depths`."""
-
-    def init(params: Any) -> optax.EmptyState:
-        depths(params)  # refuses a model without layers here
-        return optax.EmptyState()
-
-    def update(updates: Any, state: optax.EmptyState, params: Any = None) -> tuple[Any, optax.EmptyState]:  # noqa: ARG001
-        return jax.tree.map(lambda step, depth: step * decay**depth, updates, depths(updates)), state
-
-    return optax.GradientTransformation(init, update)
-
-
-def depths(params: Any) -> Any:
-    """Returns how far below the heads each parameter is, as a tree of integers.
-
-    Of n layers ("layers_0" to "layers_<n - 1>"), the top one has depth 1 and the lowest n. Tables of embeddings and the
-    norm after them ("token_embedding", "input_norm") have n + 1, everything else 0.
-
-    Raises:
-      InputError: if no parameter is of a layer.
-    """
-    numbers = [_layer(_path_of(keys)) for keys, _ in jax.tree_util.tree_leaves_with_path(params)]
-    layers = 1 + max((number for number in numbers if number is not None), default=-1)
-    if not layers:
-        raise InputError("the model has no layers", field="adam.layer_decay", remedy="leave it at 1 for this model")
-
-    def depth(keys: tuple[Any, ...], _: Any) -> int:
-        """Returns the distance from the output: 0 after the last layer, 1 in it, most for the embeddings."""
-        path = _path_of(keys)
-        number = _layer(path)
-        if number is not None:
-            return layers - number
-        return layers + 1 if _EMBEDDINGS.search(path) else 0
-
-    return jax.tree_util.tree_map_with_path(depth, params)
 
 
 def matching_parameters(params: Any, pattern: str, field: str) -> Any:
@@ -297,26 +189,12 @@ def matching_parameters(params: Any, pattern: str, field: str) -> Any:
     return found
 
 
-def _layer(path: str) -> int | None:
-    found = _LAYER.search(path)
-    return int(found[1]) if found else None
-
-
 def _path_of(keys: tuple[Any, ...]) -> str:
     return "/".join(str(key.key) for key in keys if isinstance(key, jax.tree_util.DictKey))
 
 
-def _smallest_scale(multiply_by_parameter_scale: bool | float) -> float:
-    if isinstance(multiply_by_parameter_scale, bool):
-        return _SMALLEST_SCALE
-    scale = float(multiply_by_parameter_scale)
-    _check_range("multiply_by_parameter_scale", scale, scale > 0, "True, False or a number above 0")
-    return scale
-
-
-def _check_range(name: str, value: float, holds: bool, expected: str, owner: str = "adam") -> None:
-    if not holds:
-        raise InputError(f"got {value}, expected {expected}", field=f"{owner}.{name}")
+def _check(name: str, value: Any, **bounds: Any) -> None:
+    check_value(name, value, bounds, GinOptions.remedy)
 
 
 def _frozen(params: Any, trainable: str) -> Any:

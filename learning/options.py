@@ -7,12 +7,12 @@ from collections.abc import Callable, Mapping
 import gin
 
 from ..errors import InputError
+from ..formats.command_line import GinOptions, option
 from ..formats.manifest import DataSet
 from ..formats.vocabulary import VocabularyFile
 from ..models.encoders import KINDS, Architecture
 from ..tasks import registry
-from ..tasks.sizes import complete_lengths, count_beyond
-from ..tasks.smoothing import SMOOTHING
+from ..tasks.registry import SMOOTHING
 from .batches import BatchOpener, GrainBatches
 from .mixture import select_sets, smoothed_weights
 from .partitioning import Partitioner
@@ -20,7 +20,7 @@ from .partitioning import Partitioner
 
 @gin.register
 @dataclasses.dataclass(frozen=True)
-class DataOptions:
+class DataOptions(GinOptions):
     """What a run trains on.
 
     Attributes:
@@ -30,7 +30,7 @@ class DataOptions:
       mixture: MIXTURE_OR_TASK_NAME: a mixture, such as "pretrain", a task, or "task/language".
       feature_lengths: TASK_FEATURE_LENGTHS, tokens per row, by feature; `lengths` has those that the data tell, too.
       batch_size: BATCH_SIZE, examples a step over all devices.
-      open_set: opens one set of examples; `GrainBatches` or `tasks.seqio_tasks.SeqioBatches`.
+      open_set: opens one set of examples, as `GrainBatches` does.
       smoothing: alpha of the sampling of sets, see `mixture.smoothed_weights`.
       task_weights: factor on the sampling weight of all sets of a task, 1 where absent.
       batch_days: BATCH_DAYS; a batch of triplets holds anchors of one period of this many days, whose other reports
@@ -45,13 +45,10 @@ class DataOptions:
     open_set: BatchOpener = GrainBatches
     smoothing: float = SMOOTHING
     task_weights: Mapping[str, float] | None = None
-    batch_days: int = 0
+    batch_days: int = option(0, ge=0, macro="BATCH_DAYS")
 
     def __post_init__(self) -> None:
-        if self.batch_days < 0:
-            raise InputError(
-                f"got {self.batch_days}, expected 0 or more", field="BATCH_DAYS", remedy="0 groups nothing."
-            )
+        super().__post_init__()
         factors = self.task_weights or {}
         if not set(factors) <= set(registry.names()) or any(not factor > 0 for factor in factors.values()):
             raise InputError(
@@ -74,43 +71,16 @@ class DataOptions:
 
     @functools.cached_property
     def lengths(self) -> Mapping[str, int]:
-        """`feature_lengths` with the sizes that the data tell, such as the most labels of a document.
-
-        Raises:
-          InputError: see `tasks.sizes.complete_lengths`.
-        """
+        """`feature_lengths` with the sizes that the data tell, such as the most labels of a document."""
         return self.lengths_of(self.data_dir)
 
     def lengths_of(self, folder: str) -> Mapping[str, int]:
-        """`feature_lengths` with the sizes that the data of a folder tell.
-
-        Raises:
-          InputError: see `tasks.sizes.complete_lengths`.
-        """
+        """`feature_lengths` with the sizes that the data of a folder tell."""
         tasks = {data_set.task for data_set in select_sets(folder, self.mixture)}
-        return complete_lengths(folder, self.feature_lengths, tasks)
-
-    def left_out(self) -> list[str]:
-        """Lines that say how many values of the data the rows have no room for; none where `lengths` are the data's.
-
-        Raises:
-          InputError: see `tasks.sizes.count_beyond`.
-        """
-        lines = []
-        for task in sorted({data_set.task for data_set in select_sets(self.data_dir, self.mixture)}):
-            for name, (beyond, every) in count_beyond(self.data_dir, self.feature_lengths, task).items():
-                lines.append(
-                    f"{task}: TASK_FEATURE_LENGTHS[{name!r}] = {self.feature_lengths[name]} leaves out {beyond:,} of "
-                    f"{every:,} values ({beyond / every:.1%}); without {name!r}, rows are as wide as the data need"
-                )
-        return lines
+        return registry.complete_lengths(folder, self.feature_lengths, tasks)
 
     def check_lengths(self, tasks: set[str], config: Architecture) -> None:
-        """Refuses rows that are longer than the model reads.
-
-        Raises:
-          InputError: naming the feature.
-        """
+        """Refuses rows that are longer than the model reads."""
         for task in sorted(tasks):
             for name, length in registry.get(task).text_lengths(self.feature_lengths).items():
                 if length > config.max_length:

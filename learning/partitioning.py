@@ -79,6 +79,10 @@ class Partitioner:
 
         return wrapped
 
+    def compiled(self, function: Callable[..., Any], mesh: Mesh) -> Callable[..., Any]:
+        """Returns `function`, compiled, with its results whole on every device."""
+        return self.wrap(jax.jit(function, out_shardings=replicated(mesh)), mesh)
+
 
 def check_batch_size(batch_size: int, mesh: Mesh) -> None:
     """Refuses a global batch that the mesh cannot divide.

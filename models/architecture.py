@@ -1,14 +1,20 @@
-"""The interface that every architecture offers, and the capabilities that it may have in addition to embedding."""
+"""What every architecture offers, the capabilities that it may have in addition to embedding, and the registry.
 
+Nothing here imports JAX, so that a model without layers can be served without it.
+"""
+
+import dataclasses
 import enum
 from collections.abc import Mapping
-from typing import Any, ClassVar, Final, Protocol, Self, runtime_checkable
-
-import flax.linen as nn
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, Self, TypeVar, get_args, get_origin
 
 from ..errors import InputError
 
+if TYPE_CHECKING:
+    import flax.linen as nn
+
 NEWS_KIND: Final = "news"
+DTYPES: Final = ("float32", "bfloat16", "float16")  # of activations; `attention.TYPES` has those of JAX
 
 
 class Capability(enum.StrEnum):
@@ -51,13 +57,13 @@ class Capability(enum.StrEnum):
     TRANSLATION = "translation"
     """A decoder: ``translation(tokens, inputs, languages)`` and ``sentence(tokens)``, the vectors of texts, not scaled,
     float32 [B, P], the former with the states of the target tokens, [B, T, S]; ``target_logits(states)`` and
-    ``target_table()``, from states to logits [.., V]; ``read(tokens)``, ``write(reading, inputs, languages)`` and
-    ``translate(tokens, languages, length)``; the configuration has ``num_languages``. FLOPs of "write"."""
+    ``target_table()``, from states to logits [.., V]; ``read(tokens)``, ``write(reading, inputs, languages)``; the
+    configuration has ``num_languages``."""
     BILINGUAL = "bilingual"
     """Two translators, of which number k writes language k and reads the other: ``read(tokens, number)``,
     ``write(reading, inputs, number)``, ``target_logits(states, number)`` and ``target_table(number)`` as those of
     TRANSLATION; ``language_logits(tokens)``, the log odds of language 1, float32 [B]; the configuration has
-    ``num_heads``, the parts of equal width of which a reading's `sentence` consists. FLOPs of "read" and "write"."""
+    ``num_heads``, the parts of equal width of which a reading's `sentence` consists."""
     PARTS = "parts"
     """The configuration has ``parts``, the architectures of models that are parts of this one by the name of their
     parameters, which may start from checkpoints of these models."""
@@ -65,98 +71,123 @@ class Capability(enum.StrEnum):
     """The parameters have a layout of ``transformers``; the configuration is a `HuggingFaceArchitecture`."""
 
 
-@runtime_checkable
-class Architecture(Protocol):
-    """The configuration of a model: a frozen dataclass that is registered in ``models.encoders.KINDS``.
+class Architecture:
+    """The configuration of a model: base of frozen dataclasses that are registered in ``models.encoders.KINDS``.
+
+    Values are checked when one is made: an integer is at least 1 or what `least` says, a ``Literal`` one of its values,
+    and a float positive, but for the dropout rate.
 
     Attributes:
       kind: name in the registry and in ``model.json``.
       execution_options: fields that change time and memory, never the result; ``to_dict`` leaves them out.
       free_options: fields that may differ between a checkpoint and the run that starts from it, such as the dropout
         rate.
+      later_options: fields that ``to_dict`` leaves out at their default, because older descriptions lack them.
+      least: the smallest value of an integer field, where it is not 1.
       vocab_size: word pieces in the vocabulary file, V.
       max_length: the longest row that the model reads.
       embedding_size: width of the document embedding, D.
-      num_topics: width of the topic head, T; 0 without one.
-      dropout_rate: 0 where the model has no dropout.
-      dtype: number type of the activations.
+      capabilities: what the module can do in addition to embedding.
     """
 
     __dataclass_fields__: ClassVar[dict[str, Any]]
-    kind: ClassVar[str]
-    execution_options: ClassVar[tuple[str, ...]]
-    free_options: ClassVar[tuple[str, ...]]
+    kind: ClassVar[str] = ""
+    execution_options: ClassVar[tuple[str, ...]] = ()
+    free_options: ClassVar[tuple[str, ...]] = ()
+    later_options: ClassVar[tuple[str, ...]] = ()
+    least: ClassVar[Mapping[str, int]] = {}
 
-    @property
-    def vocab_size(self) -> int:
-        """Word pieces in the vocabulary file, V."""
-        ...
+    if TYPE_CHECKING:
+        vocab_size: int
+        max_length: int
 
-    @property
-    def max_length(self) -> int:
-        """The longest row that the model reads."""
-        ...
-
-    @property
-    def embedding_size(self) -> int:
-        """Width of the document embedding, D."""
-        ...
-
-    @property
-    def num_topics(self) -> int:
-        """Width of the topic head, T; 0 without one."""
-        ...
-
-    @property
-    def dropout_rate(self) -> float:
-        """Share of activations dropped in training; 0 where the model has no dropout."""
-        ...
-
-    @property
-    def dtype(self) -> str:
-        """Number type of the activations: float32, bfloat16 or float16."""
-        ...
+        @property
+        def embedding_size(self) -> int:
+            """Width of the document embedding, D."""
+            ...
 
     @property
     def capabilities(self) -> frozenset[Capability]:
         """What the module can do in addition to embedding."""
-        ...
+        return frozenset()
 
-    def module(self) -> nn.Module:
+    @property
+    def num_topics(self) -> int:
+        """Width of the topic head, T; 0 without one."""
+        return 0
+
+    @property
+    def dropout_rate(self) -> float:
+        """Share of activations dropped in training; 0 where the model has no dropout."""
+        return 0.0
+
+    @property
+    def dtype(self) -> str:
+        """Number type of the activations: float32, bfloat16 or float16."""
+        return DTYPES[0]
+
+    def __post_init__(self) -> None:
+        for field in dataclasses.fields(self):
+            value, expected = getattr(self, field.name), ""
+            allowed = (True, False) if field.type is bool else get_args(field.type)
+            if field.type is int:
+                least = self.least.get(field.name, 1)
+                if not isinstance(value, int) or isinstance(value, bool) or value < least:
+                    expected = f"an integer of at least {least}"
+            elif field.type is float and field.name != "dropout_rate" and not value > 0:
+                expected = "a positive number"
+            elif (field.type is bool or get_origin(field.type) is Literal) and value not in allowed:
+                expected = f"one of {', '.join(map(str, allowed))}"
+            self.require(field.name, not expected, expected)
+        self.require("dropout_rate", 0 <= self.dropout_rate < 1, "at least 0 and less than 1")
+        self.require("dtype", self.dtype in DTYPES, f"one of {', '.join(DTYPES)}")
+
+    def require(self, name: str, holds: bool, expected: str, *, beside: str = "") -> None:
+        """Refuses a field unless a condition holds.
+
+        Raises:
+          ValueError: naming the class, the field, its value, that of the field `beside`, and what was expected.
+        """
+        if not holds:
+            values = [f"{getattr(self, name)!r}", *([f"{beside} = {getattr(self, beside)}"] if beside else [])]
+            raise ValueError(f"{type(self).__name__}.{name}: got {' with '.join(values)}, expected {expected}")
+
+    def module(self) -> "nn.Module":
         """The Flax module."""
-        ...
+        raise NotImplementedError
 
     def portable(self) -> Self:
         """The same model computed by XLA's own kernels only, for exports that run on every platform."""
-        ...
+        return self
 
     def check(self, length: int) -> None:
         """Raises ValueError if rows of ``length`` tokens cannot be computed on the devices of this process."""
-        ...
-
-    def flops(self, method: str, length: int) -> float:
-        """Model FLOPs of one forward pass of a module's method on one row.
-
-        Args:
-          method: "encode", "embed", "topic_logits" or "mlm_logits".
-          length: tokens of the row; for "mlm_logits", the number of positions that are predicted.
-        """
-        ...
 
     def summary(self) -> str:
         """The size of the model in a few words, such as "12 layers x 768"."""
-        ...
+        return f"{self.kind} x {self.embedding_size}"
 
     def to_dict(self) -> dict[str, Any]:
         """The model as JSON values without `execution_options`; it identifies the architecture."""
-        ...
+        values = dataclasses.asdict(self)
+        defaults = {field.name: field.default for field in dataclasses.fields(self)}
+        left_out = {name for name in self.later_options if values[name] == defaults[name]}
+        return {name: value for name, value in values.items() if name not in left_out.union(self.execution_options)}
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
-        """Inverse of `to_dict`; raises ValueError for unknown keys and values out of range."""
-        ...
+        """Inverse of `to_dict`; execution options take their defaults unless they are given.
 
-    def __hash__(self) -> int: ...
+        Raises:
+          ValueError: for a key that is not a field, a missing `vocab_size`, or a value out of range.
+        """
+        known = [field.name for field in dataclasses.fields(cls)]
+        if unknown := sorted(set(values) - set(known)):
+            found, expected = ", ".join(unknown), ", ".join(known)
+            raise ValueError(f"{cls.__name__}: got the unknown keys {found}, expected some of {expected}")
+        if "vocab_size" not in values:
+            raise ValueError(f"{cls.__name__}: the key vocab_size is missing")
+        return cls(**values)
 
 
 def parts_of(config: Architecture) -> Mapping[str, Architecture]:
@@ -184,3 +215,51 @@ def require(config: Architecture, *needed: Capability, by: str, remedy: str = "C
             field=type(config).__name__,
             remedy=remedy,
         )
+
+
+KINDS: Final[dict[str, type[Architecture]]] = {}
+
+_C = TypeVar("_C", bound=type[Architecture])
+
+
+def register(config_class: _C) -> _C:
+    """Adds a configuration class under its ``kind``; usable as a decorator. The same class may be registered again.
+
+    Raises:
+      ValueError: if another class has this kind.
+    """
+    known = KINDS.setdefault(config_class.kind, config_class)
+    if known is not config_class:
+        raise ValueError(f"the architecture kind {config_class.kind!r} is registered twice: {known} and {config_class}")
+    return config_class
+
+
+def named_kind(config: Architecture) -> str | None:
+    """The kind as model folders name it: None for the news encoder, whose folders are older than the registry."""
+    return None if config.kind == NEWS_KIND else config.kind
+
+
+def config_from_dict(values: Mapping[str, Any], kind: str | None = None, *, path: str | None = None) -> Architecture:
+    """The configuration that `Architecture.to_dict` wrote.
+
+    Args:
+      values: of ``to_dict``.
+      kind: of the architecture, from `named_kind`.
+      path: the file to name in errors.
+
+    Raises:
+      InputError: for a kind that is not registered, unknown keys or values out of range.
+    """
+    kind = NEWS_KIND if kind is None else kind
+    if kind not in KINDS:
+        raise InputError(
+            f"got the architecture {kind!r}, expected one of {', '.join(sorted(KINDS))}",
+            path=path,
+            field="kind",
+            remedy="Import the module that registers it: newsembed --import MODULE COMMAND …",
+        )
+    try:
+        return KINDS[kind].from_dict(values)
+    except (ValueError, TypeError) as error:
+        remedy = "Restore the file, or use the version of newsembed that wrote it."
+        raise InputError(f"no model description: {error}", path=path, remedy=remedy) from error

@@ -120,7 +120,8 @@ class Attention(nn.Module):
         config = self.config
         # One product for queries, keys and values: three thin ones cost more on every device.
         out_shape = (3, config.num_heads, config.head_size)
-        projected = _project(self, "query_key_value", hidden, ("embed",), out_shape, ("qkv", "heads", "kv"))
+        names, biases = ("qkv", "heads", "kv"), config.biases
+        projected = project(self, "query_key_value", hidden, ("embed",), out_shape, names, use_bias=biases)
         query, key, value = projected[:, :, 0], projected[:, :, 1], projected[:, :, 2]
         tables = context.local_rotary if self.is_local else context.rotary
         if tables is not None:
@@ -142,7 +143,7 @@ class Attention(nn.Module):
                 query, key, context.seen, distance=distance, global_tokens=first, bias=context.bias
             )
             self.sow("intermediates", "probabilities", probabilities)
-        return _project(self, "output", attended, ("heads", "kv"), (config.hidden_size,), ("embed",))
+        return project(self, "output", attended, ("heads", "kv"), (config.hidden_size,), ("embed",), use_bias=biases)
 
 
 def make_block(config: TransformerConfig, layer: int, kernel: Kernel = "xla", **options: Any) -> Block:
@@ -262,28 +263,28 @@ def _applied(
     return jax.checkpoint(apply, policy=policy, prevent_cse=not in_loop)
 
 
-def _project(
-    module: Attention,
+def project(
+    module: nn.Module,
     name: str,
     inputs: jax.Array,
     in_axes: tuple[str, ...],
     out_shape: tuple[int, ...],
     out_axes: tuple[str, ...],
+    *,
+    initializer: Any = None,
+    use_bias: bool = True,
 ) -> jax.Array:
     """Dense layer from the last `len(in_axes)` dimensions of [B, L, …] to [B, L, *out_shape], in the type of `inputs`.
 
     Flax's DenseGeneral would do, but it cannot be initialised with logical axes under axis rules.
     """
     rows, in_shape = inputs.shape[:2], inputs.shape[2:]
-    kernel = module.param(
-        f"{name}_kernel", logical(normal(), *in_axes, *out_axes), (*in_shape, *out_shape), jnp.float32
-    )
-    products = jnp.tensordot(inputs.reshape(-1, *in_shape), kernel.astype(inputs.dtype), axes=len(in_shape)).reshape(
-        *rows, *out_shape
-    )
-    if not module.config.biases:
+    kernel_name, shape = f"{name}_kernel", (*in_shape, *out_shape)
+    kernel = parameter(module, kernel_name, initializer or normal(), shape, *in_axes, *out_axes).astype(inputs.dtype)
+    products = jnp.tensordot(inputs.reshape(-1, *in_shape), kernel, axes=len(in_shape)).reshape(*rows, *out_shape)
+    if not use_bias:
         return products
-    bias = module.param(f"{name}_bias", logical(nn.initializers.zeros, *out_axes), out_shape, jnp.float32)
+    bias = parameter(module, f"{name}_bias", nn.initializers.zeros, out_shape, *out_axes)
     return products + bias.astype(inputs.dtype)
 
 
@@ -307,19 +308,32 @@ def logical(initializer: Any, *axes: str) -> Any:
     return nn.with_logical_partitioning(initializer, axes)
 
 
-def dense(size: int, axes: tuple[str, str], dtype: Any, name: str | None = None, *, use_bias: bool = True) -> nn.Dense:
-    """A dense layer with logical axes."""
-    kernel_init, bias_init = logical(normal(), *axes), logical(nn.initializers.zeros, axes[1])
+def parameter(module: nn.Module, name: str, initializer: Any, shape: tuple[int, ...], *axes: str) -> jax.Array:
+    """A float32 parameter of a module; its array carries the names of its axes."""
+    array: jax.Array = module.param(name, logical(initializer, *axes), shape, jnp.float32)
+    return array
+
+
+def dense(
+    size: int,
+    axes: tuple[str, str],
+    dtype: Any,
+    name: str | None = None,
+    *,
+    use_bias: bool = True,
+    initializer: Any = None,
+) -> nn.Dense:
+    """A dense layer with logical axes, by default with BERT's initialiser."""
+    kernel_init, bias_init = logical(initializer or normal(), *axes), logical(nn.initializers.zeros, axes[1])
     return nn.Dense(size, dtype=dtype, kernel_init=kernel_init, bias_init=bias_init, use_bias=use_bias, name=name)
 
 
-def layer_norm(config: TransformerConfig, name: str | None = None) -> nn.LayerNorm:
+def norm(epsilon: float, dtype: Any, name: str | None = None, *, use_bias: bool = True) -> nn.LayerNorm:
     """A layer norm with logical axes."""
-    return nn.LayerNorm(
-        epsilon=config.layer_norm_epsilon,
-        dtype=compute_dtype(config),
-        use_bias=config.biases,
-        scale_init=logical(nn.initializers.ones, "embed"),
-        bias_init=logical(nn.initializers.zeros, "embed"),
-        name=name,
-    )
+    scale, bias = (logical(start, "embed") for start in (nn.initializers.ones, nn.initializers.zeros))
+    return nn.LayerNorm(epsilon=epsilon, dtype=dtype, use_bias=use_bias, scale_init=scale, bias_init=bias, name=name)
+
+
+def layer_norm(config: TransformerConfig, name: str | None = None) -> nn.LayerNorm:
+    """The `norm` of a transformer."""
+    return norm(config.layer_norm_epsilon, compute_dtype(config), name, use_bias=config.biases)

@@ -9,10 +9,28 @@ the parameters' gradients.
 from collections.abc import Callable
 from typing import Any
 
+import flax.linen as nn
 import jax
 from jax.sharding import PartitionSpec
 
-from .axes import mesh_axes, shard_count
+
+def mesh_axes(logical_axis: str) -> tuple[str, ...]:
+    """Names of the mesh axes that a logical axis is sharded over, by flax's axis rules and jax's mesh in force.
+
+    Axes of one device are left out; without a mesh, rules, or a rule for the axis there are none.
+    """
+    mesh = jax.sharding.get_abstract_mesh()
+    (found,) = nn.logical_to_mesh_axes((logical_axis,)) or (None,)
+    names = () if found is None or mesh.empty else (found,) if isinstance(found, str) else tuple(found)
+    return tuple(name for name in names if mesh.shape.get(name, 1) > 1)
+
+
+def shard_count(logical_axis: str) -> int:
+    """The number of shards of a logical axis; 1 where it is not sharded."""
+    count = 1
+    for name in mesh_axes(logical_axis):
+        count *= jax.sharding.get_abstract_mesh().shape[name]
+    return count
 
 
 def map_chunks(function: Callable[[Any, jax.Array], Any], rows: Any, key: jax.Array, chunks: int) -> Any:
@@ -46,18 +64,17 @@ def map_chunks(function: Callable[[Any, jax.Array], Any], rows: Any, key: jax.Ar
     return jax.tree.map(join, results)
 
 
-def chunk_count(rows: int, most_rows: int, multiple: int) -> int:
+def chunk_count(rows: int, most_rows: int) -> int:
     """The smallest number of equal chunks with at most `most_rows` rows, each with as many rows on every device.
 
     Args:
       rows: in the batch, over all devices.
       most_rows: in a chunk, over all devices.
-      multiple: each device's share of a chunk is a multiple of it.
 
     Raises:
       ValueError: if even the smallest chunk is larger, or does not divide the number of rows.
     """
-    unit = multiple * shard_count("batch")
+    unit = shard_count("batch")
     if rows % unit or most_rows < unit:
         raise ValueError(
             f"got {rows} rows in chunks of at most {most_rows}, expected chunks and rows that hold multiples of {unit}"

@@ -1,6 +1,7 @@
-"""Decoders that write a translation: what they read, the transformer decoder, and greedy translation.
+"""Attention of one sequence to another, and decoders that write a translation.
 
-Shapes: B rows, L source tokens, T target tokens, H hidden units, M units of what is read, V word pieces.
+Shapes: B rows, L source tokens, T target tokens, Q queries, K keys, H hidden units, M units of what is read, V word
+pieces.
 """
 
 from typing import Any, Final, NamedTuple
@@ -9,14 +10,109 @@ import flax.linen as nn
 import jax
 import jax.numpy as jnp
 
-from .attention import PAD_ID
-from .blocks import logical
-from .multi_head import FeedForward, MultiHead, norm, sinusoids
+from .blocks import dense, norm, parameter
+from .pooling import of_unit_length
 
-START_ID: Final = 2  # [CLS] begins every row, and so every translation
-END_ID: Final = 3  # [SEP] ends it
-_NO_WORDS: Final = (PAD_ID, START_ID, 4)  # never written: [PAD], [CLS] and [MASK]
-_NORM_FLOOR: Final = 1e-12
+_LONGEST_WAVE: Final = 10_000.0
+EPSILON: Final = 1e-5
+
+
+def linear(size: int, axes: tuple[str, str], dtype: Any, name: str) -> nn.Dense:
+    """A dense layer with Glorot's uniform initialisation and logical axes."""
+    return dense(size, axes, dtype, name, initializer=nn.initializers.xavier_uniform())
+
+
+def sinusoids(length: int, size: int) -> jax.Array:
+    """Sinusoidal positions (Vaswani et al. 2017, section 3.5), float32 [L, H]: sines, then cosines; H is even."""
+    half = size // 2
+    waves = _LONGEST_WAVE ** (-jnp.arange(half, dtype=jnp.float32) / max(1, half - 1))
+    angles = jnp.arange(length, dtype=jnp.float32)[:, None] * waves[None, :]
+    return jnp.concatenate([jnp.sin(angles), jnp.cos(angles)], axis=1)
+
+
+class MultiHead(nn.Module):
+    """Multi-head attention of queries to a memory.
+
+    Attributes:
+      num_heads: divides the width of the queries.
+      dtype: of the activations.
+    """
+
+    num_heads: int
+    dtype: Any
+
+    @nn.compact
+    def __call__(self, queries: jax.Array, memory: jax.Array, mask: jax.Array | None) -> jax.Array:
+        """[B, Q, H] over [B, K, M] -> [B, Q, H].
+
+        Args:
+          queries: [B, Q, H].
+          memory: [B, K, M].
+          mask: bool, broadcast to [B, 1, Q, K], True where a query sees a key; None: everywhere.
+        """
+        width = queries.shape[-1]
+        heads = [
+            linear(width, ("embed", "heads"), self.dtype, name)(states).reshape(
+                *states.shape[:2], self.num_heads, width // self.num_heads
+            )
+            for name, states in (("query", queries), ("key", memory), ("value", memory))
+        ]
+        attended = jax.nn.dot_product_attention(*heads, mask=mask, implementation="xla")
+        return linear(width, ("heads", "embed"), self.dtype, "output")(attended.reshape(queries.shape))
+
+
+class FeedForward(nn.Module):
+    """Two dense layers with ReLU in between.
+
+    Attributes:
+      size: units in between.
+      dtype: of the activations.
+    """
+
+    size: int
+    dtype: Any
+
+    @nn.compact
+    def __call__(self, states: jax.Array) -> jax.Array:
+        """[…, H] -> […, H]."""
+        inner = nn.relu(linear(self.size, ("embed", "mlp"), self.dtype, "inner")(states))
+        return linear(states.shape[-1], ("mlp", "embed"), self.dtype, "output")(inner)
+
+
+class Layer(nn.Module):
+    """Attention to a memory and a feed-forward layer, each behind a norm and with a residual sum (pre-norm).
+
+    Attributes:
+      num_heads: of the attention.
+      mlp_size: units of the feed-forward layer.
+      dropout_rate: on both outputs.
+      dtype: of the activations.
+    """
+
+    num_heads: int
+    mlp_size: int
+    dropout_rate: float
+    dtype: Any
+
+    @nn.compact
+    def __call__(
+        self, states: jax.Array, memory: jax.Array | None, mask: jax.Array | None, *, deterministic: bool
+    ) -> jax.Array:
+        """[B, Q, H] over [B, K, H], which gets the same norm as the queries -> [B, Q, H].
+
+        Args:
+          states: [B, Q, H], the queries and the residual stream.
+          memory: [B, K, H]; None: the states themselves.
+          mask: see `MultiHead`.
+          deterministic: without dropout.
+        """
+        attention_norm = norm(EPSILON, self.dtype, "attention_norm")
+        dropout = nn.Dropout(self.dropout_rate, deterministic=deterministic)
+        queries = attention_norm(states)
+        keys = queries if memory is None else attention_norm(memory)
+        states = states + dropout(MultiHead(self.num_heads, self.dtype, name="attention")(queries, keys, mask))
+        inner = norm(EPSILON, self.dtype, "mlp_norm")(states)
+        return states + dropout(FeedForward(self.mlp_size, self.dtype, name="mlp")(inner))
 
 
 class Reading(NamedTuple):
@@ -33,15 +129,14 @@ class Reading(NamedTuple):
     is_token: jax.Array
 
 
-def of_unit_length(vectors: jax.Array) -> jax.Array:
-    """Rows [B, P] scaled to length 1, float32; zero rows stay zero."""
-    vectors = vectors.astype(jnp.float32)
-    return vectors * jax.lax.rsqrt(jnp.maximum(jnp.sum(vectors**2, axis=-1, keepdims=True), _NORM_FLOOR**2))
+def word_table(module: nn.Module, name: str, size: int, width: int) -> jax.Array:
+    """A parameter [V, width], the table of word pieces."""
+    return parameter(module, name, nn.initializers.normal(width**-0.5), (size, width), "vocab", "embed")
 
 
-def word_table(size: int, width: int) -> tuple[Any, tuple[int, int], Any]:
-    """The initialiser, shape and type of a table of word pieces [V, width], for ``param``."""
-    return logical(nn.initializers.normal(width**-0.5), "vocab", "embed"), (size, width), jnp.float32
+def language_table(module: nn.Module, count: int, width: int) -> jax.Array:
+    """A parameter [count, width], the embeddings of the target languages."""
+    return parameter(module, "language_embedding", nn.initializers.normal(1.0), (count, width), "topics", "embed")
 
 
 class TransformerDecoder(nn.Module):
@@ -78,22 +173,22 @@ class TransformerDecoder(nn.Module):
           deterministic: without dropout.
         """
         dropout = nn.Dropout(self.dropout_rate, deterministic=deterministic)
-        table = self.param("token_embedding", *word_table(self.vocab_size, self.hidden_size))
+        table = word_table(self, "token_embedding", self.vocab_size, self.hidden_size)
         states = table[inputs] * self.hidden_size**0.5 + sinusoids(inputs.shape[1], self.hidden_size)
         states = dropout(states.astype(self.dtype))
         places = jnp.arange(inputs.shape[1])
         causal = (places[:, None] >= places[None, :])[None, None]
         for number in range(self.num_layers):
             name = f"layers_{number}"
-            inner = norm(self.dtype, f"{name}_self_norm")(states)
+            inner = norm(EPSILON, self.dtype, f"{name}_self_norm")(states)
             own = MultiHead(self.num_heads, self.dtype, name=f"{name}_self_attention")
             states = states + dropout(own(inner, inner, causal))
-            inner = norm(self.dtype, f"{name}_source_norm")(states)
+            inner = norm(EPSILON, self.dtype, f"{name}_source_norm")(states)
             source = MultiHead(self.num_heads, self.dtype, name=f"{name}_source_attention")
             states = states + dropout(source(inner, memory.astype(self.dtype), mask))
-            inner = norm(self.dtype, f"{name}_mlp_norm")(states)
+            inner = norm(EPSILON, self.dtype, f"{name}_mlp_norm")(states)
             states = states + dropout(FeedForward(self.mlp_size, self.dtype, name=f"{name}_mlp")(inner))
-        return norm(self.dtype, "output_norm")(states)
+        return norm(EPSILON, self.dtype, "output_norm")(states)
 
 
 class OutputTable(nn.Module):
@@ -109,8 +204,8 @@ class OutputTable(nn.Module):
 
     def setup(self) -> None:
         """Declares table and bias."""
-        self.table = self.param("kernel", *word_table(self.vocab_size, self.width))
-        self.bias = self.param("bias", logical(nn.initializers.zeros, "vocab"), (self.vocab_size,), jnp.float32)
+        self.table = word_table(self, "kernel", self.vocab_size, self.width)
+        self.bias = parameter(self, "bias", nn.initializers.zeros, (self.vocab_size,), "vocab")
 
     def __call__(self) -> tuple[jax.Array, jax.Array]:
         """Table [V, H] and bias [V], float32."""
@@ -122,46 +217,9 @@ class OutputTable(nn.Module):
         return jnp.einsum("bth,vh->btv", states, table, preferred_element_type=jnp.float32) + self.bias
 
 
-def language_table(module: nn.Module, languages: int, width: int) -> jax.Array:
-    """The embeddings of the target languages, a parameter [languages, width] of the module."""
-    initializer = logical(nn.initializers.normal(1.0), "topics", "embed")
-    table: jax.Array = module.param("language_embedding", initializer, (languages, width), jnp.float32)
-    return table
-
-
 def language_memory(sentence: jax.Array, languages: jax.Array, table: jax.Array) -> jax.Array:
     """[P; embedding of the target language] as a memory of one place, [B, 1, P + E]."""
     return jnp.concatenate([sentence, table[languages].astype(sentence.dtype)], axis=-1)[:, None]
-
-
-def translate(module: nn.Module, variables: Any, tokens: jax.Array, languages: jax.Array, length: int) -> jax.Array:
-    """The most likely next word piece after the other, until [SEP].
-
-    Args:
-      module: with the methods of `Capability.TRANSLATION`.
-      variables: of the module.
-      tokens: int32 [B, L].
-      languages: int32 [B], the number of the target language.
-      length: of the longest translation, T.
-
-    Returns:
-      int32 [B, T]: [CLS] … [SEP], then padding.
-    """
-    reading = module.apply(variables, tokens, method="read")
-    words = jnp.full((tokens.shape[0], length), PAD_ID, jnp.int32).at[:, 0].set(START_ID)
-
-    def step(place: jax.Array, words: jax.Array) -> jax.Array:
-        """Writes the word at place + 1 of each row, or padding after its end."""
-        # Everything written so far is read again: simple, for people who look at a few translations.
-        states = module.apply(variables, reading, words, languages, method="write")
-        state = jax.lax.dynamic_slice_in_dim(states, place, 1, axis=1)
-        logits = module.apply(variables, state, method="target_logits")[:, 0]
-        logits = logits.at[:, jnp.array(_NO_WORDS)].set(-jnp.inf)
-        before = words[:, place]
-        is_over = (before == END_ID) | (before == PAD_ID)
-        return words.at[:, place + 1].set(jnp.where(is_over, PAD_ID, jnp.argmax(logits, axis=-1)))
-
-    return jax.lax.fori_loop(0, length - 1, step, words)
 
 
 class EncoderDecoder(nn.Module):
@@ -215,22 +273,3 @@ class EncoderDecoder(nn.Module):
     def embed(self, tokens: jax.Array, *, deterministic: bool = True) -> jax.Array:
         """P scaled to length 1, float32 [B, P]."""
         return of_unit_length(self.sentence(tokens, deterministic=deterministic))
-
-    def translate(self, tokens: jax.Array, languages: jax.Array, length: int) -> jax.Array:
-        """Greedy translations, int32 [B, length], see :func:`translate`."""
-        return translate(self.clone(parent=None), self.variables, tokens, languages, length)
-
-
-__all__ = [
-    "END_ID",
-    "START_ID",
-    "EncoderDecoder",
-    "OutputTable",
-    "Reading",
-    "TransformerDecoder",
-    "language_memory",
-    "language_table",
-    "of_unit_length",
-    "translate",
-    "word_table",
-]

@@ -6,71 +6,57 @@ the other devices' positives and negatives are gathered by the compiler. Losses 
 
 import functools
 from collections.abc import Sequence
-from typing import Final, Literal, NamedTuple
+from typing import Any, Final, NamedTuple
 
-import flax.struct
 import jax
 import jax.numpy as jnp
 
-from .chunks import map_chunks
-from .softmax import SoftmaxTerms
+from .chunks import map_chunks, shard_count
+from .pooling import of_unit_length
+from .softmax import SoftmaxTerms, chunk_of_device, softmax_terms
 
 TEMPERATURE: Final = 0.05
-_NORM_FLOOR: Final = 1e-12
 _UNIFORMITY_SCALE: Final = 2.0  # Wang and Isola's t
+_Own = tuple[jax.Array | None, jax.Array | None]
 
 
-class DocumentEvents(NamedTuple):
-    """The event and the byline day of the documents of a batch of triplets.
+class Documents(NamedTuple):
+    """The documents of a batch of triplets, int32 [..., 5]: the two words of an id, those of its event, and its day.
 
-    Each is int32 [..., 3]: the two words of the id of the event, both 0 where it is unknown, and the day, 0 where it is
-    unknown. One id may name a story of many days; documents report the same event if their days are near, too.
+    Event and day are 0 where they are unknown; where no event is known, the ids alone, [..., 2], do. One event may be a
+    story of many days. `clean` keeps one article of a cluster of (near) duplicates, so an id stands for its cluster.
+    Only where the search for near duplicates was turned off are there copies under ids of their own, and then no job
+    knows of them.
 
     Attributes:
-      anchor: [B, 3].
-      positive: [B, 3].
-      negative: [B, 3] or [B, N, 3], as the negatives.
+      anchor: [B, 5].
+      positive: [B, 5].
+      negative: [B, 5] or [B, N, 5], as the negatives; None without negatives.
+      days: see `same_documents`.
     """
 
     anchor: jax.Array
     positive: jax.Array
-    negative: jax.Array
+    negative: jax.Array | None = None
+    days: int = 1
 
 
-class SameEvent(flax.struct.PyTreeNode):
-    """Which candidates count as reports of the anchor's event, apart from the documents of the triplet itself.
+def same_documents(left: Any, right: Any, days: int) -> Any:
+    """Whether rows of `Documents` [R, 5] and [M, 5] have one id, or one event and days that are near: bool [R, M].
 
-    Attributes:
-      events: of the documents.
-      by_id: a candidate counts if anchor or positive has the same event and a day that is near.
-      similarity: a candidate counts if its cosine to the positive is greater and its day is near that of anchor or
-        positive; None leaves this rule out. The cosine passes no gradient.
+    Args:
+      left: of JAX or NumPy.
+      right: likewise.
       days: days are near if they differ by at most this many; an unknown day is near no other.
     """
-
-    events: DocumentEvents
-    by_id: bool = flax.struct.field(pytree_node=False)
-    similarity: float | None = flax.struct.field(pytree_node=False)
-    days: int = flax.struct.field(pytree_node=False)
-
-
-class DocumentIds(NamedTuple):
-    """The documents of a batch of triplets: int32, the two words of each document id.
-
-    `clean` keeps one article of a cluster of (near) duplicates, so an id stands for its cluster. Only where the search
-    for near duplicates was turned off are there copies under ids of their own, and then no job knows of them.
-
-    Attributes:
-      anchor: [B, 2].
-      positive: [B, 2].
-      negative: [B, 2] or [B, N, 2], as the negatives; None without negatives.
-      same_event: which other documents report the same event; None knows of none.
-    """
-
-    anchor: jax.Array
-    positive: jax.Array
-    negative: jax.Array | None
-    same_event: SameEvent | None = None
+    mine, others = left[:, None], right[None]
+    same_id = (mine[..., :2] == others[..., :2]).all(-1)
+    if left.shape[-1] == 2:  # no events are known
+        return same_id
+    is_known = (mine[..., 2:4] != 0).any(-1) & (mine[..., 4] != 0) & (others[..., 4] != 0)
+    is_near = abs(mine[..., 4] - others[..., 4]) <= days
+    same_event = (mine[..., 2:4] == others[..., 2:4]).all(-1) & is_known & is_near
+    return same_id | same_event
 
 
 class Kept(NamedTuple):
@@ -92,19 +78,6 @@ class LossAndAccuracy(NamedTuple):
     accuracy: jax.Array
 
 
-def masked_language_model(logits: jax.Array, targets: jax.Array, weights: jax.Array) -> LossAndAccuracy:
-    """Mean cross entropy over the positions to predict (section 3.1).
-
-    loss = sum_bk w_bk (logsumexp_v logits_bkv - logits_bk,target) / max(1, sum_bk w_bk)
-
-    Args:
-      logits: [B, K, V].
-      targets: int32 [B, K].
-      weights: [B, K], 1 where a token is to be predicted, 0 where the slot is empty.
-    """
-    return mean_cross_entropy(terms_of_logits(logits, targets), weights)
-
-
 def terms_of_logits(logits: jax.Array, targets: jax.Array) -> SoftmaxTerms:
     """`SoftmaxTerms` [...] of logits [..., V] for targets int32 [...]; see also `softmax.softmax_terms`."""
     logits = logits.astype(jnp.float32)
@@ -112,12 +85,36 @@ def terms_of_logits(logits: jax.Array, targets: jax.Array) -> SoftmaxTerms:
     return SoftmaxTerms(jax.nn.logsumexp(logits, axis=-1), right, jax.lax.stop_gradient(jnp.max(logits, axis=-1)))
 
 
+def terms_of_table(
+    states: jax.Array, table: jax.Array, bias: jax.Array, targets: jax.Array, *, chunk: int
+) -> SoftmaxTerms:
+    """`SoftmaxTerms` [...] of the logits states @ table.T + bias, all of them at once where they fit.
+
+    Args:
+      states: [..., H].
+      table: [V, H].
+      bias: [V].
+      targets: int32 [...].
+      chunk: pieces whose logits exist at a time on each device; 0 leaves it to `softmax.automatic_chunk`.
+    """
+    chunk = chunk_of_device(targets.size, len(table), chunk)
+    if chunk * shard_count("vocab") >= len(table):
+        narrow = table.astype(states.dtype)
+        logits = jnp.einsum("...h,vh->...v", states, narrow, preferred_element_type=jnp.float32) + bias
+        return terms_of_logits(logits, targets)
+    flat = softmax_terms(states.reshape(-1, states.shape[-1]), table, bias, targets.reshape(-1), chunk=chunk)
+    return SoftmaxTerms(*(values.reshape(targets.shape) for values in flat))
+
+
 def mean_cross_entropy(terms: SoftmaxTerms, weights: jax.Array) -> LossAndAccuracy:
     """Weighted mean of log_normalizer - target, and of its hits; both are 0 where all weights are 0.
 
+    It is the loss of the masked language model (section 3.1): sum_bk w_bk (logsumexp_v logits_bkv - logits_bk,target) /
+    max(1, sum_bk w_bk).
+
     Args:
-      terms: of any shape.
-      weights: of the same shape.
+      terms: of any shape, [B, K] for K positions of each row.
+      weights: of the same shape, 1 where a token is to be predicted, 0 where the slot is empty.
     """
     total = jnp.maximum(jnp.sum(weights), 1.0)
     loss = jnp.sum(weights * (terms.log_normalizer - terms.target)) / total
@@ -130,8 +127,8 @@ def info_nce(
     positive: jax.Array,
     negative: jax.Array | None = None,
     *,
-    temperature: float | jax.Array = TEMPERATURE,
-    doc_ids: DocumentIds | None = None,
+    temperature: float = TEMPERATURE,
+    documents: Documents | None = None,
     kept: Kept | None = None,
     symmetric: bool = False,
     chunks: int = 1,
@@ -141,8 +138,8 @@ def info_nce(
     loss = - mean_i log( e(a_i, p_i) / ( e(a_i, p_i) + sum_{j != i} e(a_i, p_j) + sum_j e(a_i, n_j) ) ),
     e(x, y) = exp(x . y / temperature)
 
-    A candidate that is the same document as anchor i or positive i is not a negative of i: such p_j (j != i) and n_j
-    leave the denominator. The same holds for those that report the same event, by the rules of `doc_ids.same_event`.
+    A candidate that is the same document as anchor i or positive i, or reports its event, is not a negative of i: such
+    p_j (j != i) and n_j leave the denominator, see `same_documents`.
 
     Args:
       anchor: [B, D], rows of length 1.
@@ -150,7 +147,7 @@ def info_nce(
       negative: [B, D] or [B, N, D], rows of length 1; every anchor meets those of all anchors. None leaves the
         positives of the batch.
       temperature: divides the similarities; a scale would be 1 / temperature.
-      doc_ids: of the documents; None masks nothing.
+      documents: of the batch; None masks nothing.
       kept: what takes part; None keeps all.
       symmetric: the loss is the mean of both directions; in the other one, each positive is matched with the anchors
         of the batch, under the same masks, without hard negatives (Radford et al. 2021).
@@ -161,54 +158,26 @@ def info_nce(
     """
     size = anchor.shape[-1]
     anchor, positive = anchor.astype(jnp.float32), positive.astype(jnp.float32)
-    kept, known = kept or Kept(), _Known.of(doc_ids)
-    groups = [_Group(positive, known.positive, kept.triplets)]
+    kept = kept or Kept()
+    *given, days = documents or (None, None, None, 0)
+    own, own_positive, others = (None if rows is None else rows.reshape(-1, rows.shape[-1]) for rows in given)
+    groups = [_Group(positive, own_positive, kept.triplets)]
     if negative is not None:
         vectors = negative.astype(jnp.float32).reshape(-1, size)
-        groups.append(_Group(vectors, known.negative, _of_negatives(negative, kept)))
-    contrast = functools.partial(_contrast, known=known, temperature=temperature, chunks=chunks)
+        groups.append(_Group(vectors, others, _of_negatives(negative, kept)))
+    contrast = functools.partial(_contrast, own=(own, own_positive), days=days, temperature=temperature, chunks=chunks)
     losses, hits = contrast(anchor, groups)
     if symmetric:
-        losses += contrast(positive, [_Group(anchor, known.anchor, kept.triplets)])[0]
+        losses += contrast(positive, [_Group(anchor, own, kept.triplets)])[0]
         losses /= 2
     return LossAndAccuracy(mean_over(losses, kept.triplets), mean_over(hits, kept.triplets))
 
 
-class _Documents(NamedTuple):
-    """What is known of documents: ids [M, 2] and events [M, 3], each None where it is not known."""
-
-    ids: jax.Array | None = None
-    events: jax.Array | None = None
-
-    @classmethod
-    def flat(cls, ids: jax.Array | None, events: jax.Array | None) -> "_Documents":
-        return cls(None if ids is None else ids.reshape(-1, 2), None if events is None else events.reshape(-1, 3))
-
-
-class _Known(NamedTuple):
-    """What is known of the documents of a batch, the negatives flattened, and the rule for those of one event."""
-
-    anchor: _Documents
-    positive: _Documents
-    negative: _Documents
-    rule: SameEvent | None
-
-    @classmethod
-    def of(cls, doc_ids: DocumentIds | None) -> "_Known":
-        if doc_ids is None:
-            return cls(_Documents(), _Documents(), _Documents(), None)
-        rule = doc_ids.same_event
-        events = (None, None, None) if rule is None else rule.events
-        ids = (doc_ids.anchor, doc_ids.positive, doc_ids.negative)
-        anchor, positive, negative = map(_Documents.flat, ids, events)
-        return cls(anchor, positive, negative, rule)
-
-
 class _Group(NamedTuple):
-    """Candidates: vectors [M, D], their documents, and which of them are kept, bool [M] or None for all."""
+    """Candidates: vectors [M, D], their documents [M, 5], and which of them are kept, bool [M] or None for all."""
 
     vectors: jax.Array
-    documents: _Documents
+    documents: jax.Array | None
     kept: jax.Array | None
 
 
@@ -221,88 +190,53 @@ def _of_negatives(negative: jax.Array, kept: Kept) -> jax.Array | None:
     return jnp.stack(parts).all(axis=0).reshape(-1) if parts else None
 
 
-class _Queries(NamedTuple):
-    """A block of queries: numbers [R], vectors [R, D], those of their answers where they are read, both documents."""
-
-    number: jax.Array
-    vectors: jax.Array
-    answers: jax.Array | None
-    anchors: _Documents
-    positives: _Documents
-
-
 def _contrast(
-    queries: jax.Array, groups: Sequence[_Group], known: _Known, temperature: float | jax.Array, chunks: int
+    queries: jax.Array,
+    groups: Sequence[_Group],
+    own: _Own,
+    *,
+    days: int,
+    temperature: float,
+    chunks: int,
 ) -> tuple[jax.Array, jax.Array]:
-    """Cross entropy [B] of query i picking number i of the first group, and 1 where nothing scored higher [B]."""
+    """Cross entropy [B] of query i picking number i of the first group, and 1 where nothing scored higher [B].
 
-    def rows(block: _Queries, _: jax.Array) -> tuple[jax.Array, jax.Array]:
+    Args:
+      queries: [B, D].
+      groups: the candidates.
+      own: the documents [B, 5] of the queries' anchors and positives, which are no negatives.
+      days: see `same_documents`.
+      temperature: divides the similarities.
+      chunks: of the queries.
+    """
+
+    def rows(block: tuple[jax.Array, jax.Array, _Own], _: jax.Array) -> Any:
         """Scores a block of queries against the documents of all groups."""
+        number, vectors, documents = block
         scores, own_score = [], jnp.zeros(())
         for place, group in enumerate(groups):
-            score = jnp.einsum("id,jd->ij", block.vectors, group.vectors) / temperature
-            own = (block.number[:, None] == jnp.arange(len(group.vectors))) if place == 0 else None
-            if own is not None:
-                own_score = jnp.sum(jnp.where(own, score, 0.0), axis=1)
-            masked = _masked(block, group, known.rule, own)
+            score = jnp.einsum("id,jd->ij", vectors, group.vectors) / temperature
+            masked = _masked(documents, group, days)
+            if place == 0:
+                is_own = number[:, None] == jnp.arange(len(group.vectors))
+                own_score = jnp.sum(jnp.where(is_own, score, 0.0), axis=1)
+                masked = None if masked is None else masked & ~is_own
             scores.append(score if masked is None else jnp.where(masked, -jnp.inf, score))
         candidates = jnp.concatenate(scores, axis=1)
         hit = (own_score >= jnp.max(candidates, axis=1)).astype(jnp.float32)
         return jax.nn.logsumexp(candidates, axis=1) - own_score, hit
 
-    reads_answers = known.rule is not None and known.rule.similarity is not None
-    answers = groups[0].vectors if reads_answers else None
-    every = _Queries(jnp.arange(len(queries)), queries, answers, known.anchor, known.positive)
-    losses, hits = map_chunks(rows, every, jax.random.key(0), chunks)
+    losses, hits = map_chunks(rows, (jnp.arange(len(queries)), queries, own), jax.random.key(0), chunks)
     return losses, hits
 
 
-def _masked(block: _Queries, group: _Group, rule: SameEvent | None, own: jax.Array | None) -> jax.Array | None:
+def _masked(own: _Own, group: _Group, days: int) -> jax.Array | None:
     """Which candidates [M] leave the denominator of each query [R], bool [R, M]; None if none does."""
-    masks = []
-    for mine in (block.anchors, block.positives):
-        if mine.ids is not None and group.documents.ids is not None:
-            masks.append(_same(mine.ids, group.documents.ids))
-        if rule is not None and rule.by_id and mine.events is not None and group.documents.events is not None:
-            masks.append(_same_event(mine.events, group.documents.events, rule.days))
-    if rule is not None and rule.similarity is not None:
-        masks.append(_similar(block, group, rule))
+    known = [] if group.documents is None else [mine for mine in own if mine is not None]
+    masks = [same_documents(mine, group.documents, days) for mine in known]
     if group.kept is not None:
         masks.append(~group.kept[None, :])
-    if not masks:
-        return None
-    masked = functools.reduce(jnp.logical_or, masks)
-    return masked if own is None else masked & ~own
-
-
-def _same_event(left: jax.Array, right: jax.Array, days: int) -> jax.Array:
-    """Whether documents [R, 3] and [M, 3] have one event, which is known, and days that are near: bool [R, M]."""
-    is_known = jnp.any(left[:, :2] != 0, axis=1)[:, None]
-    return _same(left[:, :2], right[:, :2]) & is_known & _near(left, right, days)
-
-
-def _near(left: jax.Array, right: jax.Array, days: int) -> jax.Array:
-    """Whether the days of documents [R, 3] and [M, 3] are known and differ by at most this many: bool [R, M]."""
-    mine, others = left[:, 2], right[:, 2]
-    are_known = (mine != 0)[:, None] & (others != 0)[None, :]
-    return are_known & (jnp.abs(mine[:, None] - others[None, :]) <= days)
-
-
-def _similar(block: _Queries, group: _Group, rule: SameEvent) -> jax.Array:
-    """Whether candidates are similar to the answer of each query, and near in time: bool [R, M]."""
-    events, similarity = group.documents.events, rule.similarity
-    assert events is not None
-    assert similarity is not None
-    assert block.answers is not None
-    assert block.anchors.events is not None
-    assert block.positives.events is not None
-    cosine = jax.lax.stop_gradient(jnp.einsum("id,jd->ij", block.answers, group.vectors))
-    near = _near(block.anchors.events, events, rule.days) | _near(block.positives.events, events, rule.days)
-    return (cosine > similarity) & near
-
-
-def _same(left: jax.Array, right: jax.Array) -> jax.Array:
-    return jnp.all(left[:, None, :] == right[None, :, :], axis=-1)
+    return functools.reduce(jnp.logical_or, masks) if masks else None
 
 
 def mean_over(values: jax.Array, kept: jax.Array | None) -> jax.Array:
@@ -317,9 +251,7 @@ def normalized_prefix(vectors: jax.Array, size: int) -> jax.Array:
 
     Source: Kusupati et al. 2022, "Matryoshka Representation Learning".
     """
-    prefix = vectors[..., :size]
-    # The floor is inside the root: otherwise a prefix of zeros would have no finite gradient.
-    return prefix * jax.lax.rsqrt(jnp.maximum(jnp.sum(prefix**2, axis=-1, keepdims=True), _NORM_FLOOR**2))
+    return of_unit_length(vectors[..., :size])
 
 
 def alignment(anchor: jax.Array, positive: jax.Array, kept: jax.Array | None = None) -> jax.Array:
@@ -357,9 +289,7 @@ def uniformity(vectors: jax.Array, kept: jax.Array | None = None, *, chunks: int
     )
 
 
-def topic_bce(
-    logits: jax.Array, topic_ids: jax.Array, labels: jax.Array, *, over: Literal["documents", "labels"] = "documents"
-) -> LossAndAccuracy:
+def topic_bce(logits: jax.Array, topic_ids: jax.Array, labels: jax.Array) -> LossAndAccuracy:
     """Binary cross entropy on the listed topics (equation 2); other topics carry no loss and no gradient.
 
     loss = mean_b sum_m softplus(x_bm) - y_bm x_bm, with x_bm = logits[b, topic_ids[b, m]] and y_bm = labels[b, m]
@@ -370,7 +300,6 @@ def topic_bce(
       logits: [B, T].
       topic_ids: int32 [B, M].
       labels: int32 [B, M]: 1 positive, 0 negative, -1 for an empty slot.
-      over: "labels" takes the mean over all listed (b, m) instead, so that the loss does not grow with their number.
 
     Returns:
       The loss, and the share of listed topics on the right side of 0.
@@ -380,6 +309,6 @@ def topic_bce(
     count = jnp.maximum(jnp.sum(weights), 1.0)
     documents = jnp.maximum(jnp.sum(jnp.any(labels >= 0, axis=1)), 1)
     terms = weights * (jax.nn.softplus(listed) - labels * listed)
-    loss = jnp.sum(terms) / (documents if over == "documents" else count)
+    loss = jnp.sum(terms) / documents
     hits = ((listed > 0) == (labels > 0)).astype(jnp.float32)
     return LossAndAccuracy(loss, jnp.sum(weights * hits) / count)

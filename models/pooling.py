@@ -1,12 +1,16 @@
-"""The weight of a token in the weighted mean by its position and its copies, apart from the weight of its word piece.
+"""Vectors of texts from those of tokens, and the weight of a token by its position and its copies.
 
 News articles begin with what matters most, and a name that occurs ten times is less than ten times as informative as
 one that occurs once. The two options are a prior on positions, and the sublinear term frequency of TF-IDF (Manning,
 Raghavan, Schütze 2008, section 6.4.1); these weights need no training.
 """
 
+from typing import Final
+
 import jax
 import jax.numpy as jnp
+
+_NORM_FLOOR: Final = 1e-12
 
 
 def piece_starts(segment_ids: jax.Array) -> jax.Array:
@@ -61,3 +65,25 @@ def term_weights(tokens: jax.Array, segment_ids: jax.Array, *, lead_length: int,
     are_copies = (tokens[:, :, None] == tokens[:, None, :]) & (segment_ids[:, :, None] == segment_ids[:, None, :])
     total = jnp.sum(jnp.where(are_copies, weights[:, None, :], 0.0), axis=-1)
     return weights * jnp.log1p(total) / total
+
+
+def mean_of_tokens(states: jax.Array, is_token: jax.Array) -> jax.Array:
+    """The mean over the tokens of each row: [B, L, H] -> float32 [B, H]; 0 without tokens."""
+    real = is_token[..., None].astype(jnp.float32)
+    return jnp.sum(states.astype(jnp.float32) * real, axis=1) / jnp.maximum(jnp.sum(real, axis=1), 1.0)
+
+
+def largest_of_tokens(states: jax.Array, is_token: jax.Array) -> jax.Array:
+    """The largest value of each unit over the tokens of each row: [B, L, H] -> float32 [B, H]; 0 without tokens."""
+    real = is_token[..., None]
+    largest = jnp.max(states.astype(jnp.float32), axis=1, where=real, initial=-jnp.inf)
+    return jnp.where(jnp.any(real, axis=1), largest, 0.0)
+
+
+def of_unit_length(vectors: jax.Array) -> jax.Array:
+    """Vectors [..., D] scaled to length 1, float32; zeros stay zeros, with gradient 0."""
+    vectors = vectors.astype(jnp.float32)
+    squares = jnp.sum(vectors**2, axis=-1, keepdims=True)
+    # The root of 0 has no finite gradient, and a tiny floor would multiply by 1e36 on the way back.
+    is_long = squares > _NORM_FLOOR**2
+    return jnp.where(is_long, vectors * jax.lax.rsqrt(jnp.where(is_long, squares, 1.0)), 0.0)

@@ -7,14 +7,15 @@ order; those of the GRU are those of flax's ``GRUCell``: reset, update, candidat
 Shapes: B rows, L tokens, I input units, H hidden units.
 """
 
+from collections.abc import Callable
 from typing import Any, ClassVar, NamedTuple
 
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
 
-from .blocks import logical
-from .multi_head import linear
+from .blocks import parameter
+from .decoder import linear
 
 
 class Memory(NamedTuple):
@@ -59,119 +60,93 @@ def recurrent_kernel(module: nn.Module, name: str, size: int, gates: int = 4) ->
         one = nn.initializers.orthogonal()
         return jnp.concatenate([one(own, (shape[0], shape[1] // gates), dtype) for own in keys], axis=1)
 
-    kernel: jax.Array = module.param(name, logical(blocks, "embed", "mlp"), (size, gates * size), jnp.float32)
-    return kernel
+    return parameter(module, name, blocks, (size, gates * size), "embed", "mlp")
 
 
-def candidate_bias(module: nn.Module, size: int) -> jax.Array:
-    """The bias [H] of a GRU's candidate, inside its reset."""
-    bias: jax.Array = module.param("candidate_bias", logical(nn.initializers.zeros, "mlp"), (size,), jnp.float32)
-    return bias
-
-
-class Lstm(nn.Module):
-    """One direction over rows.
+class Recurrent(nn.Module):
+    """One layer of a cell over rows, in one direction; subclasses are the cells.
 
     Attributes:
       size: H.
-      backward: from the last token to the first.
       dtype: of the products.
     """
 
+    gates: ClassVar[int]
+
     size: int
-    backward: bool
     dtype: Any
 
     @nn.compact
-    def __call__(self, inputs: jax.Array, is_token: jax.Array) -> jax.Array:
+    def __call__(self, inputs: jax.Array, is_token: jax.Array, *, backward: bool = False) -> jax.Array:
         """[B, L, I] and bool [B, L], False on padding behind the tokens -> [B, L, H]; arbitrary on padding.
 
         Padding changes no state, so that the backward direction starts at the last token of each row.
+
+        Args:
+          inputs: [B, L, I].
+          is_token: bool [B, L].
+          backward: from the last token to the first.
         """
-        kernel = recurrent_kernel(self, "recurrent", self.size).astype(self.dtype)
-        gates = linear(4 * self.size, ("embed", "mlp"), self.dtype, "inputs")(inputs)
-        start = jnp.zeros((inputs.shape[0], self.size), jnp.float32)
+        kernel = recurrent_kernel(self, "recurrent", self.size, self.gates).astype(self.dtype)
+        move = self.step()
+        gates = linear(self.gates * self.size, ("embed", "mlp"), self.dtype, "inputs")(inputs)
+        start = Memory(*[jnp.zeros((inputs.shape[0], self.size), jnp.float32)] * 2)
 
         def step(memory: Memory, now: tuple[jax.Array, jax.Array]) -> tuple[Memory, jax.Array]:
             own, is_real = now
-            new = lstm_step(memory, own + memory.output.astype(self.dtype) @ kernel)
+            new = move(memory, own, memory.output.astype(self.dtype) @ kernel)
             kept = Memory(*(jnp.where(is_real[:, None], *pair) for pair in zip(new, memory, strict=True)))
             return kept, kept.output.astype(self.dtype)
 
         times = (jnp.swapaxes(gates, 0, 1), jnp.swapaxes(is_token, 0, 1))
-        _, outputs = jax.lax.scan(step, Memory(start, start), times, reverse=self.backward)
+        _, outputs = jax.lax.scan(step, start, times, reverse=backward)
         return jnp.swapaxes(outputs, 0, 1)
 
-
-class Gru(nn.Module):
-    """One direction over rows, as `Lstm`.
-
-    Attributes:
-      size: H.
-      backward: from the last token to the first.
-      dtype: of the products.
-    """
-
-    size: int
-    backward: bool
-    dtype: Any
-
-    @nn.compact
-    def __call__(self, inputs: jax.Array, is_token: jax.Array) -> jax.Array:
-        """[B, L, I] and bool [B, L], False on padding behind the tokens -> [B, L, H]; arbitrary on padding."""
-        kernel = recurrent_kernel(self, "recurrent", self.size, gates=3).astype(self.dtype)
-        bias = candidate_bias(self, self.size)
-        gates = linear(3 * self.size, ("embed", "mlp"), self.dtype, "inputs")(inputs)
-        start = jnp.zeros((inputs.shape[0], self.size), jnp.float32)
-
-        def step(state: jax.Array, now: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
-            own, is_real = now
-            new = gru_step(state, own, state.astype(self.dtype) @ kernel, bias)
-            kept = jnp.where(is_real[:, None], new, state)
-            return kept, kept.astype(self.dtype)
-
-        times = (jnp.swapaxes(gates, 0, 1), jnp.swapaxes(is_token, 0, 1))
-        _, outputs = jax.lax.scan(step, start, times, reverse=self.backward)
-        return jnp.swapaxes(outputs, 0, 1)
+    def step(self) -> Callable[[Memory, jax.Array, jax.Array], Memory]:
+        """The next state from a state, what the inputs and what the state before add to the gates."""
+        raise NotImplementedError
 
 
-class BiLstm(nn.Module):
+class Lstm(Recurrent):
+    """Long short-term memory."""
+
+    gates: ClassVar[int] = 4
+
+    @nn.nowrap
+    def step(self) -> Callable[[Memory, jax.Array, jax.Array], Memory]:
+        """The next state, see `lstm_step`."""
+        return lambda memory, inputs, products: lstm_step(memory, inputs + products)
+
+
+class Gru(Recurrent):
+    """Gated recurrent units."""
+
+    gates: ClassVar[int] = 3
+
+    @nn.nowrap
+    def step(self) -> Callable[[Memory, jax.Array, jax.Array], Memory]:
+        """The next state, see `gru_step`."""
+        bias = parameter(self, "candidate_bias", nn.initializers.zeros, (self.size,), "mlp")
+        return lambda memory, inputs, products: Memory(gru_step(memory.output, inputs, products, bias), memory.cell)
+
+
+class Bidirectional(nn.Module):
     """Both directions over rows, side by side.
 
     Attributes:
+      cell: the class of each direction, `Lstm` or `Gru`.
       size: of each direction, H.
       dtype: of the products.
     """
 
-    cell: ClassVar[type[Lstm] | type[Gru]] = Lstm
-
+    cell: type[Recurrent]
     size: int
     dtype: Any
 
     @nn.compact
     def __call__(self, inputs: jax.Array, is_token: jax.Array) -> jax.Array:
         """[B, L, I] and bool [B, L] -> [B, L, 2 H]; arbitrary on padding."""
-        directions = [
-            self.cell(self.size, backward, self.dtype, name=name)(inputs, is_token)
-            for name, backward in (("forward", False), ("backward", True))
-        ]
+        names = ("forward", "backward")
+        cells = [self.cell(self.size, self.dtype, name=name) for name in names]
+        directions = [cell(inputs, is_token, backward=cell.name == names[1]) for cell in cells]
         return jnp.concatenate(directions, axis=-1)
-
-
-class BiGru(BiLstm):
-    """The same of gated recurrent units."""
-
-    cell: ClassVar[type[Lstm] | type[Gru]] = Gru
-
-
-def mean_of_tokens(states: jax.Array, is_token: jax.Array) -> jax.Array:
-    """The mean over the tokens of each row: [B, L, H] -> float32 [B, H]; 0 without tokens."""
-    real = is_token[..., None].astype(jnp.float32)
-    return jnp.sum(states.astype(jnp.float32) * real, axis=1) / jnp.maximum(jnp.sum(real, axis=1), 1.0)
-
-
-def largest_of_tokens(states: jax.Array, is_token: jax.Array) -> jax.Array:
-    """The largest value of each unit over the tokens of each row: [B, L, H] -> float32 [B, H]; 0 without tokens."""
-    real = is_token[..., None]
-    largest = jnp.max(states.astype(jnp.float32), axis=1, where=real, initial=-jnp.inf)
-    return jnp.where(jnp.any(real, axis=1), largest, 0.0)

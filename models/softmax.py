@@ -18,7 +18,7 @@ import jax
 import jax.numpy as jnp
 from jax.sharding import PartitionSpec
 
-from .axes import mesh_axes, shard_count
+from .chunks import mesh_axes, shard_count
 
 # Logits that one device may hold at a time: 256 MiB of float32.
 LOGITS_AT_A_TIME: Final = 1 << 26

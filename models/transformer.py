@@ -2,58 +2,19 @@
 
 import dataclasses
 from collections.abc import Mapping
-from typing import Any, Final, Literal, Self
+from typing import ClassVar, Final, Literal
 
-DTYPES: Final = ("float32", "bfloat16", "float16")  # of activations; `attention.TYPES` has those of JAX
+from .architecture import Architecture
 
 # A run chooses them; a model's description (`TransformerConfig.to_dict`) leaves them out.
 EXECUTION_OPTIONS: Final = ("remat", "scan_layers", "attention")
 
-_CHOICES: Final = {
-    "norm": ("post", "pre", "modern"),
-    "pooling": ("cls", "mean", "weighted", "max", "last"),
-    "embedding_activation": ("identity", "tanh"),
-    "embedding_init": ("bert", "t5"),
-    "dtype": DTYPES,
-    "positions": ("learned", "rotary"),
-    "mlp": ("dense", "gated"),
-    "activation": ("gelu", "gelu_tanh"),
-    "biases": (True, False),
-    "sublinear": (True, False),
-    "remat": ("none", "full", "dots"),
-    "scan_layers": (True, False),
-    "attention": ("auto", "xla", "cudnn", "flash"),
-}
-_POSITIVE: Final = ("vocab_size", "hidden_size", "num_heads", "mlp_size", "max_length", "embedding_size", "num_topics")
-# Descriptions written before these options existed lack them. A model that does not use them keeps its description and
-# digest.
-_LEFT_OUT_AT_DEFAULT: Final = (
-    "positions",
-    "rotary_theta",
-    "local_rotary_theta",
-    "local_distance",
-    "global_every",
-    "mlp",
-    "activation",
-    "biases",
-    "layer_norm_epsilon",
-    "lead_length",
-    "sublinear",
-    "relative_buckets",
-    "embedding_activation",
-    "family",
-    "window_length",
-    "global_tokens",
-)
-
 
 @dataclasses.dataclass(frozen=True)
-class TransformerConfig:
+class TransformerConfig(Architecture):
     """The shape of a `NewsEncoder`, which can be rebuilt from it and the vocabulary.
 
-    Users see it as its subclass `encoders.EncoderConfig`, which is named in errors.
-
-    The defaults are BERT-base's. RoBERTa differs in `layer_norm_epsilon`; ModernBERT (Warner et al. 2024, arXiv
+      The defaults are BERT-base's. RoBERTa differs in `layer_norm_epsilon`; ModernBERT (Warner et al. 2024, arXiv
     2412.13663) has ``norm="modern"``, ``positions="rotary"``, ``mlp="gated"``, ``biases=False`` and local layers.
 
     Attributes:
@@ -111,6 +72,17 @@ class TransformerConfig:
         `attention.choose_attention`.
     """
 
+    execution_options: ClassVar[tuple[str, ...]] = EXECUTION_OPTIONS
+    later_options: ClassVar[tuple[str, ...]] = (
+        *("positions", "rotary_theta", "local_rotary_theta", "local_distance", "global_every", "mlp", "activation"),
+        *("biases", "layer_norm_epsilon", "lead_length", "sublinear", "relative_buckets", "embedding_activation"),
+        *("family", "window_length", "global_tokens"),
+    )
+    least: ClassVar[Mapping[str, int]] = {
+        **dict.fromkeys(("num_layers", "local_distance", "global_every", "global_tokens"), 0),
+        **dict.fromkeys(("lead_length", "relative_buckets", "window_length"), 0),
+    }
+
     vocab_size: int
     hidden_size: int = 768
     num_layers: int = 12
@@ -145,56 +117,20 @@ class TransformerConfig:
     attention: Literal["auto", "xla", "cudnn", "flash"] = "auto"
 
     def __post_init__(self) -> None:
-        for name in _POSITIVE:
-            _check_count(name, getattr(self, name), 1)
-        _check_count("num_layers", self.num_layers, 0)
-        _check_count("local_distance", self.local_distance, 0)
-        _check_count("global_every", self.global_every, 0)
-        _check_count("global_tokens", self.global_tokens, 0)
-        _check_count("lead_length", self.lead_length, 0)
-        _check_count("relative_buckets", self.relative_buckets, 0)
-        _check_count("window_length", self.window_length, 0)
-        if self.hidden_size % self.num_heads:
-            raise ValueError(
-                f"EncoderConfig.hidden_size: got {self.hidden_size}, expected a multiple of num_heads = "
-                f"{self.num_heads}"
-            )
-        if not 0.0 <= self.dropout_rate < 1.0:
-            raise ValueError(f"EncoderConfig.dropout_rate: got {self.dropout_rate!r}, expected a number in [0, 1)")
-        for name in ("rotary_theta", "local_rotary_theta", "layer_norm_epsilon"):
-            if not getattr(self, name) > 0:
-                raise ValueError(f"EncoderConfig.{name}: got {getattr(self, name)!r}, expected a positive number")
-        for name, allowed in _CHOICES.items():
-            value = getattr(self, name)
-            if value not in allowed:
-                raise ValueError(f"EncoderConfig.{name}: got {value!r}, expected one of {', '.join(map(str, allowed))}")
-        self._check_local()
-        self._check_positions()
-
-    def _check_local(self) -> None:
-        if (self.local_distance > 0) != (self.global_every != 1):
-            raise ValueError(
-                f"EncoderConfig.global_every: got {self.global_every} with local_distance = {self.local_distance}, "
-                "expected more than 1, or 0, where layers are local, and 1 where none is"
-            )
-        if self.global_tokens and not self.local_distance:
-            raise ValueError(
-                f"EncoderConfig.global_tokens: got {self.global_tokens} with local_distance = 0, expected 0: without "
-                "local layers every token sees all"
-            )
-        if self.global_tokens and self.window_length:
-            raise ValueError(
-                f"EncoderConfig.global_tokens: got {self.global_tokens} with window_length = {self.window_length}, "
-                "expected 0: a window would have global tokens of its own"
-            )
-
-    def _check_positions(self) -> None:
-        if self.relative_buckets % 4:
-            raise ValueError(f"EncoderConfig.relative_buckets: got {self.relative_buckets}, expected a multiple of 4")
-        if self.positions == "rotary" and self.head_size % 2:
-            raise ValueError(
-                f"EncoderConfig.positions: got rotary with heads of {self.head_size} units, expected an even number"
-            )
+        super().__post_init__()
+        is_local, divides = self.local_distance > 0, self.hidden_size % self.num_heads == 0
+        self.require("hidden_size", divides, f"a multiple of num_heads = {self.num_heads}")
+        every = "more than 1, or 0, where layers are local, and 1 where none is"
+        self.require("global_every", is_local == (self.global_every != 1), every, beside="local_distance")
+        all_seen, many = (
+            "0: without local layers every token sees all",
+            "0: a window would have global tokens of its own",
+        )
+        self.require("global_tokens", is_local or not self.global_tokens, all_seen, beside="local_distance")
+        self.require("global_tokens", not (self.global_tokens and self.window_length), many, beside="window_length")
+        self.require("relative_buckets", self.relative_buckets % 4 == 0, "a multiple of 4")
+        is_even = self.positions == "learned" or self.head_size % 2 == 0
+        self.require("positions", is_even, "heads of an even number of units", beside="head_size")
 
     @property
     def head_size(self) -> int:
@@ -215,52 +151,6 @@ class TransformerConfig:
         """Whether a layer, counted from 0, sees `local_distance` tokens only."""
         return self.local_distance > 0 and (self.global_every == 0 or layer % self.global_every > 0)
 
-    def seen_pairs(self, layer: int, length: int) -> int:
-        """Returns how many (query, key) pairs of a text of ``length`` tokens a layer attends to.
-
-        >>> TransformerConfig(9, local_distance=1, global_every=0).seen_pairs(0, 5)  # 2 + 3 + 3 + 3 + 2
-        13
-        """
-        if not self.is_local(layer) or length <= self.local_distance:
-            return length * length
-        distance = self.local_distance
-        apart = sum(max(length - 1 - place - distance, 0) for place in range(min(self.global_tokens, length)))
-        return length * (2 * distance + 1) - distance * (distance + 1) + 2 * apart
-
     def has_attention_norm(self, layer: int) -> bool:
         """Whether a layer, counted from 0, has a norm of its own around its attention."""
         return self.norm != "modern" or layer > 0
-
-    def to_dict(self) -> dict[str, Any]:
-        """The model as JSON values without `EXECUTION_OPTIONS`, and without later options that it does not use."""
-        values = dataclasses.asdict(self)
-        left_out = [
-            field.name
-            for field in dataclasses.fields(self)
-            if field.name in EXECUTION_OPTIONS
-            or (field.name in _LEFT_OUT_AT_DEFAULT and values[field.name] == field.default)
-        ]
-        return {name: value for name, value in values.items() if name not in left_out}
-
-    @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> Self:
-        """Inverse of `to_dict`; execution options take their defaults unless they are given.
-
-        Raises:
-          ValueError: for a key that is not an attribute, a missing `vocab_size` or a value out of range.
-        """
-        known = [field.name for field in dataclasses.fields(cls)]
-        unknown = sorted(set(values) - set(known))
-        if unknown:
-            raise ValueError(
-                f"EncoderConfig: got the unknown keys {', '.join(unknown)}, expected some of {', '.join(known)}"
-            )
-        if "vocab_size" not in values:
-            raise ValueError("EncoderConfig: the key vocab_size is missing")
-        return cls(**values)
-
-
-def _check_count(name: str, value: Any, least: int) -> None:
-    if not isinstance(value, int) or isinstance(value, bool) or value < least:
-        kind = "a positive integer" if least else "an integer of at least 0"
-        raise ValueError(f"EncoderConfig.{name}: got {value!r}, expected {kind}")

@@ -7,19 +7,25 @@ import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 
-from .names import FIRST_NAMES, SURNAME_PARTS
-from .options import ABROAD, REGIONS, NewsroomOptions, stable_number
-from .prose import fill, load_prose
-from .publishers import PUBLISHERS, Publisher, UrlHabit, of_language
-from .russian import LATIN_LETTERS
-from .telling import Manner, Register, Teller, nickname
-from .world import Event, EventPlanner, World
+from .prose import ABROAD, REGIONS, fill, load_prose, names, stable_number
+from .publishers import PUBLISHERS, Publisher, of_language
+from .telling import SITE_LEAK, Manner, Register, Teller, nickname, register_for
+from .world import Event, EventPlanner, NewsroomOptions, World, first_names
 
 NEWS, EVERGREEN, SYNDICATED = "news", "evergreen", "syndicated"
 _ARTICLES = {"en": 1150, "de": 465, "es": 465, "ru": 150}  # news and syndicated at full scale
 _EVERGREENS = {"en": 80, "de": 45, "es": 45, "ru": 12}
 _AGENCY_VOICE = 7
-SITE_LEAK = 0.2  # see telling.Manner
+# For addresses of pages, as Russian sites write their own words in Latin letters.
+_LATIN_LETTERS = str.maketrans(
+    dict(
+        zip(
+            map(chr, (*range(0x430, 0x436), 0x451, *range(0x436, 0x450))),
+            "a b v g d e e zh z i y k l m n o p r s t u f kh ts ch sh shch . y . e yu ya".replace(".", "").split(" "),
+            strict=True,
+        )
+    )
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -51,29 +57,26 @@ class Story:
     keywords: tuple[str, ...] = ()
 
 
-def register_for(draw: float) -> Register:
-    """The register of a text of the site: plain, oblique and mixed texts are about equally common."""
-    return Register.PLAIN if draw < 0.36 else Register.OBLIQUE if draw < 0.66 else Register.MIXED
-
-
 def slug(text: str) -> str:
     """ASCII words with hyphens, at most eight."""
-    latin = text.replace("ß", "ss").lower().translate(LATIN_LETTERS)
+    latin = text.replace("ß", "ss").lower().translate(_LATIN_LETTERS)
     folded = unicodedata.normalize("NFKD", latin).encode("ascii", "ignore").decode()
     return "-".join(re.findall(r"[a-z0-9]+", folded)[:8])
 
 
-def reporters(publisher: Publisher) -> list[str]:
-    """The publisher's six reporters."""
-    heads, tails = SURNAME_PARTS[publisher.language]
-    men, women = FIRST_NAMES[publisher.language]
-    start = stable_number(publisher.slug)
-    firsts = (*men, *women)
-    return [
-        f"{firsts[(start + 5 * step) % len(firsts)]} "
-        f"{heads[(start // 7 + step) % len(heads)]}{tails[(start + step) % len(tails)]}"
-        for step in range(6)
-    ]
+def _reporter(publisher: Publisher, number: int) -> str:
+    """One of the publisher's six reporters."""
+    language = publisher.language
+    heads, tails = names("surname", f"{language}.head"), names("surname", f"{language}.tail")
+    firsts, start = (*first_names(language, 0), *first_names(language, 1)), stable_number(publisher.slug)
+    last = heads[(start // 7 + number) % len(heads)] + tails[(start + number) % len(tails)]
+    return f"{firsts[(start + 5 * number) % len(firsts)]} {last}"
+
+
+def hub_words(publisher: Publisher, topic: str) -> str:
+    """The title of a section, as a publisher writes it."""
+    spellings = load_prose(publisher.language).lines("general", f"hub.{topic}")[0].split("||")
+    return spellings[PUBLISHERS.index(publisher) % len(spellings)].strip()
 
 
 class Desk:
@@ -85,8 +88,7 @@ class Desk:
     """
 
     def __init__(self, world: World, options: NewsroomOptions) -> None:
-        self._world = world
-        self._options = options
+        self._world, self._options = world, options
         self._numbers = itertools.count(1000)
         self.events: list[Event] = []
 
@@ -124,9 +126,8 @@ class Desk:
         manner = Manner(publisher.voice, register_for(random.random()), leak=SITE_LEAK)
         teller = Teller(self._world, publisher.language, manner, random)
         closing = teller.sentence(event, "close", "general")
-        return self._story(
-            event, publisher, teller.headline(event), [*teller.body(event, random.randint(2, 7)), closing], NEWS, ""
-        )
+        title = teller.headline(event)
+        return self._story(event, publisher, title, [*teller.body(event, random.randint(2, 7)), closing], NEWS)
 
     def _syndicated(self, event: Event, language: str, publishers: Iterable[Publisher]) -> Iterator[Story]:
         """The same agency text under other headlines and last sentences."""
@@ -136,24 +137,19 @@ class Desk:
         for publisher in publishers:
             own = Teller(self._world, language, Manner(publisher.voice, Register.MIXED), random)
             closing = [own.sentence(event, "context"), own.sentence(event, "close", "general")]
-            yield self._story(
-                event, publisher, own.headline(event), [*text, *closing], SYNDICATED, f"agency-{event.id}-{language}"
-            )
+            title, group = own.headline(event), f"agency-{event.id}-{language}"
+            yield self._story(event, publisher, title, [*text, *closing], SYNDICATED, group)
 
     def _story(
-        self, event: Event, publisher: Publisher, title: str, sentences: list[str], kind: str, group: str
+        self, event: Event, publisher: Publisher, title: str, sentences: list[str], kind: str, group: str = ""
     ) -> Story:
         random = self._options.stream("story", event.id, publisher.slug)
         day = event.date + datetime.timedelta(days=int(random.random() < 0.25))
-        published = self._clock(day, random.randrange(7 * 60, 21 * 60))
+        published = _clock(day, random.randrange(7 * 60, 21 * 60))
         logo = random.random() < publisher.logo_images
         teller = Teller(self._world, publisher.language, Manner(publisher.voice, Register.PLAIN), random)
         facts = teller.facts(event)
-        keywords = (
-            (hub_words(publisher, event.topic), facts["name"], facts["actor"], facts["org"])
-            if publisher.keywords
-            else ()
-        )
+        keywords = (hub_words(publisher, event.topic), facts["name"], facts["actor"], facts["org"])
         return Story(
             publisher=publisher,
             url=self._url(publisher, title, event.topic, day),
@@ -162,12 +158,12 @@ class Desk:
             topic=event.topic,
             kind=kind,
             published=published,
-            author=self._author(publisher, random.random(), random.randrange(6)),
+            author=_author(publisher, random.random(), random.randrange(6)),
             shows_date=random.random() >= publisher.no_date,
             event=event,
             group=group,
             image="" if logo else event.id,
-            keywords=keywords,
+            keywords=keywords if publisher.keywords else (),
         )
 
     def abroad(self) -> list[Story]:
@@ -208,17 +204,15 @@ class Desk:
             place = self._world.places[place_number]
             facts = {"name": place.name, "nick": nickname(place, language)}
         day = datetime.date(2021, 1, 10) + datetime.timedelta(days=random.randrange(300))
-        lines = list(prose.lines(guide, "line"))
-        head, *rest = lines
+        head, *rest = prose.lines(guide, "line")
         random.shuffle(rest)
         extras = list(prose.lines("general", "ever"))
         for edition in range(random.randint(2, 3)):
             edited = publisher.voice + edition if random.random() < 0.5 else publisher.voice
-            chosen = [head, *rest, *random.sample(extras, 4)]
-            sentences = [
+            sentences = tuple(
                 fill(line, facts, edited if number == edition else publisher.voice, language)
-                for number, line in enumerate(chosen)
-            ]
+                for number, line in enumerate((head, *rest, *random.sample(extras, 4)))
+            )
             title = fill(prose.lines(guide, "head")[0], facts, publisher.voice, language)
             if edition:
                 title = f"{title} ({day.year})" if random.random() < 0.3 else title
@@ -226,38 +220,29 @@ class Desk:
                 publisher=publisher,
                 url=self._url(publisher, title, "guide", day),
                 title=title,
-                sentences=tuple(sentences),
+                sentences=sentences,
                 topic="guide",
                 kind=EVERGREEN,
-                published=self._clock(day, random.randrange(7 * 60, 21 * 60)),
-                author=self._author(publisher, random.random(), random.randrange(6)),
+                published=_clock(day, random.randrange(7 * 60, 21 * 60)),
+                author=_author(publisher, random.random(), random.randrange(6)),
                 shows_date=True,
                 group=f"evergreen-{guide}-{place_number}-{publisher.slug}",
                 image=f"{guide}-{place_number}",
             )
             day += datetime.timedelta(days=366 + random.randrange(-4, 20))
 
-    def _author(self, publisher: Publisher, draw: float, number: int) -> str | None:
-        return None if draw < publisher.no_author else reporters(publisher)[number]
-
-    @staticmethod
-    def _clock(day: datetime.date, minutes: int) -> datetime.datetime:
-        return datetime.datetime(day.year, day.month, day.day, minutes // 60, minutes % 60, tzinfo=datetime.UTC)
-
     def _url(self, publisher: Publisher, title: str, topic: str, day: datetime.date) -> str:
         number = next(self._numbers)
-        match publisher.url_habit:
-            case UrlHabit.DATED:
-                return f"{publisher.home}/{day:%Y/%m/%d}/{slug(title)}-{number}"
-            case UrlHabit.SECTION:
-                return f"{publisher.home}/{slug(hub_words(publisher, topic))}/{slug(title)}-{number}.html"
-            case UrlHabit.NUMBER:
-                return f"{publisher.home}/article/{number}"
+        if publisher.url_habit == "dated":
+            return f"{publisher.home}/{day:%Y/%m/%d}/{slug(title)}-{number}"
+        if publisher.url_habit == "section":
+            return f"{publisher.home}/{slug(hub_words(publisher, topic))}/{slug(title)}-{number}.html"
+        return f"{publisher.home}/article/{number}"
 
 
-def hub_words(publisher: Publisher, topic: str) -> str:
-    """The title of a section, as a publisher writes it."""
-    spellings = [
-        side.strip() for side in load_prose(publisher.language).lines("general", f"hub.{topic}")[0].split("||")
-    ]
-    return spellings[PUBLISHERS.index(publisher) % len(spellings)]
+def _author(publisher: Publisher, draw: float, number: int) -> str | None:
+    return None if draw < publisher.no_author else _reporter(publisher, number)
+
+
+def _clock(day: datetime.date, minutes: int) -> datetime.datetime:
+    return datetime.datetime(day.year, day.month, day.day, minutes // 60, minutes % 60, tzinfo=datetime.UTC)

@@ -5,80 +5,60 @@ Equal options give equal bytes.
 example: newsembed newsroom --output newsroom --scale 0.2 --serve
 """
 
-import argparse
 import dataclasses
 import time
 
 from ..errors import InputError
+from ..formats.command_line import option, required
+from .evaluation_sets import write_mldoc
 from .generate import generate_newsroom
-from .mldoc import write_mldoc
-from .options import NewsroomOptions
 from .server import NewsroomServer
+from .world import NewsroomOptions
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Adds the options of ``newsembed newsroom``."""
-    defaults = NewsroomOptions()
-    parser.add_argument("--output", required=True, metavar="DIR", help="folder to write")
-    parser.add_argument(
-        "--seed", type=int, default=defaults.seed, metavar="N", help="seed of the generator (default: %(default)s)"
-    )
-    parser.add_argument(
-        "--scale",
-        type=float,
-        default=defaults.scale,
-        metavar="X",
-        help="1 is about 2,500 articles, 0.05 about 150 (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--turnover",
-        type=float,
-        default=defaults.turnover,
-        metavar="X",
-        help="share of people and organisations that are replaced over the three years (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--format",
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class CommandOptions(NewsroomOptions):
+    """Options of ``newsembed newsroom``."""
+
+    output: str = required("folder to write", metavar="DIR")
+    format: str = option(
+        "site",
+        "site, or mldoc: labelled articles as MLDoc has them (english.train.1000, …; the classes are topics), for "
+        "`newsembed evaluate --suite mldoc_laser`",
         choices=("site", "mldoc"),
-        default="site",
-        help="site, or mldoc: labelled articles as MLDoc has them (english.train.1000, …; the classes are topics), for "
-        "`newsembed evaluate --suite mldoc_laser` (default: %(default)s)",
     )
-    parser.add_argument("--serve", action="store_true", help="serve the site on 127.0.0.1 afterwards, until Ctrl-C")
-    parser.add_argument(
-        "--port", type=int, default=0, metavar="N", help="port of --serve; 0 takes a free one (default: %(default)s)"
-    )
+    serve: bool = option(False, "serve the site on 127.0.0.1 afterwards, until Ctrl-C")
+    port: int = option(0, "port of --serve; 0 takes a free one", metavar="N")
 
-
-def run(args: argparse.Namespace) -> int:
-    """Generates the newsroom, prints the summary and, with ``--serve``, serves the site; returns the exit code.
-
-    Raises:
-      InputError: for ``--serve`` without a site, and an output that is a file.
-    """
-    start = time.perf_counter()
-    options = NewsroomOptions(args.seed, args.scale, args.turnover)
-    if args.format == "mldoc":
-        if args.serve:
+    def __post_init__(self) -> None:
+        """Checks the values."""
+        super().__post_init__()
+        if self.format == "mldoc" and self.serve:
             raise InputError("given with --format mldoc", field="--serve", remedy="it has no site: leave out --serve")
-        found: dict[str, object] = dict(write_mldoc(args.output, options))
-    else:
-        found = dataclasses.asdict(generate_newsroom(args.output, options))
+
+
+OPTIONS = CommandOptions
+
+
+def run(options: CommandOptions) -> int:
+    """Generates the newsroom, prints the summary and, with ``--serve``, serves the site; returns the exit code."""
+    start = time.perf_counter()
+    found: dict[str, object] = (
+        {**write_mldoc(options.output, options)}
+        if options.format == "mldoc"
+        else dataclasses.asdict(generate_newsroom(options.output, options))
+    )
     for name, value in found.items():
         shown = ", ".join(f"{key} {count}" for key, count in value.items()) if isinstance(value, dict) else value
         print(f"{name:12} {shown}")
     print(f"{'seconds':12} {time.perf_counter() - start:.1f}")
-    if args.serve:
-        _serve(args.output, args.port)
+    if options.serve:
+        with NewsroomServer(options.output, options.port) as server:
+            address = f"127.0.0.1:{server.port}"
+            print(f"serving on {address}; try: curl -H 'Host: www.harbourtimes.example' http://{address}/", flush=True)
+            try:
+                while True:
+                    time.sleep(3600)
+            except KeyboardInterrupt:
+                print("stopped")
     return 0
-
-
-def _serve(output: str, port: int) -> None:
-    with NewsroomServer(output, port) as server:
-        address = f"127.0.0.1:{server.port}"
-        print(f"serving on {address}; try: curl -H 'Host: www.harbourtimes.example' http://{address}/", flush=True)
-        try:
-            while True:
-                time.sleep(3600)
-        except KeyboardInterrupt:
-            print("stopped")

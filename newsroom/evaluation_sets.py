@@ -1,16 +1,19 @@
-"""Texts that are not on the site: held-out events, paraphrases, graded sentence pairs, and translation pairs."""
+"""Texts that are not on the site: held-out events, paraphrases, graded sentence pairs, translation pairs, MLDoc."""
 
 import dataclasses
 import datetime
 import itertools
+import os
 import random
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
 
-from .articles import SITE_LEAK, register_for
-from .options import ABROAD, LANGUAGES, REGIONS, NewsroomOptions
+from ..formats.files import check_output
+from .prose import ABROAD, LANGUAGES, REGIONS
 from .publishers import Publisher, of_language
-from .telling import FACT_SLOTS, Manner, Register, Teller
-from .world import MATTERS_PER_TOPIC, TOPICS, Event, EventPlanner, World
+from .server import write_lines
+from .telling import FACT_SLOTS, SITE_LEAK, Manner, Register, Teller, register_for
+from .world import MATTERS_PER_TOPIC, TOPICS, Event, EventPlanner, NewsroomOptions, World, build_world
 
 # Share of names in a paraphrase that show their other side; without any, TF-IDF is no better than chance.
 PARAPHRASE_LEAK = 0.15
@@ -21,6 +24,13 @@ _REPORTS_OF_A_LANGUAGE = 2  # of each event, in the set across languages
 _BITEXT_PAIRS, _BITEXT_PAIRS_ABROAD = 1500, 300
 _STS_PAIRS, _STS_PAIRS_ABROAD = 400, 60
 _SHARED_SLOTS = ("lead", "n1", "n2", "actor", "org", "money", "quote", "head")
+_MLDOC_NAMES: Final = {"en": "english", "de": "german", "es": "spanish"}
+# Documents of MLDoc at full scale, and the least.
+_PARTS: Final = {"train.10000": (10_000, 100), "dev": (1000, 40), "test": (4000, 40)}
+_SMALL: Final = ("train.1000", 1000, 40)  # the beginning of the larger training part
+_REPORTS: Final = 3  # of each event, by as many publishers
+
+_Events = Mapping[str, Sequence[Event]]  # by language
 
 
 @dataclasses.dataclass(frozen=True)
@@ -39,51 +49,41 @@ class HeldOut:
 
 def held_out_events(world: World, options: NewsroomOptions) -> dict[str, list[Event]]:
     """Events per language; no two have the same topic, place and matter, as dates alone do not distinguish them."""
-    planner = EventPlanner(world, options, "heldout")
-    random = options.stream("heldout")
+    planner, random = EventPlanner(world, options, "heldout"), options.stream("heldout")
     events: dict[str, list[Event]] = {}
+    avoid: set[tuple[str, int, int]]
     for language in REGIONS:
-        avoid: set[tuple[str, int, int]] = set()
+        avoid = set()
         others = [other for other in REGIONS if other != language]
-        regions = [
-            language if random.random() < 0.85 else random.choice(others)
-            for _ in range(options.count(_HELD_OUT_EVENTS, 8))
-        ]
+        count = options.count(_HELD_OUT_EVENTS, 8)
+        regions = [language if random.random() < 0.85 else random.choice(others) for _ in range(count)]
         events[language] = [planner.single(region, avoid) for region in regions]
     for language in ABROAD:
         planner, random = EventPlanner(world, options, f"heldout-{language}"), options.stream("heldout", language)
-        avoid = set()
-        events[language] = [
-            planner.single(random.choice(REGIONS), avoid) for _ in range(options.count(_HELD_OUT_EVENTS_ABROAD, 8))
-        ]
+        avoid, count = set(), options.count(_HELD_OUT_EVENTS_ABROAD, 8)
+        events[language] = [planner.single(random.choice(REGIONS), avoid) for _ in range(count)]
     return events
 
 
-def held_out_articles(world: World, options: NewsroomOptions, events: dict[str, list[Event]]) -> Iterator[HeldOut]:
+def held_out_articles(world: World, options: NewsroomOptions, events: _Events) -> Iterator[HeldOut]:
     """Articles of three to five publishers per event, of both where there are two, written as on the site."""
     for language, event in _each(events):
         random = options.stream("heldout", event.id, language)
         everyone = of_language(language)
-        for publisher in random.sample(everyone, random.randint(min(3, len(everyone)), min(5, len(everyone)))):
-            manner = Manner(publisher.voice, register_for(random.random()), leak=SITE_LEAK)
-            teller = Teller(world, language, manner, random)
-            yield _article("heldout", event, publisher, teller, random.randint(2, 7), int(random.random() < 0.25))
+        count = random.randint(min(3, len(everyone)), min(5, len(everyone)))
+        yield from _articles("heldout", world, event, random.sample(everyone, count), random)
 
 
-def articles_across_languages(
-    world: World, options: NewsroomOptions, events: dict[str, list[Event]]
-) -> Iterator[HeldOut]:
+def articles_across_languages(world: World, options: NewsroomOptions, events: _Events) -> Iterator[HeldOut]:
     """Articles of two publishers of every language about each event, written as on the site."""
     for home, event in _each(events):
         for language in LANGUAGES:
             random = options.stream("across", event.id, home, language)
-            for publisher in random.sample(of_language(language), _REPORTS_OF_A_LANGUAGE):
-                manner = Manner(publisher.voice, register_for(random.random()), leak=SITE_LEAK)
-                teller = Teller(world, language, manner, random)
-                yield _article("across", event, publisher, teller, random.randint(2, 7), int(random.random() < 0.25))
+            chosen = random.sample(of_language(language), _REPORTS_OF_A_LANGUAGE)
+            yield from _articles("across", world, event, chosen, random)
 
 
-def paraphrases(world: World, options: NewsroomOptions, events: dict[str, list[Event]]) -> Iterator[HeldOut]:
+def paraphrases(world: World, options: NewsroomOptions, events: _Events) -> Iterator[HeldOut]:
     """Texts of two publishers per event, with different vocabulary, names and numerals."""
     for language, event in _each(events):
         random = options.stream("paraphrase", event.id, language)
@@ -92,10 +92,8 @@ def paraphrases(world: World, options: NewsroomOptions, events: dict[str, list[E
         # Adjacent voices differ in every choice of words and, over all families, in every sentence.
         pair = (everyone[first], everyone[(first + 1) % len(everyone)])
         for publisher, register in zip(pair, random.sample((Register.PLAIN, Register.OBLIQUE), 2), strict=True):
-            teller = Teller(
-                world, language, Manner(publisher.voice, register, PARAPHRASE_LEAK, PARAPHRASE_WANDER), random
-            )
-            yield _article("paraphrase", event, publisher, teller, 4, 0)
+            manner = Manner(publisher.voice, register, PARAPHRASE_LEAK, PARAPHRASE_WANDER)
+            yield _article("paraphrase", event, publisher, Teller(world, language, manner, random), 4, 0)
 
 
 def bitext(world: World, options: NewsroomOptions, events: list[Event]) -> Iterator[tuple[str, str, str, str]]:
@@ -122,9 +120,7 @@ def _translations(
             yield (*languages, source, target)
 
 
-def graded_pairs(
-    world: World, options: NewsroomOptions, events: dict[str, list[Event]]
-) -> Iterator[tuple[int, str, str, str]]:
+def graded_pairs(world: World, options: NewsroomOptions, events: _Events) -> Iterator[tuple[int, str, str, str]]:
     """Yields (score, sentence, sentence, language); the score depends on the facts that both share.
 
     5: the same facts of the same event in other words; 4: the same event, one fact in common and one not; 3: the same
@@ -181,8 +177,22 @@ def _other(world: World, event: Event, score: int, random: random.Random) -> Eve
     )
 
 
-def _each(events: dict[str, list[Event]]) -> Iterable[tuple[str, Event]]:
-    return itertools.chain.from_iterable(((language, event) for event in told) for language, told in events.items())
+def _each(events: _Events) -> Iterator[tuple[str, Event]]:
+    return ((language, event) for language, told in events.items() for event in told)
+
+
+def _site_teller(world: World, publisher: Publisher, random: random.Random) -> Teller:
+    """A teller that writes as on the site."""
+    manner = Manner(publisher.voice, register_for(random.random()), leak=SITE_LEAK)
+    return Teller(world, publisher.language, manner, random)
+
+
+def _articles(
+    kind: str, world: World, event: Event, publishers: Sequence[Publisher], random: random.Random
+) -> Iterator[HeldOut]:
+    for publisher in publishers:
+        teller = _site_teller(world, publisher, random)
+        yield _article(kind, event, publisher, teller, random.randint(2, 7), int(random.random() < 0.25))
 
 
 def _article(kind: str, event: Event, publisher: Publisher, teller: Teller, length: int, delay_days: int) -> HeldOut:
@@ -197,3 +207,49 @@ def _article(kind: str, event: Event, publisher: Publisher, teller: Teller, leng
         topic=event.topic,
         byline_date=(event.date + datetime.timedelta(days=delay_days)).isoformat(),
     )
+
+
+def write_mldoc(output: str, options: NewsroomOptions) -> dict[str, int]:
+    """Writes articles in the layout of MLDoc: classes are topics, and no event is in two parts.
+
+    ``LANGUAGE.train.1000``, ``LANGUAGE.train.10000``, ``LANGUAGE.dev`` and ``LANGUAGE.test`` hold lines
+    ``topic<TAB>text``, as MLDoc has them (Schwenk and Li 2018). Names are the same at every scale; the numbers of
+    documents change with it. The site mentions none of the events. The languages are those of regions: two Russian
+    publishers are fewer than the reports of an event.
+
+    Args:
+      output: folder, created if need be.
+      options: seed and scale; 1 has the numbers of MLDoc. Equal options give equal bytes.
+
+    Returns:
+      The documents of each file.
+
+    Raises:
+      InputError: if ``output`` is a file.
+    """
+    check_output(output, is_folder=True)
+    os.makedirs(output, exist_ok=True)
+    world, counts = build_world(options), dict[str, int]()
+    for language in REGIONS:
+        planner = EventPlanner(world, options, f"mldoc-{language}")
+        for part, (at_full_scale, at_least) in _PARTS.items():
+            count, lines = options.count(at_full_scale, at_least), list[str]()
+            while len(lines) < count:
+                lines += _reports(world, options, planner, language)
+            parts = {part: lines[:count]}
+            if part.startswith("train"):
+                name, full, least = _SMALL
+                parts[name] = lines[: options.count(full, least)]
+            for name, written in parts.items():
+                file_name = f"{_MLDOC_NAMES[language]}.{name}"
+                counts[file_name] = write_lines(os.path.join(output, file_name), written)
+    return counts
+
+
+def _reports(world: World, options: NewsroomOptions, planner: EventPlanner, language: str) -> Iterator[str]:
+    event = planner.single(language, set())
+    random = options.stream("mldoc", event.id, language)
+    for publisher in random.sample(of_language(language), _REPORTS):
+        teller = _site_teller(world, publisher, random)
+        text = " ".join([teller.headline(event), *teller.body(event, random.randint(2, 7))])
+        yield f"{event.topic}\t{' '.join(text.split())}"

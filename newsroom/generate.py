@@ -4,16 +4,48 @@ import collections
 import dataclasses
 import json
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator
 
+from ..formats.files import check_output
 from . import evaluation_sets as sets
 from .articles import Desk, Story
-from .junk import JunkPage, junk_pages
-from .options import ABROAD, NewsroomOptions, NewsroomSummary
-from .russian import name_forms
-from .site import build_sites
-from .store import SiteWriter, make_folder, write_lines
-from .world import build_world
+from .prose import ABROAD, CASES, decline, in_cyrillic
+from .publishers import PUBLISHERS
+from .server import SiteWriter, write_lines
+from .site import JunkPage, Site, junk_pages
+from .world import NewsroomOptions, World, build_world
+
+
+@dataclasses.dataclass(frozen=True)
+class NewsroomSummary:
+    """Counts of what was written.
+
+    Attributes:
+      articles: lines of truth.jsonl.
+      by_kind: articles per kind (news, evergreen, syndicated, junk:…).
+      by_language: articles per language.
+      events: events published on the site.
+      hubs: HTML hub pages, further pages of a hub included.
+      feeds: RSS, Atom and JSON feeds.
+      images: thumbnails.
+      heldout / paraphrases / bitext / sts: lines of the evaluation files.
+      bytes: size of the site's store.
+      mean_words: words per body over news, syndicated and evergreen articles.
+    """
+
+    articles: int
+    by_kind: dict[str, int]
+    by_language: dict[str, int]
+    events: int
+    hubs: int
+    feeds: int
+    images: int
+    heldout: int
+    paraphrases: int
+    bitext: int
+    sts: int
+    bytes: int
+    mean_words: float
 
 
 @dataclasses.dataclass(frozen=True)
@@ -55,7 +87,8 @@ def generate_newsroom(output: str, options: NewsroomOptions) -> NewsroomSummary:
     Raises:
       InputError: if ``output`` is a file.
     """
-    make_folder(output)
+    check_output(output, is_folder=True)
+    os.makedirs(output, exist_ok=True)
     seeds = os.path.join(output, "seeds.txt")
     if os.path.exists(seeds):
         os.remove(seeds)
@@ -63,7 +96,7 @@ def generate_newsroom(output: str, options: NewsroomOptions) -> NewsroomSummary:
     desk = Desk(world, options)
     stories = [*desk.news(), *desk.evergreens(), *desk.abroad()]
     junk = junk_pages(options, stories)
-    sites = build_sites(world, options, stories, junk)
+    sites = [Site(publisher, world, options, stories, junk) for publisher in PUBLISHERS]
     with SiteWriter(os.path.join(output, "site")) as writer:
         for site in sites:
             for resource in site.resources():
@@ -71,9 +104,10 @@ def generate_newsroom(output: str, options: NewsroomOptions) -> NewsroomSummary:
     truth = [*map(_story_truth, stories), *map(_junk_truth, junk)]
     # Last in every file: what is generated for the other languages does not depend on those without a region.
     truth.sort(key=lambda line: line.language in ABROAD)
-    _write_json(output, "truth.jsonl", truth)
-    _write_table(output, "names.tsv", name_forms(world))
+    _write_json(os.path.join(output, "truth.jsonl"), truth)
+    _write_table(os.path.join(output, "names.tsv"), name_forms(world))
     held_out = sets.held_out_events(world, options)
+    words = sum(len(" ".join(story.sentences).split()) for story in stories)
     summary = NewsroomSummary(
         articles=len(truth),
         by_kind=_counts(line.kind for line in truth),
@@ -82,15 +116,15 @@ def generate_newsroom(output: str, options: NewsroomOptions) -> NewsroomSummary:
         hubs=sum(site.hubs for site in sites),
         feeds=sum(site.feeds for site in sites),
         images=sum(site.images for site in sites),
-        heldout=_write_json(output, "heldout.jsonl", sets.held_out_articles(world, options, held_out)),
-        paraphrases=_write_json(output, "paraphrases.jsonl", sets.paraphrases(world, options, held_out)),
-        bitext=_write_table(output, "bitext.tsv", sets.bitext(world, options, desk.events)),
-        sts=_write_table(output, "sts.tsv", sets.graded_pairs(world, options, held_out)),
+        heldout=_write_json(os.path.join(output, "heldout.jsonl"), sets.held_out_articles(world, options, held_out)),
+        paraphrases=_write_json(os.path.join(output, "paraphrases.jsonl"), sets.paraphrases(world, options, held_out)),
+        bitext=_write_table(os.path.join(output, "bitext.tsv"), sets.bitext(world, options, desk.events)),
+        sts=_write_table(os.path.join(output, "sts.tsv"), sets.graded_pairs(world, options, held_out)),
         bytes=sum(entry.stat().st_size for entry in os.scandir(os.path.join(output, "site"))),
-        mean_words=_mean_words(stories),
+        mean_words=round(words / len(stories), 1),
     )
     # Written last: a folder with seeds.txt is complete.
-    _write(output, "seeds.txt", (seed for site in sites for seed in site.seeds))
+    write_lines(seeds, (seed for site in sites for seed in site.seeds))
     return summary
 
 
@@ -106,7 +140,7 @@ def write_across_languages(path: str, options: NewsroomOptions) -> int:
     """
     world = build_world(options)
     events = sets.held_out_events(world, options)
-    return _write_json(*os.path.split(path), sets.articles_across_languages(world, options, events))
+    return _write_json(path, sets.articles_across_languages(world, options, events))
 
 
 def _story_truth(story: Story) -> Truth:
@@ -125,31 +159,34 @@ def _story_truth(story: Story) -> Truth:
 
 
 def _junk_truth(page: JunkPage) -> Truth:
-    publisher = page.publisher
-    kind = f"junk:{page.kind.value}"
-    return Truth(
-        page.url, f"{publisher.slug}.example", page.title, None, None, kind, None, publisher.language, None, None
-    )
+    publisher, kind = page.publisher, f"junk:{page.kind.value}"
+    site = f"{publisher.slug}.example"
+    return Truth(page.url, site, page.title, None, None, kind, None, publisher.language, None, None)
 
 
 def _counts(values: Iterable[str]) -> dict[str, int]:
     return dict(sorted(collections.Counter(values).items()))
 
 
-def _mean_words(stories: Sequence[Story]) -> float:
-    return round(sum(len(" ".join(story.sentences).split()) for story in stories) / len(stories), 1)
+def _write_json(path: str, records: Iterable[Truth | sets.HeldOut]) -> int:
+    return write_lines(path, (json.dumps(dataclasses.asdict(record), ensure_ascii=False) for record in records))
 
 
-def _write(output: str, name: str, lines: Iterable[str]) -> int:
-    written = list(lines)
-    with open(os.path.join(output, name), "w", encoding="utf-8", newline="\n") as file:
-        write_lines(file, written)
-    return len(written)
+def _write_table(path: str, rows: Iterable[tuple[object, ...]]) -> int:
+    return write_lines(path, ("\t".join(map(str, row)) for row in rows))
 
 
-def _write_json(output: str, name: str, records: Iterable[Truth | sets.HeldOut]) -> int:
-    return _write(output, name, (json.dumps(dataclasses.asdict(record), ensure_ascii=False) for record in records))
-
-
-def _write_table(output: str, name: str, rows: Iterable[tuple[object, ...]]) -> int:
-    return _write(output, name, ("\t".join(map(str, row)) for row in rows))
+def name_forms(world: World) -> Iterator[tuple[str, str, str]]:
+    """Yields (kind, name, form): each word that Russian texts have for a name of the world; of people, last names."""
+    people = [*world.people.values(), *(change.person for change in world.successions.values())]
+    later = (change.organisation for change in world.successions.values())
+    organisations = [*world.organisations.values(), *filter(None, later)]
+    named = [
+        *(("place", place.name, in_cyrillic(place.name), False) for place in world.places),
+        *(("person", f"{one.first} {one.last}", in_cyrillic(one.last), bool(one.gender)) for one in people),
+    ]
+    for kind, name, word, feminine in named:
+        for form in dict.fromkeys((word, *(decline(word, case, feminine) for case in CASES))):
+            yield kind, name, form
+    for organisation in organisations:  # in quotation marks, so without cases
+        yield "organisation", organisation.brand, in_cyrillic(organisation.brand)

@@ -1,16 +1,19 @@
-"""HTML of articles and hubs in four layouts."""
+"""HTML of articles and hubs in four layouts, and feeds: RSS 2.0, Atom or JSON Feed, as the publisher prefers."""
 
 import dataclasses
 import datetime
+import email.utils
 import html
 import json
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from xml.sax.saxutils import escape
 
 from .articles import Story, slug
-from .interface_words import WORDS
 from .prose import load_prose
-from .publishers import AuthorHabit, DateHabit, Publisher
+from .publishers import Publisher
+
+_LONGEST_FEED = 60  # a feed holds the newest articles only
 
 
 @dataclasses.dataclass(frozen=True)
@@ -44,17 +47,6 @@ class Surroundings:
     image_url: str
 
 
-def long_date(language: str, day: datetime.date) -> str:
-    """A date as a byline prints it."""
-    month = load_prose(language).words("month")[day.month - 1]
-    return {
-        "en": f"{day.day} {month} {day.year}",
-        "de": f"{day.day}. {month} {day.year}",
-        "es": f"{day.day} de {month} de {day.year}",
-        "ru": f"{day.day} {month} {day.year}",
-    }[language]
-
-
 def author_url(publisher: Publisher, author: str) -> str:
     """The address of an author's page."""
     return f"{publisher.home}/author/{slug(author)}/"
@@ -62,22 +54,19 @@ def author_url(publisher: Publisher, author: str) -> str:
 
 def article_page(story: Story, around: Surroundings, random: random.Random) -> str:
     """The whole page of an article."""
-    publisher, words = story.publisher, WORDS[story.publisher.language]
-    heading = f"<h1>{html.escape(story.title, quote=False)}</h1>"
-    image = f'<figure><img src="{around.image_url}" alt=""><figcaption>{words["caption"]}</figcaption></figure>'
+    says = story.publisher.says
+    image = f'<figure><img src="{around.image_url}" alt=""><figcaption>{says("caption")}</figcaption></figure>'
     body = _paragraphs(story, around, random)
-    related = f"<h2>{words['related']}</h2><ul>{_items(around.related)}</ul>"
-    aside = f"<h3>{words['most_read']}</h3><ol>{_items(around.most_read)}</ol><p>{words['newsletter']}</p>"
-    parts = _Parts(
+    return _layout(
+        story.publisher,
+        around.navigation,
         story.title,
-        _head(story, around),
-        heading,
-        image + body,
+        head=_head(story, around),
+        content=image + body,
         byline=_byline(story, random),
-        after=related,
-        aside=aside,
+        after=f"<h2>{says('related')}</h2><ul>{_items(around.related)}</ul>",
+        aside=f"<h3>{says('most_read')}</h3><ol>{_items(around.most_read)}</ol><p>{says('newsletter')}</p>",
     )
-    return _layout(publisher, parts, around.navigation)
 
 
 def hub_page(
@@ -86,10 +75,9 @@ def hub_page(
     """A list of links below a heading; ``further`` are links to the other pages and lists of the hub."""
     teasers = "".join(f'<li class="teaser"><h3>{entry.html()}</h3></li>' for entry in entries)
     pages = f'<p class="pages">{" ".join(link.html() for link in further)}</p>' if further else ""
-    heading = f"<h1>{html.escape(title, quote=False)}</h1>"
     head = f'<meta property="og:type" content="website"><meta property="og:title" content="{html.escape(title)}">'
     content = f'<ul class="list">{teasers}</ul>{pages}'
-    return _layout(publisher, _Parts(title, head, heading, content), navigation)
+    return _layout(publisher, navigation, title, head=head, content=content, byline="", after="", aside="")
 
 
 def _items(links: Sequence[Link]) -> str:
@@ -98,7 +86,7 @@ def _items(links: Sequence[Link]) -> str:
 
 def _paragraphs(story: Story, around: Surroundings, random: random.Random) -> str:
     """Paragraphs of one to three sentences, with the links to other articles between them."""
-    words = WORDS[story.publisher.language]
+    more = story.publisher.says("more")
     sentences = [html.escape(sentence, quote=False) for sentence in story.sentences]
     paragraphs: list[str] = []
     while sentences:
@@ -106,7 +94,7 @@ def _paragraphs(story: Story, around: Surroundings, random: random.Random) -> st
         paragraphs.append(f"<p>{' '.join(sentences[:size])}</p>")
         sentences = sentences[size:]
     for link in around.inline:
-        paragraphs.insert(random.randint(1, len(paragraphs)), f'<p class="more">{words["more"]}: {link.html()}</p>')
+        paragraphs.insert(random.randint(1, len(paragraphs)), f'<p class="more">{more}: {link.html()}</p>')
     return "\n".join(paragraphs)
 
 
@@ -124,13 +112,13 @@ def _head(story: Story, around: Surroundings) -> str:
     if story.keywords:
         tags.append(f'<meta name="keywords" content="{html.escape(", ".join(story.keywords))}">')
     stamp = story.published.isoformat()
-    if story.shows_date and publisher.date_habit is DateHabit.OPEN_GRAPH:
+    if story.shows_date and publisher.date_habit == "open_graph":
         tags.append(f'<meta property="article:published_time" content="{stamp}">')
-    if story.shows_date and publisher.date_habit is DateHabit.DUBLIN_CORE:
+    if story.shows_date and publisher.date_habit == "dublin_core":
         tags.append(f'<meta name="DC.date.issued" content="{stamp[:10]}">')
-    if story.author and publisher.author_habit is AuthorHabit.META:
+    if story.author and publisher.author_habit == "meta":
         tags.append(f'<meta name="author" content="{html.escape(story.author)}">')
-    if publisher.date_habit is DateHabit.JSON_LD:
+    if publisher.date_habit == "json_ld":
         tags.append(_json_ld(story, around))
     return "\n".join(tags)
 
@@ -154,90 +142,97 @@ def _json_ld(story: Story, around: Surroundings) -> str:
 
 
 def _byline(story: Story, random: random.Random) -> str:
-    publisher, words = story.publisher, WORDS[story.publisher.language]
-    parts: list[str] = []
-    if story.author and publisher.author_habit is AuthorHabit.LINK:
-        url = author_url(publisher, story.author)
+    publisher, author, day = story.publisher, story.author, story.published
+    by, parts = publisher.says("by"), list[str]()
+    if author:
+        url = author_url(publisher, author)
         parts.append(
-            f'<span class="byline">{words["by"]} <a rel="author" class="author" href="{url}">{story.author}</a></span>'
+            {
+                "link": f'<span class="byline">{by} <a rel="author" class="author" href="{url}">{author}</a></span>',
+                "plain_text": f'<span class="author">{by} {author}</span>',
+            }.get(publisher.author_habit, f'<span class="writer"><a href="{url}">{author}</a></span>')
         )
-    elif story.author and publisher.author_habit is AuthorHabit.PLAIN_TEXT:
-        parts.append(f'<span class="author">{words["by"]} {story.author}</span>')
-    elif story.author:
-        parts.append(f'<span class="writer"><a href="{author_url(publisher, story.author)}">{story.author}</a></span>')
-    ago = words["ago"].format(n=random.randint(2, 20))
+    ago = publisher.says("ago", n=random.randint(2, 20))
+    month = load_prose(publisher.language).words("month")[day.month - 1]
     match publisher.date_habit:
-        case DateHabit.PLAIN_TEXT if story.shows_date:
-            parts.append(f'<span class="date">{long_date(publisher.language, story.published.date())}</span>')
-        case DateHabit.RELATIVE_TIME if story.shows_date:
-            parts.append(f'<time datetime="{story.published.isoformat()}">{ago}</time>')
-        case DateHabit.RELATIVE_URL:
+        case "plain_text" if story.shows_date:
+            shown = publisher.says("long_date", day=day.day, month=month, year=day.year)
+            parts.append(f'<span class="date">{shown}</span>')
+        case "relative_time" if story.shows_date:
+            parts.append(f'<time datetime="{day.isoformat()}">{ago}</time>')
+        case "relative_url":
             parts.append(f'<span class="age">{ago}</span>')
     return f'<div class="meta">{" | ".join(parts)}</div>'
 
 
-@dataclasses.dataclass(frozen=True)
-class _Parts:
-    """What a layout arranges: the title as text, the rest as HTML."""
-
-    title: str
-    head: str
-    heading: str
-    content: str
-    byline: str = ""
-    after: str = ""
-    aside: str = ""
+def _layout(publisher: Publisher, navigation: Sequence[Link], title: str, **parts: str) -> str:
+    """A page in the layout of a publisher; the title is text, the parts (head, content and others) are HTML."""
+    words = {word: lines[0] for word, lines in load_prose(publisher.language).sections["interface"].items()}
+    title = html.escape(title, quote=False)
+    values: dict[str, object] = words | parts | {"publisher": publisher, "title": title, "nav": _items(navigation)}
+    values |= {part: _filled("page", part, values) for part in ("footer", "banner")}
+    inner = "".join(load_prose("pages").lines("layout", str(publisher.layout))).format(**values)
+    return f"{_filled('page', 'page', values | {'inner': inner})}\n"
 
 
-def _layout(publisher: Publisher, parts: _Parts, navigation: Sequence[Link]) -> str:
-    """A page in the layout of a publisher."""
-    heading, byline, content, aside = parts.heading, parts.byline, parts.content, parts.aside
-    words = WORDS[publisher.language]
-    links = _items(navigation)
-    footer_links = " · ".join(
-        Link(words[key], f"{publisher.home}/{path}/").html()
-        for key, path in (("archive", "archive"), ("authors", "author"), ("regions", "region"))
-    )
-    others = " · ".join(words[key] for key in ("imprint", "privacy", "contact"))
-    footer = f"{footer_links} · {others} · {publisher.name}. {words['rights']}"
-    cookies = (
-        f'<div id="cookie-banner" class="cookie-consent"><p>{words["cookies"]}</p>'
-        f"<button>{words['accept']}</button></div>"
-    )
-    match publisher.layout:
-        case 0:
-            inner = (
-                f'<header><a href="{publisher.home}/">{publisher.name}</a><nav><ul>{links}</ul></nav></header>'
-                f"<main><article>{heading}{byline}{content}</article>"
-                f"<section class='related'>{parts.after}</section></main>"
-                f"<aside>{aside}</aside><footer>{footer}</footer>{cookies}"
-            )
-        case 1:
-            inner = (
-                f"{cookies}<div class='wrap'>"
-                f"<div class='topbar'>{publisher.name} | {words['subscribe']} | {words['search']}</div>"
-                f"<div class='menu'><ul>{links}</ul></div><div class='col-left sidebar'>{aside}</div>"
-                f"<div class='col-main'><div class='article'>{heading}{byline}"
-                f"<div class='article-body'>{content}</div></div>"
-                f"<div class='related'>{parts.after}</div></div><div class='footer'>{footer}</div></div>"
-            )
-        case 2:
-            inner = (
-                f"<div id='header'><b>{publisher.name}</b></div><div id='nav'><ul>{links}</ul></div>"
-                f"<div id='content' class='post'>{heading}{byline}<div class='entry-content'>{content}</div>"
-                f"<div class='share'>{words['share']}</div></div><div id='sidebar'>{aside}{parts.after}</div>"
-                f"<div id='footer'>{footer}</div>{cookies}"
-            )
-        case _:
-            inner = (
-                f"<nav class='navbar'><ul class='nav'>{links}</ul></nav><div class='container'><div class='row'>"
-                f"<main class='col-md-8'><article class='story'><header>{heading}{byline}</header>"
-                f"<div class='story-body'>{content}</div>"
-                f"</article><p class='comments'>{words['comments']}</p><div class='related'>{parts.after}</div></main>"
-                f"<aside class='col-md-4'>{aside}</aside></div></div><footer><p>{footer}</p></footer>{cookies}"
-            )
-    page_title = f"{html.escape(parts.title, quote=False)} | {publisher.name}"
-    return (
-        f'<!DOCTYPE html>\n<html lang="{publisher.language}"><head><meta charset="utf-8"><title>{page_title}</title>\n'
-        f"{parts.head}\n</head><body>\n{inner}\n</body></html>\n"
-    )
+def _filled(section: str, slot: str, values: Mapping[str, object]) -> str:
+    """A template of ``prose_pages.txt`` with its values."""
+    return "\n".join(load_prose("pages").lines(section, slot)).format(**values)
+
+
+def feed_url(publisher: Publisher, section: str) -> str:
+    """The address of a section's feed; ``section`` is its slug."""
+    ending = {"rss": "rss.xml", "atom": "atom.xml", "json": "feed.json"}[publisher.feed]
+    return f"{publisher.home}/feeds/{section}/{ending}"
+
+
+def feed(publisher: Publisher, title: str, url: str, stories: Sequence[Story]) -> tuple[str, str]:
+    """Renders a feed.
+
+    Args:
+      publisher: whose feed it is.
+      title: of the section.
+      url: of the feed itself.
+      stories: newest first, at least one.
+
+    Returns:
+      The content type and the text.
+    """
+    stories, title = stories[:_LONGEST_FEED], f"{title} - {publisher.name}"
+    if publisher.feed == "json":
+        value = {
+            "version": "https://jsonfeed.org/version/1.1",
+            "title": title,
+            "home_page_url": f"{publisher.home}/",
+            "feed_url": url,
+            "language": publisher.language,
+            "items": [
+                {
+                    "id": story.url,
+                    "url": story.url,
+                    "title": story.title,
+                    "summary": story.sentences[0],
+                    "date_published": story.published.isoformat(),
+                }
+                for story in stories
+            ],
+        }
+        return "application/feed+json; charset=utf-8", json.dumps(value, ensure_ascii=False, indent=1)
+    items = ""
+    for story in stories:
+        entry = {
+            "title": escape(story.title),
+            "url": escape(story.url),
+            "stamp": story.published.isoformat(),
+            "date": email.utils.format_datetime(story.published),
+            "summary": escape(story.sentences[0]),
+        }
+        items += f"{_filled('feed', f'{publisher.feed}_item', entry)}\n"
+    values = {
+        "title": escape(title),
+        "url": escape(url),
+        "publisher": publisher,
+        "updated": stories[0].published.isoformat(),
+        "items": items,
+    }
+    return f"application/{publisher.feed}+xml; charset=utf-8", f"{_filled('feed', publisher.feed, values)}\n"

@@ -1,19 +1,37 @@
-"""The sentences of one language: prose files and their template language."""
+"""The sentences of one language: prose files and their template language, numbers in words, and Russian cases.
+
+Names are in Cyrillic letters as ``prose_names.txt`` has them, by the rules of the name's own language. No code of the
+pipeline knows that table.
+"""
+# ruff: noqa: RUF001, RUF002 - Cyrillic letters are meant
 
 import dataclasses
 import functools
+import hashlib
 import importlib.resources
+import itertools
 import re
 from collections.abc import Mapping
 
 from ..errors import InputError
-from .options import stable_number
-from .russian import agree
+
+REGIONS = ("en", "de", "es")  # languages with places, people and events of their own
+ABROAD = ("ru",)  # languages whose publishers report from the regions of the others, in another script
+LANGUAGES = (*REGIONS, *ABROAD)
+CASES = "gdip"  # genitive, dative, instrumental, prepositional
 
 _CHOICE = re.compile(r"<([^<>]*)>")
 _FACT = re.compile(r"\{(\w+)\}")
 _COUNTED = re.compile(r"\{(\w+):([^{}|]*)\|([^{}|]*)\}")  # a number and its noun, see prose_ru.txt
 _FIRST_LETTER = re.compile(r"[^\W\d_]")
+_ACRONYM_LETTERS = str.maketrans({**dict(zip("BDFGKMPRTVZAEIOULNS", "БДФГКМПРТВЗАЕИОУЛНС", strict=True)), "X": "КС"})
+_HISSING, _GUTTURAL = "жшчщц", "гкх"
+_FEW = (2, 3, 4)
+
+
+def stable_number(text: str) -> int:
+    """A number that depends on the text alone; ``hash`` differs from process to process."""
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:6], "big")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -40,6 +58,10 @@ class Prose:
         """The names of the sections of evergreen guides."""
         return [name for name in self.sections if name.startswith("guide.")]
 
+    def say(self, slot: str, **values: object) -> str:
+        """The line of the interface (words around an article, forms of dates and sums) with its values."""
+        return self.lines("interface", slot)[0].format(**values)
+
 
 def parse_prose(language: str, text: str, path: str) -> Prose:
     """Reads a prose file.
@@ -47,8 +69,8 @@ def parse_prose(language: str, text: str, path: str) -> Prose:
     Raises:
       InputError: at a line that is neither a section, a slot nor a comment, or whose brackets do not close.
     """
-    sections: dict[str, dict[str, list[str]]] = {}
-    current: dict[str, list[str]] | None = None
+    sections: dict[str, dict[str, tuple[str, ...]]] = {}
+    current: dict[str, tuple[str, ...]] | None = None
     for number, raw in enumerate(text.splitlines(), start=1):
         line = raw.strip()
         if not line or line.startswith("#"):
@@ -64,10 +86,8 @@ def parse_prose(language: str, text: str, path: str) -> Prose:
                 path=path,
                 remedy="see the comment at the top of prose_en.txt",
             )
-        current.setdefault(slot, []).append(sentence)
-    return Prose(
-        language, {name: {slot: tuple(lines) for slot, lines in slots.items()} for name, slots in sections.items()}
-    )
+        current[slot] = (*current.get(slot, ()), sentence)
+    return Prose(language, sections)
 
 
 @functools.cache
@@ -75,6 +95,18 @@ def load_prose(language: str) -> Prose:
     """The prose file of a language that comes with the package."""
     name = f"prose_{language}.txt"
     return parse_prose(language, (importlib.resources.files(__package__) / name).read_text(encoding="utf-8"), name)
+
+
+@functools.cache
+def names(section: str, slot: str = "all", side: int = 0) -> tuple[str, ...]:
+    """The invented names of a kind.
+
+    Args:
+      section: of ``prose_names.txt``.
+      slot: language and part, as in "en.men".
+      side: 0 for the name itself, 1 for its Cyrillic letters.
+    """
+    return tuple(line.split(" | ")[side] for line in load_prose("names").lines(section, slot))
 
 
 def fill(template: str, facts: Mapping[str, str], voice: int, language: str) -> str:
@@ -103,54 +135,132 @@ def fill(template: str, facts: Mapping[str, str], voice: int, language: str) -> 
     return _FIRST_LETTER.sub(lambda match: match[0].upper(), text, count=1)
 
 
-# Zero to nineteen (in Spanish to twenty-nine), then the tens; "." means that the first row has the word.
-_NUMBERS = {
-    "en": (
-        (
-            "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen "
-            "seventeen eighteen nineteen"
-        ),
-        ". . twenty thirty forty fifty sixty seventy eighty ninety",
-        "{tens}-{ones}",
-    ),
-    "de": (
-        (
-            "null ein zwei drei vier fünf sechs sieben acht neun zehn elf zwölf dreizehn vierzehn fünfzehn sechzehn "
-            "siebzehn achtzehn neunzehn"
-        ),
-        ". . zwanzig dreißig vierzig fünfzig sechzig siebzig achtzig neunzig",
-        "{ones}und{tens}",
-    ),
-    "es": (
-        (
-            "cero un dos tres cuatro cinco seis siete ocho nueve diez once doce trece catorce quince dieciséis "
-            "diecisiete dieciocho diecinueve veinte veintiún veintidós veintitrés veinticuatro "
-            "veinticinco veintiséis veintisiete veintiocho veintinueve"
-        ),
-        ". . veinte treinta cuarenta cincuenta sesenta setenta ochenta noventa",
-        "{tens} y {ones}",
-    ),
-    "ru": (
-        (
-            "ноль один два три четыре пять шесть семь восемь девять десять одиннадцать двенадцать тринадцать "
-            "четырнадцать пятнадцать шестнадцать семнадцать восемнадцать девятнадцать"
-        ),
-        ". . двадцать тридцать сорок пятьдесят шестьдесят семьдесят восемьдесят девяносто",
-        "{tens} {ones}",
-    ),
-}
-
-
 def number_words(number: int, language: str) -> str:
     """A number below 100 in words.
 
     >>> number_words(47, "de")
     'siebenundvierzig'
     """
-    small_text, tens_text, joint = _NUMBERS[language]
-    small = small_text.split()
+    prose = load_prose(language)
+    small, tens = prose.say("small").split(), prose.say("tens").split()  # of small ones Spanish has thirty
     if number < len(small):
         return small[number]
-    tens, ones = divmod(number, 10)
-    word = tens_text.split()[tens]
-    return joint.format(tens=word, ones=small[ones]) if ones else word
+    ten, one = divmod(number, 10)
+    return prose.say("number", tens=tens[ten], ones=small[one]) if one else tens[ten]
+
+
+@functools.cache
+def _cyrillic() -> Mapping[str, str]:
+    """Every name of the world in Cyrillic letters; surnames and brands also with the parts that successors have."""
+
+    def pairs(section: str, *slots: str) -> list[tuple[str, str]]:
+        return [pair for slot in slots for pair in zip(names(section, slot), names(section, slot, 1), strict=True)]
+
+    of_regions = [f"{language}.{part}" for language in REGIONS for part in ("men", "women")]
+    found = dict([*pairs("place", *REGIONS), *pairs("first", *of_regions)])
+    heads, tails = (pairs("surname", *(f"{language}.{part}" for language in REGIONS)) for part in ("head", "tail"))
+    brands = pairs("brand", "all.head"), pairs("brand", "all.tail")
+    for (one, first), (other, second) in (*itertools.product(heads, tails), *itertools.product(*brands)):
+        found[one + other] = first + second
+    for (one, first), (other, second) in itertools.product(*brands):
+        found[other.capitalize() + one.lower()] = second.capitalize() + first.lower()
+    return found
+
+
+def in_cyrillic(name: str) -> str:
+    """A name of the world, or an acronym, in Cyrillic letters; KeyError for other words.
+
+    >>> in_cyrillic("Hartwick"), in_cyrillic("BAX")
+    ('Хартвик', 'БАКС')
+    """
+    return name.translate(_ACRONYM_LETTERS) if name.isupper() else _cyrillic()[name]
+
+
+def spell_name(name: str, language: str) -> str:
+    """A name of the world in the letters of a language."""
+    return in_cyrillic(name) if language == "ru" else name
+
+
+def decline(word: str, case: str, feminine: bool = False) -> str:
+    """A noun or foreign name in a case; words in -о, -е, -и, -у and women's names in consonants have no cases.
+
+    Args:
+      word: in the nominative.
+      case: one of `CASES`.
+      feminine: whether it names a woman.
+
+    >>> [decline("Торнмир", case) for case in CASES]
+    ['Торнмира', 'Торнмиру', 'Торнмиром', 'Торнмире']
+    """
+    at = CASES.index(case)
+    stem, last = word[:-1], word[-1]
+    if last in "ая":
+        hissing = stem[-1] in _HISSING
+        soft = last == "я" or stem[-1] in _GUTTURAL or hissing
+        dative = "и" if word.endswith("ия") else "е"
+        return stem + ("и" if soft else "ы", dative, "ей" if last == "я" or hissing else "ой", dative)[at]
+    if word.endswith("ье"):
+        return stem + ("я", "ю", "ем", "е")[at]
+    if feminine or last in "ёеиоуыэю":
+        return word
+    if last in "ьй":
+        return stem + ("я", "ю", "ем", "и" if word.endswith("ий") else "е")[at]
+    return word + ("а", "у", "ем" if last in _HISSING else "ом", "е")[at]
+
+
+def decline_first(phrase: str, case: str) -> str:
+    """A phrase with its first word in a case, such as a place's nickname or an organisation.
+
+    >>> decline_first("Город Фонарей", "p")
+    'Городе Фонарей'
+    """
+    word, space, rest = phrase.partition(" ")
+    return decline(word, case) + space + rest
+
+
+def decline_person(mention: str, case: str, feminine: bool) -> str:
+    """A mention of somebody in a case: an office, a name of two words, or both; the words of offices are masculine.
+
+    >>> decline_person("мэр Агнес Хартвик", "d", feminine=True)
+    'мэру Агнес Хартвик'
+    """
+    words = mention.split()
+    offices = len(words) % 2
+    return " ".join(decline(word, case, feminine and number >= offices) for number, word in enumerate(words))
+
+
+def since(day: str) -> str:
+    """A Russian day as the beginning of something.
+
+    Args:
+      day: as in "on Tuesday", or "4 March".
+
+    >>> since("во вторник"), since("в среду"), since("4 марта")
+    ('со вторника', 'со среды', 'с 4 марта')
+    """
+    weekday = day.rsplit(maxsplit=1)[-1]
+    if day[0].isdigit():
+        return f"с {day}"
+    genitive = f"{weekday[:-1]}ы" if weekday.endswith("у") else decline(weekday, "g")
+    return f"со {genitive}" if genitive.startswith(("вт", "ср")) else f"с {genitive}"
+
+
+def millions(number: int) -> str:
+    """The Russian noun after a number of somewhat more than so many millions."""
+    if number % 10 == 1 and number != 11:
+        return "миллион"
+    return "миллиона" if is_few(number) else "миллионов"
+
+
+def is_few(number: int) -> bool:
+    """Whether a Russian noun after the number is in the genitive singular: 2 to 4, 22 to 24 and so on."""
+    return number % 10 in _FEW and number // 10 % 10 != 1
+
+
+def agree(words: str, noun: str) -> str:
+    """The words of a number before a noun of its gender; the genitive singular of feminine nouns ends in -ы or -и.
+
+    >>> agree("сорок два", "минуты"), agree("сорок два", "дома")
+    ('сорок две', 'сорок два')
+    """
+    return words[:-1] + "е" if words.endswith("два") and noun[-1] in "ыи" else words

@@ -1,45 +1,27 @@
 """The publishers: voice, layout and byline habits."""
 
 import dataclasses
-import enum
+import json
 
-
-class DateHabit(enum.StrEnum):
-    """Where a publisher shows the day of an article."""
-
-    JSON_LD = "json_ld"
-    OPEN_GRAPH = "open_graph"
-    PLAIN_TEXT = "plain_text"  # "By X | 3 March 2022"
-    RELATIVE_TIME = "relative_time"  # "2 hours ago" in a <time> with a machine-readable date
-    RELATIVE_URL = "relative_url"  # "2 hours ago", and the date in the URL only
-    DUBLIN_CORE = "dublin_core"
-
-
-class AuthorHabit(enum.StrEnum):
-    """Where a publisher names the author."""
-
-    JSON_LD = "json_ld"
-    META = "meta"
-    PLAIN_TEXT = "plain_text"
-    LINK = "link"  # rel="author"
-
-
-class UrlHabit(enum.StrEnum):
-    """Shape of an article's path."""
-
-    DATED = "dated"  # /2022/03/14/slug
-    SECTION = "section"  # /politics/slug-1234.html
-    NUMBER = "number"  # /article/1234
+from .prose import load_prose
 
 
 @dataclasses.dataclass(frozen=True)
 class Publisher:
-    """One fictional news site.
+    """One fictional news site, a line of ``prose_names.txt``.
 
     Attributes:
+      language: of its articles.
       slug: the host is ``www.<slug>.example``.
+      name: as it calls itself.
       voice: vocabulary and family of sentences; neighbours in number disagree on every choice of words.
       layout: number of the HTML layout.
+      date_habit: where it shows the day of an article: json_ld, open_graph, dublin_core, plain_text ("By X | 3 March
+        2022"), relative_time ("2 hours ago" in a ``time`` element with a machine-readable date) or relative_url ("2
+        hours ago", and the date in the URL only).
+      author_habit: where it names the author: json_ld, meta, plain_text or link (rel="author").
+      url_habit: shape of an article's path: dated (/2022/03/14/slug), section (/politics/slug-1234.html) or number
+        (/article/1234).
       no_author / no_date: share of articles that lack them.
       logo_images: share of articles illustrated with the site's logo.
       feed: rss, atom or json.
@@ -48,14 +30,14 @@ class Publisher:
       per_page: articles on one page of a hub.
     """
 
+    language: str
     slug: str
     name: str
-    language: str
     voice: int
     layout: int
-    date_habit: DateHabit
-    author_habit: AuthorHabit
-    url_habit: UrlHabit
+    date_habit: str
+    author_habit: str
+    url_habit: str
     no_author: float = 0.03
     no_date: float = 0.0
     logo_images: float = 0.0
@@ -74,55 +56,21 @@ class Publisher:
         """The address of its site, without a final slash."""
         return f"http://{self.host}"
 
+    def says(self, word: str, **values: object) -> str:
+        """The words around its articles, such as those of the navigation."""
+        return load_prose(self.language).say(word, **values)
 
-_D, _A, _U = DateHabit, AuthorHabit, UrlHabit
-PUBLISHERS = (
-    Publisher(
-        "harbourtimes", "Harbour Times", "en", 0, 0, _D.JSON_LD, _A.JSON_LD, _U.DATED, keywords=True, sitemap=True
-    ),
-    Publisher(
-        "inlandledger", "Inland Ledger", "en", 1, 1, _D.OPEN_GRAPH, _A.META, _U.SECTION, feed="atom", keywords=True
-    ),
-    Publisher("copperbell", "The Copper Bell", "en", 2, 2, _D.PLAIN_TEXT, _A.PLAIN_TEXT, _U.SECTION, no_author=0.06),
-    Publisher("morningferry", "Morning Ferry", "en", 3, 3, _D.RELATIVE_TIME, _A.LINK, _U.NUMBER, logo_images=0.4),
-    Publisher(
-        "quaysidepost", "Quayside Post", "en", 4, 0, _D.RELATIVE_URL, _A.META, _U.DATED, no_author=0.1, keywords=True
-    ),
-    Publisher("wirelight", "Wirelight", "en", 5, 1, _D.JSON_LD, _A.JSON_LD, _U.NUMBER, no_date=0.05, feed="json"),
-    Publisher(
-        "nordwindkurier", "Nordwind-Kurier", "de", 0, 1, _D.JSON_LD, _A.JSON_LD, _U.SECTION, keywords=True, sitemap=True
-    ),
-    Publisher("talbote", "Der Talbote", "de", 1, 2, _D.PLAIN_TEXT, _A.PLAIN_TEXT, _U.DATED, no_author=0.06),
-    Publisher("abendlaterne", "Abendlaterne", "de", 2, 3, _D.RELATIVE_TIME, _A.LINK, _U.NUMBER, logo_images=0.3),
-    Publisher(
-        "stadtspiegelung",
-        "Stadtspiegelung",
-        "de",
-        3,
-        0,
-        _D.OPEN_GRAPH,
-        _A.META,
-        _U.SECTION,
-        no_date=0.04,
-        keywords=True,
-    ),
-    Publisher("farodiario", "El Faro Diario", "es", 0, 2, _D.OPEN_GRAPH, _A.META, _U.DATED, keywords=True),
-    Publisher("vozdelmuelle", "La Voz del Muelle", "es", 1, 0, _D.JSON_LD, _A.JSON_LD, _U.SECTION, sitemap=True),
-    Publisher("cronicaserrana", "Crónica Serrana", "es", 2, 1, _D.DUBLIN_CORE, _A.META, _U.NUMBER, no_author=0.06),
-    Publisher(
-        "diariomolino",
-        "Diario del Molino",
-        "es",
-        3,
-        3,
-        _D.PLAIN_TEXT,
-        _A.PLAIN_TEXT,
-        _U.DATED,
-        logo_images=0.3,
-        no_date=0.04,
-    ),
-    Publisher("vestnikgavani", "Вестник гавани", "ru", 0, 0, _D.JSON_LD, _A.JSON_LD, _U.SECTION, keywords=True),
-    Publisher("severnyparom", "Северный паром", "ru", 1, 2, _D.OPEN_GRAPH, _A.META, _U.DATED, no_author=0.06),
+
+def _publisher(language: str, line: str) -> Publisher:
+    slug, name, voice, layout, date, author, url, *more = line.split(" | ")
+    others = {key: json.loads(value) for key, value in (habit.split("=") for habit in more)}
+    return Publisher(language, slug, name, int(voice), int(layout), date, author, url, **others)
+
+
+PUBLISHERS = tuple(
+    _publisher(language, line)
+    for language, lines in load_prose("names").sections["publisher"].items()
+    for line in lines
 )
 
 

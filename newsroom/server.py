@@ -1,15 +1,128 @@
-"""Serves a generated newsroom on loopback; the Host header selects the site."""
+"""The site on disk, and a server of it on loopback, where the Host header selects the site.
 
+``index.jsonl`` has one resource on each line, and ``content.bin`` their bodies in order.
+"""
+
+import dataclasses
 import datetime
 import email.utils
+import hashlib
 import http.server
+import json
 import os
 import sys
 import threading
-from types import TracebackType
+from collections.abc import Iterable
 from typing import Any, Self
 
-from .store import SiteReader, Stored
+from ..errors import InputError
+
+_INDEX, _CONTENT = "index.jsonl", "content.bin"
+
+
+@dataclasses.dataclass(frozen=True)
+class Resource:
+    """The server's answer for one host and path.
+
+    Attributes:
+      modified: for Last-Modified, UTC.
+      location: target of a redirect.
+    """
+
+    host: str
+    path: str
+    body: bytes
+    content_type: str
+    modified: datetime.datetime
+    status: int = 200
+    location: str = ""
+
+
+@dataclasses.dataclass(frozen=True)
+class Stored:
+    """One line of the index."""
+
+    host: str
+    path: str
+    status: int
+    content_type: str
+    modified: str
+    etag: str
+    location: str
+    offset: int
+    length: int
+
+
+class SiteWriter:
+    """Writes resources in the given order; the index is written last, so a folder without one is not a site."""
+
+    def __init__(self, folder: str) -> None:
+        os.makedirs(folder, exist_ok=True)
+        self._index = os.path.join(folder, _INDEX)
+        if os.path.exists(self._index):
+            os.remove(self._index)
+        self._content = open(os.path.join(folder, _CONTENT), "wb")  # noqa: SIM115 - closed with the writer
+        self._stored: dict[tuple[str, str], Stored] = {}
+
+    def add(self, resource: Resource) -> None:
+        """Writes a resource.
+
+        Raises:
+          ValueError: if its host and path are already written.
+        """
+        key = (resource.host, resource.path)
+        if key in self._stored:
+            raise ValueError(f"{resource.host}{resource.path} is written twice")
+        etag, modified = hashlib.sha256(resource.body).hexdigest()[:16], resource.modified.isoformat()
+        place = (self._content.tell(), len(resource.body))
+        status, kind = resource.status, resource.content_type
+        self._stored[key] = Stored(*key, status, kind, modified, etag, resource.location, *place)
+        self._content.write(resource.body)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        self._content.close()
+        if kind is None:
+            lines = (json.dumps(dataclasses.asdict(one), ensure_ascii=False) for one in self._stored.values())
+            write_lines(self._index, lines)
+
+
+class SiteReader:
+    """Finds a resource by host and path.
+
+    Raises:
+      InputError: if the folder holds no site.
+    """
+
+    def __init__(self, folder: str) -> None:
+        index = os.path.join(folder, _INDEX)
+        if not os.path.exists(index):
+            remedy = "generate one with newsembed newsroom --output DIR"
+            raise InputError("no newsroom site here", path=index, remedy=remedy)
+        with open(index, encoding="utf-8") as file:
+            stored = [Stored(**json.loads(line)) for line in file]
+        self._resources = {(item.host, item.path): item for item in stored}
+        self._path = os.path.join(folder, _CONTENT)
+
+    def find(self, host: str, path: str) -> Stored | None:
+        """The resource of a host and path; None if there is none."""
+        return self._resources.get((host, path))
+
+    def body(self, stored: Stored) -> bytes:
+        """The body of a resource."""
+        with open(self._path, "rb") as file:
+            file.seek(stored.offset)
+            return file.read(stored.length)
+
+
+def write_lines(path: str, lines: Iterable[str]) -> int:
+    """Writes lines, each with a line feed, and returns their number."""
+    written = [f"{line}\n" for line in lines]
+    with open(path, "w", encoding="utf-8", newline="\n") as file:
+        file.writelines(written)
+    return len(written)
 
 
 class NewsroomServer:
@@ -32,11 +145,6 @@ class NewsroomServer:
         self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
 
     @property
-    def requested(self) -> set[str]:
-        """URLs that were requested so far, without query and port."""
-        return self._server.requested
-
-    @property
     def port(self) -> int:
         """The port that it listens on."""
         return int(self._server.server_address[1])
@@ -45,9 +153,7 @@ class NewsroomServer:
         self._thread.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._server.shutdown()
         self._server.server_close()
         self._thread.join()
@@ -60,7 +166,6 @@ class _Server(http.server.ThreadingHTTPServer):
 
     def __init__(self, port: int, reader: SiteReader) -> None:
         self.reader = reader
-        self.requested: set[str] = set()
         super().__init__(("127.0.0.1", port), _Handler)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
@@ -76,67 +181,30 @@ class _Handler(http.server.BaseHTTPRequestHandler):
     disable_nagle_algorithm = True
     timeout = 30
 
-    def do_GET(self) -> None:
-        self._answer(with_body=True)
-
-    def do_HEAD(self) -> None:
-        self._answer(with_body=False)
-
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the name is the base class's
         """Logs nothing."""
 
-    def _answer(self, *, with_body: bool) -> None:
+    def do_GET(self) -> None:
         host = self.headers.get("Host", "").partition(":")[0].lower()
         path = self.path.partition("?")[0].partition("#")[0]
-        self.server.requested.add(f"http://{host}{path}")
         stored = self.server.reader.find(host, path)
         if stored is None:
-            self._send(404, "text/plain; charset=utf-8", b"not found\n", with_body=with_body)
-        elif stored.status == 200 and _unchanged(
-            stored, self.headers.get("If-None-Match"), self.headers.get("If-Modified-Since")
-        ):
-            self.send_response(304)
-            self._validators(stored)
-            self.end_headers()
+            stored, body = Stored(host, path, 404, "text/plain; charset=utf-8", "", "", "", 0, 0), b"not found\n"
         else:
-            self._send(
-                stored.status, stored.content_type, self.server.reader.body(stored), with_body=with_body, stored=stored
-            )
-
-    def _send(
-        self, status: int, content_type: str, body: bytes, *, with_body: bool, stored: Stored | None = None
-    ) -> None:
-        self.send_response(status)
-        self.send_header("Content-Type", content_type)
-        self.send_header("Content-Length", str(len(body)))
-        if stored and stored.location:
-            self.send_header("Location", stored.location)
-        if stored and stored.status == 200:
-            self._validators(stored)
+            body = self.server.reader.body(stored)
+        headers, is_known = {"Content-Type": stored.content_type, "Content-Length": str(len(body))}, False
+        if stored.location:
+            headers["Location"] = stored.location
+        if stored.status == 200:
+            modified = datetime.datetime.fromisoformat(stored.modified)
+            date = email.utils.format_datetime(modified, usegmt=True)
+            validators = {"ETag": f'"{stored.etag}"', "Last-Modified": date}
+            headers |= validators
+            given = self.headers.get("If-None-Match") or self.headers.get("If-Modified-Since")
+            is_known = given in validators.values()
+        self.send_response(304 if is_known else stored.status)
+        for name, value in (validators if is_known else headers).items():
+            self.send_header(name, value)
         self.end_headers()
-        if with_body:
+        if not is_known:
             self.wfile.write(body)
-
-    def _validators(self, stored: Stored) -> None:
-        self.send_header("ETag", f'"{stored.etag}"')
-        self.send_header("Last-Modified", email.utils.format_datetime(_modified(stored), usegmt=True))
-
-
-def _modified(stored: Stored) -> datetime.datetime:
-    return datetime.datetime.fromisoformat(stored.modified).replace(microsecond=0)
-
-
-def _unchanged(stored: Stored, if_none_match: str | None, if_modified_since: str | None) -> bool:
-    """Whether the client's copy is current. RFC 9110: If-None-Match has precedence; an invalid date is ignored."""
-    if if_none_match is not None:
-        tags = [tag.strip().removeprefix("W/").strip('"') for tag in if_none_match.split(",")]
-        return stored.etag in tags or "*" in tags
-    if if_modified_since is None:
-        return False
-    try:
-        since = email.utils.parsedate_to_datetime(if_modified_since)
-    except ValueError:
-        return False
-    if since.tzinfo is None:
-        since = since.replace(tzinfo=datetime.UTC)
-    return _modified(stored) <= since

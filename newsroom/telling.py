@@ -5,19 +5,32 @@ says "the mayor of the City of Lanterns, about 1200 people, four million". Mixed
 reader, or an encoder, learns that they are the same.
 """
 
+# ruff: noqa: RUF001 - Cyrillic letters are meant
+
 import dataclasses
 import enum
 import math
 import random
 
-from . import russian
-from .names import FIRST_NAMES, SURNAME_PARTS
-from .options import LANGUAGES
-from .prose import Prose, fill, load_prose, number_words
-from .world import Event, Organisation, Person, Place, World
+from .prose import (
+    CASES,
+    LANGUAGES,
+    Prose,
+    decline_first,
+    decline_person,
+    fill,
+    is_few,
+    load_prose,
+    millions,
+    names,
+    number_words,
+    since,
+    spell_name,
+)
+from .world import Event, Person, Place, World, first_names
 
-_ABOUT = {"en": "about", "de": "rund", "es": "cerca de", "ru": "около"}
 FACT_SLOTS = ("n1", "n2", "actor", "org", "money", "quote")
+SITE_LEAK = 0.2  # see Manner
 
 
 class Register(enum.StrEnum):
@@ -45,48 +58,34 @@ class Manner:
     wander: float = 0.35
 
 
-def _spell_org(prose: Prose, organisation: Organisation, oblique: bool) -> str:
-    sides = prose.pair("general", f"org.{organisation.kind}", 0)
-    brand, acronym = (spell_name(name, prose.language) for name in (organisation.brand, organisation.acronym))
-    return sides[oblique].format(b=brand, a=acronym)
+def register_for(draw: float) -> Register:
+    """The register of a text of the site: plain, oblique and mixed texts are about equally common."""
+    return Register.PLAIN if draw < 0.36 else Register.OBLIQUE if draw < 0.66 else Register.MIXED
 
 
-def _spell_number(language: str, number: int, oblique: bool) -> str:
+def _spell_number(prose: Prose, number: int, oblique: bool) -> str:
     if not oblique:
-        return f"{number:,}".replace(",", {"en": ",", "de": ".", "es": ".", "ru": ""}[language])
+        return f"{number:,}".replace(",", {"en": ",", "ru": ""}.get(prose.language, "."))
     if number < 100:
-        return number_words(number, language)
+        return number_words(number, prose.language)
     step = 10 ** (int(math.log10(number)) - 1)
-    return f"{_ABOUT[language]} {round(number / step) * step}"
+    return f"{prose.say('about')} {round(number / step) * step}"
 
 
-def _spell_money(language: str, tenths: int, oblique: bool) -> str:
+def _spell_money(prose: Prose, tenths: int, oblique: bool) -> str:
+    whole, rest = divmod(tenths, 10)
     if oblique:
-        words = number_words(tenths // 10, language)
-        return {
-            "en": f"just over {words} million crowns",
-            "de": f"gut {words} Millionen Kronen",
-            "es": f"algo más de {words} millones de coronas",
-            "ru": russian.more_than_millions(words, tenths // 10),
-        }[language]
-    exact = f"{tenths // 10}.{tenths % 10}"
-    comma = exact.replace(".", ",")
-    return {
-        "en": f"{exact} million crowns",
-        "de": f"{comma} Millionen Kronen",
-        "es": f"{comma} millones de coronas",
-        "ru": f"{comma} миллиона крон",
-    }[language]
+        return prose.say("over", words=number_words(whole, prose.language), millions=millions(whole))
+    return prose.say("money", exact=f"{whole}{prose.say('decimal')}{rest}")
 
 
-def _spell_score(language: str, event: Event, oblique: bool) -> str:
+def _spell_score(prose: Prose, event: Event, oblique: bool) -> str:
     guests = event.counts[0] % 3
     home = guests + 1 + event.counts[1] % 2
-    if oblique:
-        joint = {"en": "to", "de": "zu", "es": "a", "ru": "на"}[language]
-        ones = {"en": "one", "de": "eins", "es": "uno", "ru": "один"}[language]
-        return f" {joint} ".join(ones if goals == 1 else number_words(goals, language) for goals in (home, guests))
-    return f"{home}:{guests}" if language in ("de", "ru") else f"{home}-{guests}"
+    if not oblique:
+        return prose.say("score", home=home, guests=guests)
+    spelt = (prose.say("single") if goals == 1 else number_words(goals, prose.language) for goals in (home, guests))
+    return f" {prose.say('joint')} ".join(spelt)
 
 
 class Teller:
@@ -100,11 +99,8 @@ class Teller:
     """
 
     def __init__(self, world: World, language: str, manner: Manner, random: random.Random) -> None:
-        self._world = world
-        self._prose = load_prose(language)
-        self._language = language
-        self._manner = manner
-        self._random = random
+        self._world, self._prose, self._language = world, load_prose(language), language
+        self._manner, self._random = manner, random
 
     def sentence(self, event: Event, slot: str, section: str | None = None, avoid: int | None = None) -> str:
         """One sentence of a slot.
@@ -123,10 +119,6 @@ class Teller:
             voice += 1
         return fill(lines[voice % len(lines)], self.facts(event), voice, self._language)
 
-    def general(self, event: Event, line: str) -> str:
-        """One given line of the general section."""
-        return fill(line, self.facts(event), self._manner.voice, self._language)
-
     def body(self, event: Event, length: int) -> list[str]:
         """The whole text in sentences: lead, facts in a random order, colour, quotes.
 
@@ -135,21 +127,23 @@ class Teller:
           length: number of colour sentences, 1 to 7.
         """
         random = self._random
-        general = self._prose.sections["general"]
         facts = [self.sentence(event, slot) for slot in random.sample(FACT_SLOTS, len(FACT_SLOTS))]
         # A publisher has a third of the filler lines of its own, and sometimes uses the others.
-        fillers = general["filler"]
+        fillers = self._prose.lines("general", "filler")
         own = [line for number, line in enumerate(fillers) if (number + self._manner.voice) % 3 == 0]
         other = [line for line in fillers if line not in own]
         colour = [*own, *random.sample(other, len(other))][:length]
-        colour_sentences = [self.general(event, line) for line in random.sample(colour, len(colour))]
+        colour_sentences = [
+            fill(line, self.facts(event), self._manner.voice, self._language)
+            for line in random.sample(colour, len(colour))
+        ]
         opening = [self.sentence(event, "lead")]
         if random.random() < 0.5:
             opening.append(self.sentence(event, "open", "general"))
         if self._manner.register is Register.MIXED:
             opening.append(self.sentence(event, "both", "general"))
         middle = [*facts[:3], *colour_sentences[: length // 2], *facts[3:], self.sentence(event, "context")]
-        ending = [*colour_sentences[length // 2 :]]
+        ending = colour_sentences[length // 2 :]
         if random.random() < 0.6:
             ending.append(self.sentence(event, "witness", "general"))
         ending.append(self.sentence(event, "outlook", "general"))
@@ -162,53 +156,33 @@ class Teller:
     def facts(self, event: Event) -> dict[str, str]:
         """Every fact of an event as words, each on a side that is drawn independently."""
         prose, language = self._prose, self._language
-        actor = self._world.actor(event)
+        actor, organisation = self._world.actor(event), self._world.organisation(event)
         matter = prose.pair(event.topic, "matter", event.matter)[self._oblique()]
         nick = nickname(event.place, language)
         name = spell_name(event.place.name, language)
-        nominative = nick if self._oblique() else name
-        dative = nominative.replace("die Stadt", "der Stadt")
+        place = nick if self._oblique() else name
+        brand, acronym = (spell_name(one, language) for one in (organisation.brand, organisation.acronym))
+        seasons = prose.lines("general", "season")
         facts = {
-            "place": nominative,
-            "place_d": dative,
+            "place": place,
+            "place_d": place.replace("die Stadt", "der Stadt"),
             "name": name,
             "nick": nick,
             "actor": self._first_mention(actor),
             "actor2": self._role(actor) if self._oblique() else spell_name(actor.last, language),
-            "org": _spell_org(prose, self._world.organisation(event), self._oblique()),
+            "org": prose.pair("general", f"org.{organisation.kind}", 0)[self._oblique()].format(b=brand, a=acronym),
             "matter": matter,
             "cap_matter": matter,
-            "n1": _spell_number(language, event.counts[0], self._oblique()),
-            "n2": _spell_number(language, event.counts[1], self._oblique()),
-            "money": _spell_money(language, event.tenths, self._oblique()),
-            "score": _spell_score(language, event, self._oblique()) if event.topic == "football" else "",
+            "n1": _spell_number(prose, event.counts[0], self._oblique()),
+            "n2": _spell_number(prose, event.counts[1], self._oblique()),
+            "money": _spell_money(prose, event.tenths, self._oblique()),
+            "score": _spell_score(prose, event, self._oblique()) if event.topic == "football" else "",
             "day": self._day(event),
             "since": self._since(event),
-            "season": prose.lines("general", "season")[
-                ((event.date.year - 2021) * 4 + (event.date.month - 1) // 3) % 12
-            ],
+            "season": seasons[((event.date.year - 2021) * 4 + (event.date.month - 1) // 3) % len(seasons)],
             "witness": self._witness(event),
         }
-        return {**facts, **self._russian_facts(event, facts)} if language == "ru" else facts
-
-    def _russian_facts(self, event: Event, facts: dict[str, str]) -> dict[str, str]:
-        """Cases of the names, endings of verbs, and whether a noun is in the singular after a number."""
-        actor = self._world.actor(event)
-        feminine = bool(actor.gender)
-        found = {
-            "a": russian.past_ending(feminine),
-            "sya": russian.past_ending(feminine, reflexive=True),
-            "oa": russian.past_ending(russian.is_feminine(facts["org"])),
-            "wa": russian.past_ending(bool(_witness_seed(event) % 2)),
-        }
-        for case in russian.CASES:
-            found[f"place_{case}"] = russian.decline_first(facts["place"], case)
-            found[f"org_{case}"] = russian.decline_first(facts["org"], case)
-            found[f"actor_{case}"] = russian.decline_person(facts["actor"], case, feminine)
-        for name, number in zip(("n1", "n2"), event.counts, strict=True):
-            exact = not facts[name].startswith(_ABOUT["ru"])
-            found[f"{name}_few"] = "few" if exact and russian.is_few(number) else ""
-        return found
+        return {**facts, **_russian_facts(event, facts, bool(actor.gender))} if language == "ru" else facts
 
     def _oblique(self) -> bool:
         draw = self._random.random()
@@ -221,17 +195,11 @@ class Teller:
                 return draw < 0.5
 
     def _title(self, person: Person) -> str:
-        sides = self._office_words(person)
-        return sides[person.gender]
-
-    def _office_words(self, person: Person) -> tuple[str, str]:
-        return self._prose.pair("general", f"role.{person.office}", person.variant)
+        return self._prose.pair("general", f"role.{person.office}", person.variant)[person.gender]
 
     def _role(self, person: Person) -> str:
         """The office with its article, in the nominative."""
-        title = self._title(person)
-        article = ("der", "die")[person.gender]
-        return {"en": f"the {title}", "de": f"{article} {title}"}.get(self._language, title)
+        return self._prose.say("role", title=self._title(person), article=("der", "die")[person.gender])
 
     def _first_mention(self, person: Person) -> str:
         name = f"{spell_name(person.first, self._language)} {spell_name(person.last, self._language)}"
@@ -241,14 +209,13 @@ class Teller:
 
     def _day(self, event: Event) -> str:
         if self._oblique():
-            weekday = self._prose.words("weekday")[event.date.weekday()]
-            return {"en": f"on {weekday}", "de": f"am {weekday}", "es": f"el {weekday}"}.get(self._language, weekday)
-        return date_words(self._language, event.date.day, event.date.month)
+            return self._prose.say("on_weekday", weekday=self._prose.words("weekday")[event.date.weekday()])
+        return self._prose.say("date", day=event.date.day, month=self._prose.words("month")[event.date.month - 1])
 
     def _since(self, event: Event) -> str:
         day = self._day(event)
         if self._language == "ru":
-            return russian.since(day)
+            return since(day)
         return {
             "en": day.replace("on ", "since ", 1),
             "de": day.replace("am ", "seit dem " if day[3].isdigit() else "seit ", 1),
@@ -257,20 +224,39 @@ class Teller:
 
     def _witness(self, event: Event) -> str:
         """A witness, the same in all reports of the event."""
-        seed = _witness_seed(event)
+        seed, language = _witness_seed(event), event.place.language
         gender = seed % 2
-        names = FIRST_NAMES[event.place.language][gender]
-        heads, tails = SURNAME_PARTS[event.place.language]
-        jobs = self._prose.lines("general", "job")
+        heads, tails = names("surname", f"{language}.head"), names("surname", f"{language}.tail")
+        firsts, jobs = first_names(language, gender), self._prose.lines("general", "job")
         if self._oblique():
             return self._prose.pair("general", "job", seed % len(jobs))[gender]
-        last = heads[seed % len(heads)] + tails[seed % len(tails)]
-        return " ".join(spell_name(name, self._language) for name in (names[seed % len(names)], last))
+        name = firsts[seed % len(firsts)], heads[seed % len(heads)] + tails[seed % len(tails)]
+        return " ".join(spell_name(part, self._language) for part in name)
 
 
-def spell_name(name: str, language: str) -> str:
-    """A name of the world in the letters of a language."""
-    return russian.in_cyrillic(name) if language == "ru" else name
+def _russian_facts(event: Event, facts: dict[str, str], feminine: bool) -> dict[str, str]:
+    """Cases of the names, endings of verbs, and whether a noun is in the singular after a number.
+
+    Args:
+      event: the event.
+      facts: its facts in words.
+      feminine: whether its actor is a woman.
+    """
+    org_is_feminine = facts["org"].split(maxsplit=1)[0][-1] in "ая"
+    found = {
+        "a": "а" if feminine else "",
+        "sya": "ась" if feminine else "ся",
+        "oa": "а" if org_is_feminine else "",
+        "wa": "а" if _witness_seed(event) % 2 else "",
+    }
+    for case in CASES:
+        found[f"place_{case}"] = decline_first(facts["place"], case)
+        found[f"org_{case}"] = decline_first(facts["org"], case)
+        found[f"actor_{case}"] = decline_person(facts["actor"], case, feminine)
+    about = load_prose("ru").say("about")
+    for name, number in zip(("n1", "n2"), event.counts, strict=True):
+        found[f"{name}_few"] = "few" if not facts[name].startswith(about) and is_few(number) else ""
+    return found
 
 
 def _witness_seed(event: Event) -> int:
@@ -279,21 +265,4 @@ def _witness_seed(event: Event) -> int:
 
 def nickname(place: Place, language: str) -> str:
     """The place's nickname, in German and Russian in the nominative."""
-    noun = place.nouns[LANGUAGES.index(language)]
-    return {
-        "en": f"the City of {noun}",
-        "de": f"die Stadt der {noun}",
-        "es": f"la Ciudad de {noun}",
-        "ru": f"Город {noun}",
-    }[language]
-
-
-def date_words(language: str, day: int, month: int) -> str:
-    """A day with its preposition, without the year."""
-    name = load_prose(language).words("month")[month - 1]
-    return {
-        "en": f"on {day} {name}",
-        "de": f"am {day}. {name}",
-        "es": f"el {day} de {name}",
-        "ru": f"{day} {name}",
-    }[language]
+    return load_prose(language).say("nickname", noun=place.nouns[LANGUAGES.index(language)])

@@ -1,11 +1,14 @@
-"""The fictional world: places, people and organisations with several names each, and the events in it."""
+"""The fictional world of a newsroom's options: places, people and organisations with several names, and events."""
 
 import dataclasses
 import datetime
+import hashlib
 import itertools
+import random
+from collections.abc import Iterator
 
-from .names import BRAND_PARTS, FIRST_NAMES, NICKNAMES, PLACES, SURNAME_PARTS
-from .options import REGIONS, NewsroomOptions
+from ..formats.command_line import Options, option
+from .prose import REGIONS, load_prose, names
 
 # Topic → the office that acts in it, ranges of the two counts and of the sum in tenths of a million.
 TOPICS: dict[str, tuple[str, tuple[int, int], tuple[int, int], tuple[int, int]]] = {
@@ -22,16 +25,35 @@ TOPICS: dict[str, tuple[str, tuple[int, int], tuple[int, int], tuple[int, int]]]
 }
 MATTERS_PER_TOPIC = 6
 _FAMILIES = ("coach", "executive", "scientist", "director", "prosecutor")
-ORG_KINDS = {
-    "coach": "club",
-    "prosecutor": "bank",
-    "executive": "company",
-    "scientist": "institute",
-    "director": "museum",
-}
+_ORG_KINDS = dict(zip(_FAMILIES, ("club", "company", "institute", "museum", "bank"), strict=True))
 ROLE_VARIANTS = {"mayor": 3, "coach": 2, "prosecutor": 2, "executive": 2, "scientist": 2, "director": 2}
 FIRST_DAY = datetime.date(2021, 1, 4)
 LAST_DAY = datetime.date(2023, 12, 20)
+
+
+@dataclasses.dataclass(frozen=True)
+class NewsroomOptions(Options):
+    """What to generate; equal options give byte-identical output."""
+
+    seed: int = option(7, "seed of the generator", metavar="N")
+    scale: float = option(1.0, "1 is about 2,500 articles, 0.05 about 150", metavar="X", ge=0.05, le=20)
+    turnover: float = option(
+        0.0,
+        "share of people and organisations that are replaced over the three years: what a model learned before is out "
+        "of date",
+        metavar="X",
+        ge=0,
+        le=1,
+    )
+
+    def count(self, at_full_scale: int, at_least: int) -> int:
+        """A count that grows with the scale."""
+        return max(at_least, round(at_full_scale * self.scale))
+
+    def stream(self, *labels: object) -> random.Random:
+        """An independent random stream for a purpose: a new draw in one part does not change the others."""
+        text = "/".join(str(label) for label in (self.seed, *labels))
+        return random.Random(int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big"))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -131,18 +153,17 @@ def build_world(options: NewsroomOptions) -> World:
     """Draws the world; small scales get fewer places, so that each place still has enough articles."""
     random = options.stream("world")
     share = min(1.0, max(0.2, options.scale**0.5))
-    nouns = list(NICKNAMES)
+    nouns = [tuple(line.split(" | ")) for line in load_prose("names").lines("nickname", "all")]
     random.shuffle(nouns)
-    numbered = [
-        (language, name)
-        for language in REGIONS
-        for name in PLACES[language][: max(5, round(len(PLACES[language]) * share))]
-    ]
-    places = tuple(Place(number, name, language, nouns[number]) for number, (language, name) in enumerate(numbered))
-    surnames = {language: [a + b for a, b in itertools.product(*SURNAME_PARTS[language])] for language in REGIONS}
-    brands = [a + b for a, b in itertools.product(*BRAND_PARTS)]
-    for names in (*surnames.values(), brands):
-        random.shuffle(names)
+    places = list[Place]()
+    for language in REGIONS:
+        listed = names("place", language)
+        for name in listed[: max(5, round(len(listed) * share))]:
+            places.append(Place(len(places), name, language, nouns[len(places)]))
+    surnames = {language: _surnames(language, language) for language in REGIONS}
+    brands = [a + b for a, b in _brand_parts()]
+    for shuffled in (*surnames.values(), brands):
+        random.shuffle(shuffled)
     acronyms = ["".join(letters).upper() for letters in itertools.product("bdfgkmprtvz", "aeiou", "klnrsx")]
     random.shuffle(acronyms)
     people: dict[tuple[int, str], Person] = {}
@@ -153,37 +174,51 @@ def build_world(options: NewsroomOptions) -> World:
         offices = ("mayor", *(_FAMILIES[(turn + step) % len(_FAMILIES)] for step in range(1 + place.number % 2)))
         for office in offices:
             gender = random.randrange(2)
-            first = random.choice(FIRST_NAMES[place.language][gender])
+            first = random.choice(first_names(place.language, gender))
             variant = random.randrange(ROLE_VARIANTS[office])
             people[place.number, office] = Person(first, surnames[place.language].pop(), gender, office, variant)
             if office != "mayor":
-                organisations[place.number, office] = Organisation(ORG_KINDS[office], brands.pop(), acronyms.pop())
-    return World(places, people, organisations, _successions(options, places, people, acronyms))
+                organisations[place.number, office] = Organisation(_ORG_KINDS[office], brands.pop(), acronyms.pop())
+    return World(tuple(places), people, organisations, _successions(options, places, people, acronyms))
+
+
+def first_names(language: str, gender: int) -> tuple[str, ...]:
+    """The first names of men (0) or women (1)."""
+    return names("first", f"{language}.{('men', 'women')[gender]}")
+
+
+def _surnames(head_language: str, tail_language: str) -> list[str]:
+    parts = names("surname", f"{head_language}.head"), names("surname", f"{tail_language}.tail")
+    return [head + tail for head, tail in itertools.product(*parts)]
+
+
+def _brand_parts() -> Iterator[tuple[str, ...]]:
+    return itertools.product(names("brand", "all.head"), names("brand", "all.tail"))
 
 
 def _successions(
-    options: NewsroomOptions, places: tuple[Place, ...], people: dict[tuple[int, str], Person], acronyms: list[str]
+    options: NewsroomOptions, places: list[Place], people: dict[tuple[int, str], Person], acronyms: list[str]
 ) -> dict[tuple[int, str], Succession]:
     """Successors with names that nobody else has: surnames of two regions' parts, brands with their parts swapped."""
     random = options.stream("turnover")
-    tails = dict(zip(REGIONS, (*REGIONS[1:], REGIONS[0]), strict=True))
-    surnames = {
-        language: [a + b for a, b in itertools.product(SURNAME_PARTS[language][0], SURNAME_PARTS[tails[language]][1])]
-        for language in REGIONS
-    }
-    brands = [b.capitalize() + a.lower() for a, b in itertools.product(*BRAND_PARTS)]
-    for names in (*surnames.values(), brands):
-        random.shuffle(names)
+    following = zip(REGIONS, (*REGIONS[1:], REGIONS[0]), strict=True)
+    surnames = {language: _surnames(language, other) for language, other in following}
+    brands = [b.capitalize() + a.lower() for a, b in _brand_parts()]
+    for shuffled in (*surnames.values(), brands):
+        random.shuffle(shuffled)
     found = {}
     for (number, office), person in people.items():
         if random.random() < options.turnover:
             language, gender = places[number].language, random.randrange(2)
-            first = random.choice(FIRST_NAMES[language][gender])
+            first = random.choice(first_names(language, gender))
             successor = dataclasses.replace(person, first=first, last=surnames[language].pop(), gender=gender)
-            organisation = None if office == "mayor" else Organisation(ORG_KINDS[office], brands.pop(), acronyms.pop())
-            day = FIRST_DAY + datetime.timedelta(days=random.randrange((LAST_DAY - FIRST_DAY).days))
-            found[number, office] = Succession(day, successor, organisation)
+            organisation = None if office == "mayor" else Organisation(_ORG_KINDS[office], brands.pop(), acronyms.pop())
+            found[number, office] = Succession(_some_day(random), successor, organisation)
     return found
+
+
+def _some_day(random: random.Random) -> datetime.date:
+    return FIRST_DAY + datetime.timedelta(days=random.randrange((LAST_DAY - FIRST_DAY).days))
 
 
 class EventPlanner:
@@ -199,9 +234,7 @@ class EventPlanner:
     def single(self, language: str, avoid: set[tuple[str, int, int]]) -> Event:
         """An event whose (topic, place, matter) is not in ``avoid``, to which it is added."""
         while True:
-            event = self._draw(
-                language, FIRST_DAY + datetime.timedelta(days=self._random.randrange((LAST_DAY - FIRST_DAY).days))
-            )
+            event = self._draw(language, _some_day(self._random))
             key = (event.topic, event.place.number, event.matter)
             if key not in avoid:
                 avoid.add(key)
@@ -215,36 +248,29 @@ class EventPlanner:
             shift = datetime.timedelta(days=random.randrange((LAST_DAY - first.date).days))
             return [dataclasses.replace(first, date=first.date + shift)]
         events = [first]
-        for year in (1, 2):
-            if random.random() < (0.8, 0.45)[year - 1]:
+        for year, share in ((1, 0.8), (2, 0.45)):
+            if random.random() < share:
                 date = first.date + datetime.timedelta(days=366 * year + random.randrange(3, 22))
                 matter = first.matter if random.random() < 0.5 else random.randrange(MATTERS_PER_TOPIC)
-                events.append(self._again(first, min(date, LAST_DAY), matter))
+                events.append(self._new(first.topic, first.place, matter, min(date, LAST_DAY), first.series))
         if random.random() < 0.2:
             date = first.date + datetime.timedelta(days=random.randrange(6, 21))
-            events.append(self._again(first, date, first.matter))
+            events.append(self._new(first.topic, first.place, first.matter, date, first.series))
         return events
 
     def _draw(self, language: str, date: datetime.date) -> Event:
-        topic = next(self._topics[language])
-        hosts = self._world.hosts(topic, language)
-        while not hosts:
-            topic = next(self._topics[language])
-            hosts = self._world.hosts(topic, language)
+        while not (hosts := self._world.hosts(topic := next(self._topics[language]), language)):
+            pass
         place = self._random.choice(hosts)
         return self._new(topic, place, self._random.randrange(MATTERS_PER_TOPIC), date, "")
-
-    def _again(self, event: Event, date: datetime.date, matter: int) -> Event:
-        return self._new(event.topic, event.place, matter, date, event.series)
 
     def _new(self, topic: str, place: Place, matter: int, date: datetime.date, series: str) -> Event:
         _, first, second, tenths = TOPICS[topic]
         identity = f"{self._purpose}-{self._made:04d}"
         self._made += 1
         counts = (self._number(*first), self._number(*second))
-        return Event(
-            identity, topic, place, matter, date, counts, self._number(*tenths), series or f"series-{identity}"
-        )
+        series = series or f"series-{identity}"
+        return Event(identity, topic, place, matter, date, counts, self._number(*tenths), series)
 
     def _number(self, low: int, high: int) -> int:
         """A number that does not end in 0 or 1: rounding always shows, and Spanish needs no gender for it."""

@@ -1,19 +1,24 @@
 """What a word is: texts become stems by the language of the article, and pairs of characters where no spaces are.
 
-Stems of 18 languages are Snowball's, as tantivy has them; words of other languages are only in lower case. Accents are
-removed after stemming. Chinese, Japanese and Korean text, and that of scripts that write no spaces (Thai, Lao, Khmer,
-Burmese), becomes overlapping pairs of characters, whatever the article's language.
+Stems are Snowball's; words of languages that it does not know are only in lower case, where Turkish and Azerbaijani
+have two letters i. Letters and digits of other widths and shapes are those that they stand for (NFKC), characters that
+show nothing (soft hyphens, joiners, marks of direction) are left out, and the letters of an abbreviation are one word:
+"U.S." is "US". Accents are removed after stemming. Chinese, Japanese and Korean text, and that of scripts that write no
+spaces (Thai, Lao, Khmer, Burmese), becomes overlapping pairs of characters, whatever the article's language.
 """
 
 import dataclasses
 import functools
+import itertools
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator
-from typing import Any, Final
+from collections.abc import Callable, Iterable
+from typing import Final
 
+_DOTLESS: Final = "dotless"  # no stems, but the letters i of Turkish
 _STEMMERS: Final = {
     "ar": "arabic",
+    "az": _DOTLESS,
     "da": "danish",
     "de": "german",
     "el": "greek",
@@ -34,15 +39,62 @@ _STEMMERS: Final = {
     "ta": "tamil",
     "tr": "turkish",
 }
-_LONGEST: Final = 200  # bytes of a word; longer runs are data, such as encoded images
+_LONGEST: Final = 200  # characters of a word; longer runs are data, such as encoded images
 # Letters of scripts that write no spaces, and Hangul, whose words carry their particles.
-_PAIRED: Final = re.compile(
+_PAIRED: Final = (
     "[\u0e00-\u0eff\u1000-\u109f\u1100-\u11ff\u1780-\u17ff\u3040-\u30ff\u3130-\u318f\u31f0-\u31ff\u3400-\u4dbf"
-    "\u4e00-\u9fff\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\uff66-\uff9f\U00020000-\U000323af]+"
+    "\u4e00-\u9fff\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\uff66-\uff9f\U00020000-\U000323af]"
 )
-# Scripts whose words hold marks that are not letters, such as Devanagari.
-_MARKED: Final = re.compile("[\u0300-\u036f\u0483-\u0489\u0590-\u0fff\u1700-\u1aff\ua800-\uaaff]")
-_WORD: Final = r"[\p{L}\p{M}\p{N}]+"
+_LAST_MARK: Final = 0xABFF  # of the scripts whose words hold marks that are not letters, such as Devanagari
+_PLAIN_WORD: Final = re.compile(r"[^\W_]+")
+# Marks and scripts that need more than that.
+_NOT_PLAIN: Final = re.compile(
+    "[\u0300-\u036f\u0483-\u0489\u0590-\u1cff\u1dc0-\u1dff\u2de0-\u2dff\u3000-\ud7ff\uf900-\ufaff"
+    "\uff66-\uff9f\U00010000-\U0010ffff]"
+)
+# What shows nothing: Unicode's default-ignorable characters, and the stroke that lengthens words in Arabic.
+_INVISIBLE: Final = (
+    "\u00ad\u034f\u061c\u0640\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164"
+    "\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufff8"
+)
+# The same beyond U+10000, and mathematical letters.
+_HIGH: Final = "[\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff\U0001d400-\U0001d7ff]"
+_NOTHING: Final = re.compile(f"[{_INVISIBLE}\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]")
+_USUAL: Final = {
+    "\u0130": "i",
+    "\u02bb": "'",
+    "\u02bc": "'",
+    "\u06cc": "\u064a",
+    "\u06a9": "\u0643",
+    "\u06c1": "\u0647",
+}
+# Blocks with letters and digits of other widths and shapes.
+_SHAPES: Final = (range(0xA0, 0x3400), range(0xA640, 0xAC00), range(0xF900, 0x10000))
+_LETTER: Final = rf"(?!{_PAIRED})[^\W\d_]"
+_ABBREVIATION: Final = rf"(?<![\w.]){_LETTER}(?:\.{_LETTER})+(?!\.?\w)"
+_ABBREVIATIONS: Final = re.compile(_ABBREVIATION)
+# Accents of Latin, Greek and Cyrillic letters, and the points of Hebrew and Arabic ones.
+_ACCENTS: Final = re.compile("[\u0300-\u036f\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u064b-\u065f\u0670]")
+_OTHER_LETTERS: Final = str.maketrans(
+    {
+        "ß": "ss",
+        "æ": "ae",
+        "œ": "oe",
+        "ø": "o",
+        "đ": "d",
+        "ð": "d",
+        "ł": "l",
+        "þ": "th",
+        "\u0131": "i",
+        "ħ": "h",
+        "ŋ": "n",
+        "\u03c2": "\u03c3",
+        "\u0649": "\u064a",
+    }
+)
+_EARLY: Final = 64
+# Letters and signs by their category that show nothing: the fillers of Hangul, and Braille without dots.
+_BLANK: Final = frozenset("\u115f\u1160\u2800\u3164\uffa0")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -68,33 +120,59 @@ def base_language(tag: str) -> str:
     return re.split("[-_]", tag.strip().lower(), maxsplit=1)[0]
 
 
-def tokens(text: str, language: str) -> Any:
-    """The words of a text as tantivy's ``PreTokenizedString``, for `formats.words`; their places have no meaning.
+def terms(text: str, stemmer: str) -> list[Term]:
+    """The words of a text from `clean` with their places; `stemmer` is of `stemmer_of`."""
+    usual, origins = _usual(text, stemmer)
+    places, words = list[tuple[int, int]](), list[str]()
+    for found in _word().finditer(usual):
+        run, start, end = found[0], found.start(), found.end()
+        if found.lastgroup == "paired":
+            for place in range(max(len(run) - 1, 1)):
+                places.append((start + place, start + min(place + 2, len(run))))
+                words.append(run[place : place + 2].lower())
+        elif len(run) <= _LONGEST:
+            places.append((start, end))
+            words.append((run.replace(".", "") if found.lastgroup else run).lower())
+    if origins:
+        places = [(origins[start], max(origins[end], origins[end - 1] + 1)) for start, end in places]
+    return [Term(_folded(word), *place) for word, place in zip(_stems(words, stemmer), places, strict=True)]
 
-    Args:
-      text: from `clean`.
-      language: BCP-47 tag; "" if unknown.
+
+def words_of(text: str, language: str) -> str:
+    """The words of a text as the index keeps them, between spaces.
+
+    >>> words_of("U.S. hits the coasts", "en"), words_of("Über Stürme 洪水が", "de")
+    ('us hit the coast', 'uber sturm 洪水 水が')
     """
-    return _analyzer(stemmer_of(language), bool(_MARKED.search(text))).pre_tokenize(_PAIRED.sub(_pairs, text))
+    text, stemmer = clean(text), stemmer_of(language)
+    if _NOT_PLAIN.search(text) or _unusual()[0].search(text):
+        return " ".join(term.text for term in terms(text, stemmer))
+    text = _ABBREVIATIONS.sub(lambda found: found[0].replace(".", ""), _usual(text, stemmer)[0])
+    words = [word for word in _PLAIN_WORD.findall(text.lower()) if len(word) <= _LONGEST]  # the same, but faster
+    known = _stems(words, stemmer)
+    return " ".join(known if text.isascii() else map(_folded, known))
 
 
-def terms(text: str, stemmer: str) -> Iterator[Term]:
-    """The words of a text with their places.
+def _usual(text: str, stemmer: str) -> tuple[str, list[int]]:
+    """A text in usual letters, and the place in the given text of each and of the end; none where all have stayed."""
+    if stemmer in (_DOTLESS, _STEMMERS["tr"]):
+        text = text.replace("I", "\u0131")
+    pieces, places, end = list[str](), list[int](), 0
+    low, both = _unusual()
+    for found in both.finditer(text) if low.search(text) or _NOT_PLAIN.search(text) else ():
+        usual = _usual_letters(found[0])
+        pieces += (text[end : found.start()], usual)
+        places += [*range(end, found.start()), *[found.start()] * len(usual)]
+        end = found.end()
+    if not end:
+        return text, []
+    return "".join((*pieces, text[end:])), [*places, *range(end, len(text) + 1)]
 
-    Args:
-      text: from `clean`.
-      stemmer: of `stemmer_of`.
-    """
-    analyzer, start = _analyzer(stemmer, bool(_MARKED.search(text))), 0
-    for run in [*_PAIRED.finditer(text), None]:
-        end = len(text) if run is None else run.start()
-        for token in analyzer.pre_tokenize(text[start:end]).tokens:
-            yield Term(token.text, start + token.char_offset_from, start + token.char_offset_to)
-        if run is not None:
-            for place, pair in enumerate(_pairs(run).split(), run.start()):
-                for token in analyzer.analyze(pair):
-                    yield Term(token, place, place + len(pair))
-            start = run.end()
+
+@functools.lru_cache(1 << 12)
+def _usual_letters(written: str) -> str:
+    letters = _NOTHING.sub("", unicodedata.normalize("NFKC", _NOTHING.sub("", written)))
+    return "".join(str(unicodedata.digit(one)) if one.isdecimal() else _USUAL.get(one, one) for one in letters)
 
 
 def stemmer_of(language: str) -> str:
@@ -111,25 +189,68 @@ def stemmers_of(languages: Iterable[str]) -> tuple[str, ...]:
     return tuple(sorted({stemmer_of(language) for language in languages}))
 
 
-def _pairs(run: re.Match[str]) -> str:
-    """Overlapping pairs of the characters of a run, between spaces; a single character stays as it is."""
-    characters = run[0]
-    pairs = [characters[place : place + 2] for place in range(len(characters) - 1)] or [characters]
-    return f" {' '.join(pairs)} "
+def has_text(text: str) -> bool:
+    r"""Whether a text has a visible character: a letter, a number, a punctuation mark or a sign.
+
+    An encoder makes a vector of an invisible text, too, which means nothing. White space, control characters (such as
+    NUL), characters without width, half surrogate pairs and marks without a letter are none. A character that Python's
+    Unicode does not know yet may be visible.
+
+    >>> has_text("Überschwemmung"), has_text("洪水"), has_text("🌊")
+    (True, True, True)
+    >>> has_text(" \n"), has_text("\x00\x1b"), has_text("\u200b\ufeff"), has_text("\u0301")
+    (False, False, False, False)
+    """
+    # Nearly all texts show something early. Of those that do not, each character is looked up once.
+    return any(map(_is_visible, text[:_EARLY])) or any(map(_is_visible, set(text[_EARLY:])))
+
+
+def _is_visible(character: str) -> bool:
+    category = unicodedata.category(character)
+    return (category[0] in "LNPS" or category in {"Cn", "Co"}) and character not in _BLANK
 
 
 @functools.cache
-def _analyzer(stemmer: str, marked: bool) -> Any:
-    """Text to lower case, stems and letters without accents.
+def _word() -> re.Pattern[str]:
+    """A run of a script without spaces, an abbreviation, or a word of letters, numbers and marks."""
+    marks = "".join(chr(code) for code in range(0x300, _LAST_MARK) if unicodedata.category(chr(code))[0] == "M")
+    word = rf"(?:(?!{_PAIRED})(?:[^\W_]|[{marks}]))+"
+    return re.compile(rf"(?P<paired>{_PAIRED}+)|(?P<short>{_ABBREVIATION})|{word}")
 
-    Args:
-      stemmer: "" for none.
-      marked: whether words may hold marks; splitting at those that are not letters takes half of the time.
+
+@functools.cache
+def _unusual() -> tuple[re.Pattern[str], re.Pattern[str]]:
+    """Characters that are written in another way, or show nothing: below U+10000, with the mark of kana, and all.
+
+    Python looks for the first ones quickly, but not for both at once.
     """
-    from tantivy import Filter, TextAnalyzerBuilder, Tokenizer
+    others = "".join(
+        letter
+        for letter in map(chr, itertools.chain.from_iterable(_SHAPES))
+        if letter.isalnum()
+        and (usual := unicodedata.normalize("NFKC", letter)).isalnum()  # no fractions, which are two numbers
+        and (usual != letter or letter.isdecimal())
+    )
+    low = f"[{others}{_INVISIBLE}{''.join(_USUAL)}][\uff9e\uff9f]?"
+    return re.compile(low), re.compile(f"{low}|{_HIGH}")
 
-    made = TextAnalyzerBuilder(Tokenizer.regex(_WORD) if marked else Tokenizer.simple())
-    made = made.filter(Filter.remove_long(_LONGEST)).filter(Filter.lowercase())
-    if stemmer:
-        made = made.filter(Filter.stemmer(stemmer))
-    return made.filter(Filter.ascii_fold()).build()
+
+def _stems(words: list[str], stemmer: str) -> list[str]:
+    return _stemmer(stemmer)(words) if stemmer not in ("", _DOTLESS) else words
+
+
+@functools.cache
+def _stemmer(name: str) -> Callable[[list[str]], list[str]]:
+    import Stemmer
+
+    made = Stemmer.Stemmer(name)  # it keeps Python's lock while it works
+    return made.stemWords
+
+
+@functools.lru_cache(1 << 16)
+def _folded(word: str) -> str:
+    """A word without accents."""
+    if word.isascii():
+        return word
+    plain = _ACCENTS.sub("", unicodedata.normalize("NFKD", word))
+    return unicodedata.normalize("NFC", plain).translate(_OTHER_LETTERS)

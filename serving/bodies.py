@@ -1,16 +1,22 @@
-"""What clients send to the server and get back, as JSON."""
+"""What clients send to the server and get back, as JSON. Large requests are parsed outside the event loop."""
 
+import contextlib
 import datetime
-from typing import Annotated, Any, Final
+from collections.abc import Callable, Coroutine
+from typing import Annotated, Any, Final, Literal, Self
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from fastapi import Request, Response
+from fastapi.concurrency import run_in_threadpool
+from fastapi.routing import APIRoute
+from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, ValidationError, model_validator
 
-from .dates import parse_day
+from .analysis import has_text
+from .filters import parse_day
+from .gate import Limits, too_large
 from .hybrid import Mode
-from .limits import Limits, TooLargeError
-from .queries import has_text
 
 MAX_COUNT: Final = 100
+AT_ONCE: Final = 1 << 18  # bytes that are parsed in the event loop, in a few milliseconds
 
 _Count = Annotated[int, Field(ge=1, le=MAX_COUNT)]
 _NO_TEXT: Final = "it has only white space, control characters or characters without width"
@@ -24,24 +30,19 @@ def _checked_text(text: str) -> str:
     return text
 
 
-def _checked_day(value: Any) -> datetime.date | None:
-    return None if value is None else parse_day(value)
-
-
 Text = Annotated[str, AfterValidator(_checked_text)]
 Values = Annotated[list[Text], Field(max_length=MAX_COUNT)]
-Day = Annotated[datetime.date | None, BeforeValidator(_checked_day)]
+Day = Annotated[datetime.date | None, BeforeValidator(lambda value: None if value is None else parse_day(value))]
 
 
-class DocumentBody(BaseModel):
+class DocumentBody(BaseModel, extra="forbid"):
     """A document to embed; one part may be empty."""
 
-    model_config = ConfigDict(extra="forbid")
     title: Text = ""
     body: Text = ""
 
     @model_validator(mode="after")
-    def _has_text(self) -> "DocumentBody":
+    def _has_text(self) -> Self:
         if not (self.title.strip() or self.body.strip()):
             raise ValueError("title and body are both empty")
         if not (has_text(self.title) or has_text(self.body)):
@@ -49,25 +50,71 @@ class DocumentBody(BaseModel):
         return self
 
 
-class EmbedRequest(BaseModel):
+class EmbedRequest(BaseModel, extra="forbid"):
     """The body of POST /embed."""
 
-    model_config = ConfigDict(extra="forbid")
     documents: Annotated[list[DocumentBody], Field(min_length=1)]
 
     def parts(self, limits: Limits) -> tuple[list[str], list[str]]:
         """The titles and the bodies of the documents, compared with the limits of the server.
 
         Raises:
-          TooLargeError: for too many documents or a document of too many characters.
+          RefusedError: for too many documents or a document of too many characters.
         """
         if len(self.documents) > limits.max_documents:
             advice = "send them in several requests"
-            raise TooLargeError("documents in a request", limits.max_documents, "max_documents", advice)
+            raise too_large("documents in a request", limits.max_documents, "max_documents", advice)
         if any(len(document.title) + len(document.body) > limits.max_characters for document in self.documents):
             advice = "cut the document (the encoder reads its first tokens only)"
-            raise TooLargeError("characters in a document", limits.max_characters, "max_characters", advice)
+            raise too_large("characters in a document", limits.max_characters, "max_characters", advice)
         return [document.title for document in self.documents], [document.body for document in self.documents]
+
+
+def _as_document(instance: Any) -> Any:
+    return {"body": instance} if isinstance(instance, str) else instance
+
+
+class PredictRequest(BaseModel):
+    """The body of POST /predict, as Vertex AI and clients of TensorFlow Serving send it.
+
+    Each instance is a text, or has a title and a body; `parameters` are not read.
+    """
+
+    instances: Annotated[list[Annotated[DocumentBody, BeforeValidator(_as_document)]], Field(min_length=1)]
+    signature_name: Literal["serving_default", "text"] = "serving_default"
+    parameters: Any = None
+
+
+class PredictResponse(BaseModel):
+    """A unit vector for each instance, in their order."""
+
+    predictions: list[list[float]]
+
+
+class LargeBodyRoute(APIRoute):
+    """A route for an `EmbedRequest` that parses a large one in a thread.
+
+    Python's JSON parser holds the interpreter's lock until it is done; that of pydantic needs a third of the time, and
+    leaves other threads their turn between documents.
+    """
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        """The handler of FastAPI, for requests that parse themselves."""
+        handle = super().get_route_handler()
+
+        async def handle_large(request: Request) -> Response:
+            return await handle(_LargeRequest(request.scope, request.receive))
+
+        return handle_large
+
+
+class _LargeRequest(Request):
+    async def json(self) -> Any:
+        raw = await self.body()
+        if len(raw) > AT_ONCE:
+            with contextlib.suppress(ValidationError):  # which FastAPI describes after its own parser
+                return await run_in_threadpool(EmbedRequest.model_validate_json, raw)
+        return await super().json()
 
 
 class EmbedResponse(BaseModel):
@@ -78,14 +125,13 @@ class EmbedResponse(BaseModel):
     encoder: str
 
 
-class SearchRequest(BaseModel):
+class SearchRequest(BaseModel, extra="forbid"):
     """The body of POST /search: words (``q``) or the URL of an indexed document, not both; how, and among which.
 
-    ``mode`` is hybrid (the default where the index has words), words or vectors. ``since`` and ``until`` are days
+    ``mode`` is hybrid (the default), words or vectors. ``since`` and ``until`` are days
     (YYYY-MM-DD, inclusive); ``days`` counts from the byline date of the document of ``url``, in both directions.
     """
 
-    model_config = ConfigDict(extra="forbid")
     q: Text = ""
     url: Text = ""
     since: Day = None
@@ -97,7 +143,7 @@ class SearchRequest(BaseModel):
     count: _Count = 10
 
     @model_validator(mode="after")
-    def _asks_one_thing(self) -> "SearchRequest":
+    def _asks_one_thing(self) -> Self:
         if bool(self.q.strip()) == bool(self.url.strip()):
             raise ValueError("give either q (words) or url (of an indexed document)")
         if self.q.strip() and not has_text(self.q):
@@ -108,11 +154,11 @@ class SearchRequest(BaseModel):
         """Compares the request with the limits of the server.
 
         Raises:
-          TooLargeError: for a query of too many characters.
+          RefusedError: for a query of too many characters.
         """
         given = (self.q, self.url, *self.language, *self.publisher)
         if max(map(len, given)) > limits.max_characters:
-            raise TooLargeError("characters in a query", limits.max_characters, "max_characters", "shorten the query")
+            raise too_large("characters in a query", limits.max_characters, "max_characters", "shorten the query")
 
 
 class SearchHit(BaseModel):

@@ -8,43 +8,64 @@ Example::
 above it. The TSV has the columns group, size, doc_id, date, publisher, title, url, with the largest groups first.
 """
 
-import argparse
+import dataclasses
+import datetime
 import sys
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
 
 from ..errors import InputError, counted
-from ..formats.whole import check_output
-from .groups import IntArray, agglomerative, components, pairs_above, pairs_within_days, write_groups
+from ..formats.archive import IndexedDocument
+from ..formats.command_line import Options, option, required
+from ..formats.files import check_output, writing_text
+from .filters import as_days
 from .index import DocumentIndex
-from .reload import load_current
+from .interface import FloatArray
+
+_BLOCK: Final = 2048  # rows of the similarity matrix in memory: 2048 x 100 000 floats are 800 MB at most
+MOST_DAYS: Final = 3_652_059  # from the first to the last date that there is
+AGGLOMERATIVE_LIMIT: Final = 20_000  # the distance matrix of more documents exceeds 3 GB
+
+IntArray = npt.NDArray[np.int64]
+Pairs = Iterator[tuple[IntArray, IntArray, FloatArray]]  # blocks of first, second, cosine
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Adds the options of ``newsembed cluster``."""
-    parser.add_argument("--index", required=True, metavar="DIR", help="what newsembed index wrote")
-    parser.add_argument("--output", required=True, metavar="FILE.tsv", help="where the groups go")
-    parser.add_argument(
-        "--method", choices=("graph", "average"), default="graph", help="how pairs become groups (default: graph)"
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ClusterOptions(Options):
+    """The options of ``newsembed cluster``."""
+
+    index: str = required("what newsembed index or update wrote", metavar="DIR|URI")
+    output: str = required("where the groups go", metavar="FILE.tsv")
+    method: str = option("graph", "how pairs become groups", choices=("graph", "average"))
+    threshold: float = option(0.75, "least cosine", gt=-1, le=1)
+    max_day_gap: int | None = option(
+        None, "graph: join only articles whose byline dates are at most this far apart", ge=0, le=MOST_DAYS
     )
-    parser.add_argument("--threshold", type=float, default=0.75, metavar="COSINE", help="least cosine (default: 0.75)")
-    parser.add_argument(
-        "--max_day_gap",
-        type=int,
-        metavar="DAYS",
-        help="graph: join only articles whose byline dates are at most this far apart",
-    )
-    parser.add_argument("--min_size", type=int, default=2, metavar="N", help="least articles of a group (default: 2)")
+    min_size: int = option(2, "least articles of a group")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.method == "average" and self.max_day_gap is not None:
+            problem, remedy = "average linkage does not look at dates", "use --method=graph, or leave it out"
+            raise InputError(problem, field="--max_day_gap", remedy=remedy)
 
 
-def run(args: argparse.Namespace) -> int:
+OPTIONS: Final = ClusterOptions
+
+
+def run(options: ClusterOptions) -> int:
     """Runs the command."""
-    check_output(args.output, is_folder=False)
-    index = load_current(args.index)
-    labels = cluster(index, args.method, args.threshold, args.max_day_gap)
-    groups, members = write_groups(args.output, labels, index.documents, args.min_size)
-    found = f"{counted(groups, 'group')} of at least {args.min_size}"
-    print(f"{found} with {members} of {counted(len(index), 'article')}: {args.output}")
+    check_output(options.output, is_folder=False)
+    index = DocumentIndex.load(options.index)
+    labels = cluster(index, options.method, options.threshold, options.max_day_gap)
+    groups, members = write_groups(options.output, labels, index.documents, options.min_size)
+    found = f"{counted(groups, 'group')} of at least {options.min_size}"
+    print(f"{found} with {members} of {counted(len(index), 'article')}: {options.output}")
     if not groups:
-        print(f"note: a --threshold below {args.threshold:g} joins more articles", file=sys.stderr)
+        print(f"note: a --threshold below {options.threshold:g} joins more articles", file=sys.stderr)
     return 0
 
 
@@ -58,17 +79,108 @@ def cluster(index: DocumentIndex, method: str, threshold: float, max_day_gap: in
       max_day_gap: with ``graph``, days that joined documents may be apart.
 
     Raises:
-      InputError: on options that do not go together or are out of range.
+      InputError: if there are too many documents for average linkage.
     """
     if method == "average":
-        if max_day_gap is not None:
-            raise InputError(
-                "average linkage does not look at dates",
-                field="--max_day_gap",
-                remedy="use --method graph, or leave it out",
-            )
         return agglomerative(index.embeddings, threshold)
-    if max_day_gap is None:
-        return components(len(index), pairs_above(index.embeddings, threshold))
-    dates = [document.byline_date for document in index.documents]
-    return components(len(index), pairs_within_days(index.embeddings, dates, threshold, max_day_gap))
+    dates = None if max_day_gap is None else [document.byline_date for document in index.documents]
+    return components(len(index), near_pairs(index.embeddings, threshold, dates, max_day_gap or 0))
+
+
+def near_pairs(
+    embeddings: FloatArray, threshold: float, dates: Sequence[datetime.date | None] | None = None, days: int = 0
+) -> Pairs:
+    """Yields blocks of (first, second, cosine) of all pairs first < second with a cosine of at least ``threshold``.
+
+    Exact: every pair is compared, N²/2 products of D. With dates only articles of near days are, so that an archive of
+    many years takes time in proportion to its length, and one without a date is in no pair.
+
+    Args:
+      embeddings: unit rows ``[N, D]``.
+      threshold: in (-1, 1].
+      dates: of each row; None for pairs of any dates.
+      days: the most that two dates are apart.
+    """
+    order, ends = np.arange(len(embeddings)), np.full(len(embeddings), len(embeddings))
+    if dates is not None:
+        by_row = as_days(dates)
+        order = np.argsort(by_row, kind="stable")[: np.count_nonzero(~np.isnat(by_row))]  # those without come last
+        ends = np.searchsorted(by_row[order], by_row[order] + np.timedelta64(days, "D"), side="right")
+        embeddings = embeddings[order]
+    for start in range(0, len(order), _BLOCK):
+        stop = min(start + _BLOCK, len(order))
+        block = embeddings[start:stop] @ embeddings[start : ends[stop - 1]].T
+        first, second = np.nonzero(block >= threshold)
+        near = (first < second) & (second + start < ends[first + start])
+        first, second = first[near], second[near]
+        ours, theirs = order[first + start], order[second + start]
+        yield np.minimum(ours, theirs), np.maximum(ours, theirs), block[first, second]
+
+
+def components(count: int, pairs: Iterable[tuple[IntArray, IntArray, FloatArray]]) -> IntArray:
+    """Group number ``[N]`` of each document, by first appearance; documents joined by a chain of pairs share one."""
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    joined = np.concatenate([np.zeros((2, 0), np.int64), *(np.stack(block[:2]) for block in pairs)], axis=1)
+    graph = coo_array((np.ones(joined.shape[1], np.int8), tuple(joined)), shape=(count, count))
+    return in_order(connected_components(graph, directed=False)[1])
+
+
+def agglomerative(embeddings: FloatArray, threshold: float) -> IntArray:
+    """Group number ``[N]`` by average linkage: two groups merge while their mean cosine is at least ``threshold``.
+
+    Unlike :func:`components` it does not chain along borderline pairs. Memory is N² floats.
+
+    Raises:
+      InputError: if there are too many documents.
+    """
+    if len(embeddings) > AGGLOMERATIVE_LIMIT:
+        problem = f"{len(embeddings)} documents are too many for average linkage, at most {AGGLOMERATIVE_LIMIT}"
+        raise InputError(problem, remedy="use --method graph")
+    if len(embeddings) < 2:
+        return np.zeros(len(embeddings), np.int64)
+    from sklearn.cluster import AgglomerativeClustering
+
+    distances = np.maximum(1 - embeddings @ embeddings.T, 0)
+    np.fill_diagonal(distances, 0)
+    # scikit-learn merges below the threshold, not at it.
+    limit = np.nextafter(np.float32(1 - threshold), np.float32(3))
+    model = AgglomerativeClustering(
+        n_clusters=None, metric="precomputed", linkage="average", distance_threshold=float(limit)
+    )
+    return in_order(model.fit_predict(distances))
+
+
+def in_order(labels: npt.NDArray[np.int32]) -> IntArray:
+    """The same groups numbered 0, 1, … by first appearance: the output does not depend on a library's numbering."""
+    _, first, inverse = np.unique(labels, return_index=True, return_inverse=True)
+    rank = np.empty(len(first), np.int64)
+    rank[np.argsort(first)] = np.arange(len(first))
+    return np.asarray(rank[inverse], np.int64)
+
+
+def write_groups(
+    path: str, labels: IntArray, documents: Sequence[IndexedDocument], smallest: int = 1
+) -> tuple[int, int]:
+    """Writes a TSV with a line for each document of a group of at least ``smallest``; largest groups first.
+
+    Returns:
+      (groups written, documents in them).
+    """
+    sizes = np.bincount(labels)
+    order = [group for group in np.argsort(-sizes, kind="stable").tolist() if sizes[group] >= smallest]
+    number = {group: position for position, group in enumerate(order)}
+    members = sorted((number[label], row) for row, label in enumerate(labels.tolist()) if label in number)
+    with writing_text(path) as file:
+        file.write("group\tsize\tdoc_id\tdate\tpublisher\ttitle\turl\n")
+        for group, row in members:
+            file.write(tsv_line(documents[row], str(group), str(sizes[order[group]]), documents[row].doc_id))
+    return len(order), len(members)
+
+
+def tsv_line(document: IndexedDocument, *fields: str) -> str:
+    """A line of a TSV: some fields, then date, publisher, title and URL of an article; white space is single spaces."""
+    date = document.byline_date.isoformat() if document.byline_date else ""
+    shown = (*fields, date, document.publisher, document.title, document.url)
+    return "\t".join(" ".join(field.split()) for field in shown) + "\n"

@@ -18,87 +18,87 @@ a first line that begins with "doc_id" are skipped. The TSV has a line for each 
 shown (yes or no), nearest (the most similar article shown before), cosine, date, publisher, title, url.
 """
 
-import argparse
-from collections.abc import Iterable, Iterator
+import dataclasses
 from typing import Final
 
+import numpy as np
+
 from ..errors import InputError, counted
-from ..formats.whole import check_output, writing_text
-from ..models.greedy import Walk, walk
-from .groups import IntArray, check_threshold, components, pairs_above, pairs_in_time, write_groups
+from ..formats.command_line import Options, option, required
+from ..formats.files import check_output, writing_text
+from ..models.greedy import walk
+from .cluster import MOST_DAYS, Pairs, components, near_pairs, tsv_line, write_groups
 from .index import DocumentIndex
-from .interface import FloatArray
-from .reload import load_current
 
-_Block = tuple[IntArray, IntArray, FloatArray]
-_MAX_DAY_GAP: Final = 7  # copies and rewritten agency reports appear within days
+_MAX_DAY_GAP: Final = "7"  # copies and rewritten agency reports appear within days
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Adds the options of ``newsembed dedup``."""
-    parser.add_argument("--index", required=True, metavar="DIR", help="what newsembed index wrote")
-    parser.add_argument("--output", required=True, metavar="FILE.tsv", help="where the groups go")
-    parser.add_argument("--pairs", metavar="FILE.tsv", help="also write each pair with its cosine here")
-    parser.add_argument(
-        "--threshold",
-        type=float,
-        default=0.95,
-        metavar="COSINE",
-        help="least cosine of near duplicates (default: 0.95)",
-    )
-    parser.add_argument(
-        "--max_day_gap",
-        type=_days,
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class DedupOptions(Options):
+    """The options of ``newsembed dedup``."""
+
+    index: str = required("what newsembed index or update wrote", metavar="DIR|URI")
+    output: str = required("where the groups go", metavar="FILE.tsv")
+    pairs: str = option("", "also write each pair with its cosine here", metavar="FILE.tsv")
+    threshold: float = option(0.95, "least cosine of near duplicates", gt=-1, le=1)
+    max_day_gap: str = option(
+        _MAX_DAY_GAP,
+        "join only articles whose byline dates are at most this far apart; none: any",
         metavar="DAYS|none",
-        help=f"join only articles whose byline dates are at most this far apart; none: any (default: {_MAX_DAY_GAP})",
-        default=_MAX_DAY_GAP,
     )
-    parser.add_argument("--greedy", action="store_true", help="thin the ranked list --order instead of grouping")
-    parser.add_argument("--order", metavar="FILE.tsv", help="with --greedy: the list, a doc_id in its first column")
-    parser.add_argument(
-        "--most", type=int, metavar="N", help="with --greedy: stop when this many are shown (default: all)"
-    )
+    greedy: bool = option(False, "thin the ranked list --order instead of grouping")
+    order: str = option("", "with --greedy: the list, a doc_id in its first column", metavar="FILE.tsv")
+    most: int | None = option(None, "with --greedy: stop when this many are shown; else all are", ge=1)
+
+    def __post_init__(self) -> None:
+        """Checks which options go together."""
+        super().__post_init__()
+        days = self.max_day_gap
+        if days != "none" and not (days.isdigit() and int(days) <= MOST_DAYS):
+            raise InputError(f"got {days!r}, expected a number of days or none", field="--max_day_gap")
+        if self.greedy and not self.order:
+            remedy = "name a file with a doc_id on each line, the best first"
+            raise InputError("not given", field="--order", remedy=remedy)
+        others, problem = (
+            (("pairs", "max_day_gap"), "cannot be used with") if self.greedy else (("order", "most"), "needs")
+        )
+        for name in others:
+            if getattr(self, name) not in ("", None, _MAX_DAY_GAP):
+                remedy = "leave it out" if self.greedy else "add --greedy, or leave it out"
+                raise InputError(f"{problem} --greedy", field=f"--{name}", remedy=remedy)
 
 
-def run(args: argparse.Namespace) -> int:
-    """Runs the command.
+OPTIONS: Final = DedupOptions
 
-    Raises:
-      InputError: for options that do not go together, or a list that names an article twice or one that is not indexed.
-    """
-    check_output(args.output, is_folder=False)
-    if args.greedy:
-        return _thin(args)
-    for name in ("order", "most"):
-        if getattr(args, name) is not None:
-            raise InputError("needs --greedy", field=f"--{name}", remedy="add --greedy, or leave it out")
-    index = load_current(args.index)
-    pairs = _pairs(index, args.threshold, args.max_day_gap)
-    if args.pairs:
-        pairs = _written(pairs, index, args.pairs)
-    groups, members = write_groups(args.output, components(len(index), pairs), index.documents, smallest=2)
+
+def run(options: DedupOptions) -> int:
+    """Runs the command."""
+    check_output(options.output, is_folder=False)
+    index = DocumentIndex.load(options.index)
+    if options.greedy:
+        return _thin(index, options)
+    pairs = _pairs(index, options)
+    if options.pairs:
+        pairs = _written(pairs, index, options.pairs)
+    groups, members = write_groups(options.output, components(len(index), pairs), index.documents, smallest=2)
     found = f"{counted(groups, 'group')} with {members} of {counted(len(index), 'article')}"
-    print(f"{found}, {members - groups} could go: {args.output}")
+    print(f"{found}, {members - groups} could go: {options.output}")
     return 0
 
 
-def _days(text: str) -> int | None:
-    if text == "none":
-        return None
-    try:
-        return int(text)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(f"got {text!r}, expected a number of days or none") from error
-
-
-def _pairs(index: DocumentIndex, threshold: float, max_day_gap: int | None) -> Iterable[_Block]:
-    if max_day_gap is None:
-        return pairs_above(index.embeddings, threshold)
+def _pairs(index: DocumentIndex, options: DedupOptions) -> Pairs:
+    """Articles without a date are in no pair with one that has a date: they could join events that are years apart."""
+    if options.max_day_gap == "none":
+        yield from near_pairs(index.embeddings, options.threshold)
+        return
     dates = [document.byline_date for document in index.documents]
-    return pairs_in_time(index.embeddings, dates, threshold, max_day_gap)
+    yield from near_pairs(index.embeddings, options.threshold, dates, int(options.max_day_gap))
+    undated = np.flatnonzero([date is None for date in dates])
+    for first, second, cosine in near_pairs(index.embeddings[undated], options.threshold):
+        yield undated[first], undated[second], cosine
 
 
-def _written(pairs: Iterable[_Block], index: DocumentIndex, path: str) -> Iterator[_Block]:
+def _written(pairs: Pairs, index: DocumentIndex, path: str) -> Pairs:
     with writing_text(path) as file:
         file.write("first\tsecond\tcosine\n")
         for block in pairs:
@@ -107,38 +107,24 @@ def _written(pairs: Iterable[_Block], index: DocumentIndex, path: str) -> Iterat
             yield block
 
 
-def _thin(args: argparse.Namespace) -> int:
-    """Thins a ranked list.
-
-    Raises:
-      InputError: see `run`.
-    """
-    if args.order is None:
-        raise InputError("not given", field="--order", remedy="name a file with a doc_id on each line, the best first")
-    if args.pairs:
-        raise InputError("cannot be used with --greedy", field="--pairs", remedy="the output has the cosines anyway")
-    if args.max_day_gap != _MAX_DAY_GAP:
-        remedy = "leave it out: the list decides which articles are compared"
-        raise InputError("cannot be used with --greedy", field="--max_day_gap", remedy=remedy)
-    if args.most is not None and args.most < 1:
-        raise InputError(f"got {args.most}, expected at least 1", field="--most", remedy="leave it out to show all")
-    check_threshold(args.threshold)
-    index = load_current(args.index)
-    rows = _ranked(args.order, index)
-    found = walk(index.embeddings[rows], args.threshold, args.most)
-    _write_walk(args.output, index, rows, found)
+def _thin(index: DocumentIndex, options: DedupOptions) -> int:
+    rows = _ranked(options.order, index)
+    found = walk(index.embeddings[rows], options.threshold, options.most)
+    with writing_text(options.output) as file:
+        file.write("rank\tdoc_id\tshown\tnearest\tcosine\tdate\tpublisher\ttitle\turl\n")
+        walked = zip(rows, found.shown.tolist(), found.nearest.tolist(), found.cosine.tolist(), strict=False)
+        for rank, (row, is_shown, nearest, cosine) in enumerate(walked, 1):
+            document = index.documents[row]
+            other = (index.documents[rows[nearest]].doc_id, f"{cosine:.6f}") if nearest >= 0 else ("", "")
+            file.write(tsv_line(document, str(rank), document.doc_id, "yes" if is_shown else "no", *other))
     count, shown = len(found.shown), int(found.shown.sum())
-    ends = f"{count - shown} skipped, {len(rows) - count} not looked at: {args.output}"
+    ends = f"{count - shown} skipped, {len(rows) - count} not looked at: {options.output}"
     print(f"{shown} of {counted(count, 'article')} shown, {ends}")
     return 0
 
 
 def _ranked(path: str, index: DocumentIndex) -> list[int]:
-    """The rows of a ranked list.
-
-    Raises:
-      InputError: if it cannot be read, is empty, or names an article twice or one that is not indexed.
-    """
+    """The rows of a ranked list."""
     places = {document.doc_id: row for row, document in enumerate(index.documents)}
     seen: dict[str, int] = {}
     try:
@@ -159,16 +145,3 @@ def _ranked(path: str, index: DocumentIndex) -> list[int]:
     if not seen:
         raise InputError("names no article", path=path, field="--order", remedy="put a doc_id on each line")
     return list(seen.values())
-
-
-def _write_walk(path: str, index: DocumentIndex, rows: list[int], found: Walk) -> None:
-    with writing_text(path) as file:
-        file.write("rank\tdoc_id\tshown\tnearest\tcosine\tdate\tpublisher\ttitle\turl\n")
-        walked = zip(rows, found.shown.tolist(), found.nearest.tolist(), found.cosine.tolist(), strict=False)
-        for rank, (row, is_shown, nearest, cosine) in enumerate(walked, 1):
-            document = index.documents[row]
-            other = (index.documents[rows[nearest]].doc_id, f"{cosine:.6f}") if nearest >= 0 else ("", "")
-            date = document.byline_date.isoformat() if document.byline_date else ""
-            texts = (document.publisher, document.title, document.url)
-            fields = (str(rank), document.doc_id, "yes" if is_shown else "no", *other, date, *texts)
-            file.write("\t".join(" ".join(field.split()) for field in fields) + "\n")

@@ -4,14 +4,16 @@ Example::
 
     newsembed embed --model work/model --input articles.jsonl --output work/vectors
     newsembed embed --saved_model work/saved --input work/articles --output vectors.parquet
+    newsembed embed --saved_model work/saved --input work/articles --output s3://bucket/database/vectors.lance
 
-An output that ends in ``.parquet`` gets one row per article with ``doc_id``, ``url``, ``title``, ``publisher``,
-``language``, ``byline_date`` and ``embedding`` (a list of float32), which databases of vectors load. Any other name
-becomes a folder with ``embeddings.npy`` (float32 [N, D], unit rows) and ``ids.txt`` (N lines). Articles without any
-text are left out and counted. An output that exists is replaced only with ``--overwrite``.
+An output that ends in ``.parquet``, or in ``.lance`` for a table of LanceDB, gets one row per article with ``doc_id``,
+``url``, ``title``, ``publisher``, ``language``, ``byline_date`` and ``embedding`` (a list of float32), which databases
+of vectors load. Any other name becomes a folder with ``embeddings.npy`` (float32 [N, D], unit rows) and ``ids.txt``
+(N lines). Articles without any text are left out and counted. An output that exists is replaced only with
+``--overwrite``.
 """
 
-import argparse
+import dataclasses
 import itertools
 import os
 import sys
@@ -23,49 +25,57 @@ import numpy as np
 
 from ..errors import InputError, counted
 from ..formats.articles import ArticleText, article_files, read_articles
-from ..formats.embeddings import has_vectors, write_folder, write_parquet
-from ..formats.whole import check_output
+from ..formats.command_line import option, required
+from ..formats.embeddings import TABLE, has_vectors, write_folder, write_table
+from ..formats.files import check_output
 from .interface import FloatArray, TextEncoder
-from .specs import add_embedding_arguments, encoder_from_spec, encoder_spec
+from .specs import ReadingOptions, encoder_from_spec
 
+ARTICLES_HELP: Final = "articles: Parquet or JSONL (.gz, .zst), or an archive; - for JSONL on standard input"
 _OTHER_FILES: Final = (".npy", ".npz", ".json", ".jsonl", ".csv", ".tsv", ".txt")
 _TOLD_SECONDS: Final = 30.0  # from one count of the articles so far to the next
 _CHUNK: Final = 4096  # articles in memory at once with their texts
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Adds the options of ``newsembed embed``."""
-    add_embedding_arguments(parser)
-    parser.add_argument("--output", required=True, metavar="DIR|FILE.parquet", help="where the vectors go")
-    parser.add_argument("--overwrite", action="store_true", help="replace the vectors of an earlier run")
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class EmbedOptions(ReadingOptions):
+    """The options of ``newsembed embed``."""
+
+    input: str = required(ARTICLES_HELP, metavar="FILE|DIR")
+    output: str = required("where the vectors go", metavar="DIR|FILE.parquet|TABLE.lance")
+    overwrite: bool = option(False, "replace the vectors of an earlier run")
 
 
-def run(args: argparse.Namespace) -> int:
+OPTIONS: Final = EmbedOptions
+
+
+def run(options: EmbedOptions) -> int:
     """Runs the command.
 
     Raises:
       InputError: if the output exists, or the input or the encoder cannot be read.
     """
-    article_files(args.input)  # a wrong path is noticed before the model is read
-    is_file = args.output.endswith(".parquet")
-    if args.output.endswith(_OTHER_FILES) and not os.path.isdir(args.output):
+    article_files(options.input)  # a wrong path is noticed before the model is read
+    output = options.output
+    is_file, is_table = output.endswith(".parquet"), output.endswith(TABLE)
+    if output.endswith(_OTHER_FILES) and not os.path.isdir(output):
         problem = "is the name of a file, and only files that end in .parquet are written"
         remedy = "name a folder, for embeddings.npy and ids.txt, or a file that ends in .parquet"
-        raise InputError(problem, path=args.output, field="--output", remedy=remedy)
-    check_output(args.output, is_folder=not is_file)
-    if has_vectors(args.output) and not args.overwrite:
+        raise InputError(problem, path=output, field="--output", remedy=remedy)
+    if "://" not in output:
+        check_output(output, is_folder=not is_file)
+    if has_vectors(output) and not options.overwrite:
         remedy = "choose another path, or give --overwrite to replace them"
-        raise InputError("there are vectors already", path=args.output, field="--output", remedy=remedy)
-    reading = {"document_prompt": args.prompt, "long_documents": args.long_documents}
-    encoder = encoder_from_spec(encoder_spec(args) or "", max_length=args.max_length, **reading)
+        raise InputError("there are vectors already", path=output, field="--output", remedy=remedy)
+    encoder = encoder_from_spec(options.needed_spec, **options.reading)
     counts = {"embedded": 0, "empty": 0}
-    chunks = embedded(encoder, read_articles(args.input), counts, args.input)
-    if is_file:
-        write_parquet(args.output, chunks, encoder.dimensions)
+    chunks = embedded(encoder, read_articles(options.input), counts, options.input)
+    if is_file or is_table:
+        write_table(output, chunks, encoder.dimensions)
     else:
         named = (([article.doc_id for article in articles], embeddings) for articles, embeddings in chunks)
-        write_folder(args.output, named, encoder.dimensions)
-    print(f"{counted(counts['embedded'], 'article')} embedded, {counts['empty']} without text left out: {args.output}")
+        write_folder(output, named, encoder.dimensions)
+    print(f"{counted(counts['embedded'], 'article')} embedded, {counts['empty']} without text left out: {output}")
     return 0
 
 

@@ -1,85 +1,117 @@
-"""Texts to vectors by a trained model, in JAX.
+"""Trained models from their folders, and texts to vectors by them, in JAX.
 
-Each new shape costs a compilation of a second or more, so rows are sorted into a few lengths and batched into a few
-sizes.
+Two kinds of folder are read: MODEL_DIR as the trainer leaves it, and the output of ``newsembed export --format
+safetensors``; see ``formats.model_folder``. Each new shape costs a compilation of a second or more, so rows are sorted
+into a few lengths and batched into a few sizes.
 """
 
+import dataclasses
 import functools
 import itertools
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
+import jax
+import jax.numpy as jnp
 import numpy as np
+from flax import linen as nn
 
-from ..formats.vocabulary import PAD_ID
-from ..models.encoders import Architecture
-from ..tasks.vocabulary import Vocabulary
-from . import shapes
-from .checkpoint import Model, fresh_model, load_model
-from .interface import FloatArray
-from .long_documents import Row, checked
-from .tokenized import TokenizedEncoder
+from ..formats.arrays import flatten
+from ..formats.model_folder import ModelFolder
+from ..formats.vocabulary import CLS_ID, PAD_ID, SEP_ID
+from ..models.encoders import Architecture, Capability, config_from_dict, named_kind, require
+from . import rows as shapes
+from .interface import FloatArray, TokenizedEncoder
+from .model import Model, Params, matched, model_digest
+from .rows import Row
 
 TOKENS_PER_BATCH: Final = 16_384  # BERT-base at 512 tokens peaks near 1 GB with this many
 TOKENS_PER_BATCH_ON_CPU: Final = 2_048  # fits the caches better: 12 to 17 % less CPU time than 16,384, 2 layers x 128
+# Probabilities are [B, heads, L, L]: a layer of BERT-base at 512 tokens takes 100 MB with this many.
+_OBSERVED_PER_BATCH: Final = 4_096
 
 # What a server compiles before it needs it, of queries.
 _MOST_QUERIES: Final = 32
 _LONGEST_QUERY: Final = 48
 
 
+def load_model(folder: str, step: int | None = None) -> Model:
+    """Reads the model of ``folder``.
+
+    Args:
+      folder: MODEL_DIR of the trainer, or a safetensors export.
+      step: which checkpoint; ``None`` takes the last one.
+
+    Raises:
+      InputError: if the folder, a file or the step is missing, the architecture is unknown, or the parameters are of
+        another one.
+    """
+    model = read_description(folder)
+    found, step, source = ModelFolder(folder).read_params(step)
+    variables = jax.eval_shape(_initializer(model.config), jax.random.key(0))
+    expected = {name: tuple(spec.shape) for name, spec in flatten(nn.meta.unbox(variables["params"])).items()}
+    return _with_params(model, matched(found, expected, source), step)
+
+
+def fresh_model(folder: str, seed: int = 0) -> Model:
+    """The architecture and vocabulary of ``folder`` with parameters drawn from ``seed``: the untrained baseline."""
+    model = read_description(folder)
+    variables = _initializer(model.config)(jax.random.key(seed))
+    return _with_params(model, jax.tree.map(np.asarray, nn.meta.unbox(variables["params"])), -1)
+
+
+def read_description(folder: str) -> Model:
+    """The model of a folder without its parameters.
+
+    Raises:
+      InputError: if a file is missing, ``model.json`` describes no known architecture, or the vocabulary is not the one
+        it names.
+    """
+    files = ModelFolder(folder)
+    said = files.read_description()
+    config = config_from_dict(said.encoder, said.kind, path=files.description_file)
+    files.check_vocabulary(said)
+    length = config.max_length if said.text_length is None else min(said.text_length, config.max_length)
+    return Model(folder, config, files.vocabulary_file, length, said.prompts, said.long_documents)
+
+
+def _with_params(model: Model, params: Params, step: int) -> Model:
+    config = model.config
+    digest = model_digest(config.to_dict(), named_kind(config), model.vocabulary_path, params)
+    return dataclasses.replace(model, params=params, step=step, digest=digest)
+
+
+@functools.cache
+def _initializer(config: Architecture) -> Any:
+    """Compiled ``key -> variables`` of what ``embed`` reads."""
+    tokens = np.zeros((1, 2), np.int32)
+    return jax.jit(lambda key: config.module().init(key, tokens, method="embed"))
+
+
 class JaxEncoder(TokenizedEncoder):
     """A trained model as a :class:`TextEncoder`.
 
     Args:
-      model: from ``checkpoint.load_model`` or ``fresh_model``.
-      max_length: tokens read of each document; ``None`` takes ``model.text_length``, as many as it was trained on.
-      progress: show a tqdm bar.
-      document_prompt: the text before each document; ``None`` takes the model's.
-      query_prompt: the text before each query; ``None`` takes the model's.
-      long_documents: how documents of more tokens are read, see `long_documents`; ``None`` takes the model's.
-      few_texts: on a CPU, compile in half the time, for slower programs; embeddings differ by rounding.
+      model: from `load_model` or `fresh_model`.
+      reading: see :class:`TokenizedEncoder`.
 
     Attributes:
-      model: as given.
       buckets: row lengths that get compiled.
       params: the model's, on the device.
     """
 
-    def __init__(
-        self,
-        model: Model,
-        *,
-        max_length: int | None = None,
-        progress: bool = False,
-        document_prompt: str | None = None,
-        query_prompt: str | None = None,
-        long_documents: str | None = None,
-        few_texts: bool = False,
-    ) -> None:
-        import jax
-
-        self.model, self.model_digest = model, model.digest
-        self.max_length = min(max_length or model.text_length, model.config.max_length)
+    def __init__(self, model: Model, **reading: Any) -> None:
+        super().__init__(model, **reading)
         self.buckets = shapes.length_buckets(self.max_length)
-        self._progress = progress
-        self.document_prompt = model.prompts.document if document_prompt is None else document_prompt
-        self.query_prompt = model.prompts.query if query_prompt is None else query_prompt
-        self.long_documents = checked(long_documents or model.long_documents, self.max_length)
-        self.vocabulary = Vocabulary.load(model.vocabulary_path)
         self.params = jax.device_put(model.params)
         self._compiled: set[shapes.Shape] = set()
+        self._embed = _embedder(model.config)
         backend = jax.default_backend()
-        self._embed = _embedder(model.config, few_texts and backend == "cpu")
+        self._on_cpu = backend == "cpu"  # where each position costs time
         self._shape_cost = shapes.SHAPE_COST.get(backend, shapes.SHAPE_COST_ON_ACCELERATORS)
-        self._tokens_per_batch = TOKENS_PER_BATCH_ON_CPU if backend == "cpu" else TOKENS_PER_BATCH
-        self._query_costs = shapes.QUERY_COSTS_ON_CPU if backend == "cpu" else shapes.DEFAULT_COSTS
-        self._document_costs = shapes.DOCUMENT_COSTS_ON_CPU if backend == "cpu" else shapes.DEFAULT_COSTS
-
-    @property
-    def dimensions(self) -> int:
-        """D."""
-        return self.model.config.embedding_size
+        self._tokens_per_batch = TOKENS_PER_BATCH_ON_CPU if self._on_cpu else TOKENS_PER_BATCH
+        self._query_costs = shapes.QUERY_COSTS_ON_CPU if self._on_cpu else shapes.DEFAULT_COSTS
+        self._document_costs = shapes.DOCUMENT_COSTS_ON_CPU if self._on_cpu else shapes.DEFAULT_COSTS
 
     def _embed_rows(self, rows: Sequence[Row], *, are_queries: bool) -> FloatArray:
         return self.encode_tokens(rows, self._query_costs if are_queries else None)
@@ -95,9 +127,8 @@ class JaxEncoder(TokenizedEncoder):
         if not rows:
             return embeddings
         with self._bar(len(rows)) as bar:
-            lengths = [len(row) for row in rows]
             plan = shapes.plan(
-                lengths,
+                [len(row) for row in rows],
                 self.max_length,
                 tokens_per_batch=self._tokens_per_batch,
                 compiled=self._compiled,
@@ -114,7 +145,7 @@ class JaxEncoder(TokenizedEncoder):
         """Functions that compile one shape each; with few shapes no request has to compile, which takes seconds."""
         lengths: tuple[int, ...] = self.buckets
         queries: tuple[int, ...] = (min(shapes.SHORTEST, self.max_length), self.buckets[0])
-        if self._tokens_per_batch == TOKENS_PER_BATCH_ON_CPU:  # where each position costs time
+        if self._on_cpu:
             lengths = shapes.row_lengths(self.max_length)
             queries = tuple(length for length in lengths if length <= _LONGEST_QUERY) or lengths[:1]
         wanted = list(itertools.product(shapes.heights(_MOST_QUERIES, self._query_costs.height_step), queries))
@@ -131,41 +162,80 @@ class JaxEncoder(TokenizedEncoder):
         """``[CLS] title [SEP] body [SEP]`` of every document, int32 of at most ``max_length``; adds no prompt."""
         return self.vocabulary.encode_documents(titles, bodies, self.max_length)
 
-    def _bar(self, total: int) -> Any:
-        from tqdm import tqdm
 
-        return tqdm(total=total, unit="text", desc="embed", disable=None if self._progress else True)
-
-
-def load_encoder(folder: str, step: int | None = None, **options: Any) -> JaxEncoder:
+def load_encoder(folder: str, step: int | None = None, **reading: Any) -> JaxEncoder:
     """The encoder of a training folder or safetensors export; the last checkpoint if no ``step`` is given.
 
     Args:
       folder: of the model.
       step: of the checkpoint.
-      options: of :class:`JaxEncoder`.
-
-    Raises:
-      InputError: see ``checkpoint.load_model``.
+      reading: see :class:`TokenizedEncoder`.
     """
-    return JaxEncoder(load_model(folder, step), **options)
+    return JaxEncoder(load_model(folder, step), **reading)
 
 
-def fresh_encoder(folder: str, seed: int = 0, **options: Any) -> JaxEncoder:
-    """The same architecture and vocabulary with untrained parameters; `options` are those of :class:`JaxEncoder`.
-
-    Raises:
-      InputError: see ``checkpoint.fresh_model``.
-    """
-    return JaxEncoder(fresh_model(folder, seed), **options)
+def fresh_encoder(folder: str, seed: int = 0, **reading: Any) -> JaxEncoder:
+    """The same architecture and vocabulary with untrained parameters."""
+    return JaxEncoder(fresh_model(folder, seed), **reading)
 
 
 @functools.cache
-def _embedder(config: Architecture, compiles_quickly: bool) -> Any:
+def _embedder(config: Architecture) -> Any:
     """Compiled ``(params, tokens) -> embeddings``; models of one architecture share their compilations."""
-    import jax
+    return jax.jit(lambda params, tokens: config.module().apply({"params": params}, tokens, method="embed"))
 
-    def embed(params: Any, tokens: Any) -> Any:
-        return config.module().apply({"params": params}, tokens, method="embed")
 
-    return jax.jit(embed, compiler_options={"xla_backend_optimization_level": 0} if compiles_quickly else None)
+@dataclasses.dataclass(frozen=True)
+class Probed:
+    """N documents as a model sees them.
+
+    Attributes:
+      tokens: int32 ``[n]`` of each, ``[CLS] title [SEP] body [SEP]``, cut to the encoder's length.
+      attention: float32 ``[layers, n]`` of each: the attention that each token gets from what the embedding is read
+        from, see ``Capability.ATTENTION``. Each row sums to 1.
+      similarity: float32 ``[N]``, the mean cosine between the top-layer vectors of two different tokens of the
+        document, [CLS] and [SEP] left out; NaN where it has fewer than two other tokens.
+    """
+
+    tokens: list[Row]
+    attention: list[FloatArray]
+    similarity: FloatArray
+
+
+def probe(encoder: JaxEncoder, titles: Sequence[str], bodies: Sequence[str]) -> Probed:
+    """Runs the model and records its attention and its token vectors; either part of a document may be empty.
+
+    Raises:
+      InputError: if the architecture has no attention to show.
+    """
+    config = encoder.model.config
+    require(config, Capability.ATTENTION, Capability.SEQUENCE, by="the view of attention")
+    rows = encoder.tokenize(titles, bodies)
+    attention = [np.zeros((0, len(row)), np.float32) for row in rows]
+    similarity = np.full(len(rows), np.nan, np.float32)
+    observe = _observer(config)
+    planned = shapes.by_bucket([len(row) for row in rows], encoder.buckets, _OBSERVED_PER_BATCH)
+    for numbers, tokens in shapes.batches(rows, planned):
+        received, cosines = (np.asarray(array) for array in observe(encoder.params, tokens))
+        for line, number in enumerate(numbers):
+            attention[number] = received[:, line, : len(rows[number])]
+            similarity[number] = cosines[line]
+    return Probed(rows, attention, similarity)
+
+
+@functools.cache
+def _observer(config: Architecture) -> Any:
+    """Compiled ``(params, tokens [B, L]) -> (attention [layers, B, L], similarity [B])``."""
+
+    def observe(params: Any, tokens: Any) -> Any:
+        hidden, received = config.module().apply({"params": params}, tokens, method="encode_observed")
+        hidden = hidden.astype(jnp.float32)
+        units = hidden / jnp.maximum(jnp.linalg.norm(hidden, axis=-1, keepdims=True), jnp.finfo(jnp.float32).tiny)
+        counted = (tokens != PAD_ID) & (tokens != CLS_ID) & (tokens != SEP_ID)
+        total = jnp.sum(jnp.where(counted[..., None], units, 0.0), axis=1)
+        count = jnp.sum(counted, axis=1).astype(jnp.float32)
+        # The sum over all ordered pairs is |sum of units|^2; those of a token with itself are 1 each.
+        pairs = count * (count - 1)
+        return received, jnp.where(pairs > 0, (jnp.sum(total**2, axis=-1) - count) / jnp.maximum(pairs, 1.0), jnp.nan)
+
+    return jax.jit(observe)

@@ -19,8 +19,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import InputError
-from ..formats.command_line import option
+from ..formats.command_line import Options, option
 
 NO_EVENT: Final = 0
 UNDATED: Final = 0  # in place of a day
@@ -34,26 +33,12 @@ Vectors = npt.NDArray[np.float32]
 
 
 @dataclasses.dataclass(frozen=True)
-class EventOptions:
+class EventOptions(Options):
     """When articles belong to one event."""
 
-    threshold: float = option(0.65, "least mean cosine, less the decay, of an article and an event")
-    days: int = option(3, "articles whose byline dates are more days apart are not compared")
-    day_decay: float = option(0.05, "taken from the cosine for every day between two articles")
-
-    def __post_init__(self) -> None:
-        """Checks the values.
-
-        Raises:
-          InputError: naming the option with an invalid value.
-        """
-        for name, least, most in (("threshold", -1, 1), ("days", 0, 3650), ("day_decay", 0, 1)):
-            if not least <= getattr(self, name) <= most:
-                raise InputError(
-                    f"got {getattr(self, name)}, expected {least} to {most}",
-                    field=f"--events.{name}",
-                    remedy="omit it to use the default",
-                )
+    threshold: float = option(0.65, "least mean cosine, less the decay, of an article and an event", ge=-1, le=1)
+    days: int = option(3, "articles whose byline dates are more days apart are not compared", ge=0, le=3650)
+    day_decay: float = option(0.05, "taken from the cosine for every day between two articles", ge=0, le=1)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -87,8 +72,11 @@ def assign(
     new = np.flatnonzero((events == NO_EVENT) & (days != UNDATED))
     if not len(new):
         return events.copy(), []
-    nearby = _days_around(days, days[new], options.days)
-    rows = np.flatnonzero(nearby)
+    centers = np.unique(days[new])
+    places = np.searchsorted(centers, days)
+    before, after = np.maximum(places - 1, 0), np.minimum(places, len(centers) - 1)
+    gaps = np.minimum(np.abs(days - centers[before]), np.abs(centers[after] - days))
+    rows = np.flatnonzero((gaps <= options.days) & (days != UNDATED))
     rows = rows[np.lexsort((doc_ids[rows], days[rows]))]
     window = _Window(doc_ids[rows], days[rows], events[rows].copy(), vectors(rows), options)
     window.add_all()
@@ -97,15 +85,6 @@ def assign(
     if window.merges:
         _rename(result, window.merges)
     return result, window.merges
-
-
-def _days_around(days: Days, centers: Days, reach: int) -> npt.NDArray[np.bool_]:
-    """Whether each day is at most ``reach`` days from one of the centers."""
-    known = np.unique(centers)
-    place = np.searchsorted(known, days)
-    before = np.abs(days - known[np.maximum(place - 1, 0)])
-    after = np.abs(known[np.minimum(place, len(known) - 1)] - days)
-    return (np.minimum(before, after) <= reach) & (days != UNDATED)
 
 
 def _rename(events: Ids, merges: list[Merge]) -> None:
@@ -177,16 +156,13 @@ class _Window:
         first, last = np.searchsorted(self._days, [day - reach, day + reach + 1])
         return int(first), int(last)
 
-    def _mean_similarity(self, one: npt.NDArray[np.int64], two: npt.NDArray[np.int64]) -> float:
-        """The mean over all pairs of the cosine less the decay."""
-        gaps = np.abs(self._days[one][:, None] - self._days[two][None])
-        cosines = (self._vectors[one] @ self._vectors[two].T).astype(np.float64)
-        return round(float((cosines - self._options.day_decay * gaps).mean()), _DIGITS)
-
     def _merge_if_one(self, place: int, other: int) -> None:
+        """Merges another event into that of an article, or the reverse, if all their pairs are similar enough."""
         own, (first, last) = int(self._codes[place]), self._range(place)
         ours, theirs = (first + np.flatnonzero(self._codes[first:last] == code) for code in (own, other))
-        if self._mean_similarity(ours, theirs) < self._options.threshold:
+        gaps = np.abs(self._days[ours][:, None] - self._days[theirs][None])
+        cosines = (self._vectors[ours] @ self._vectors[theirs].T).astype(np.float64)
+        if round(float((cosines - self._options.day_decay * gaps).mean()), _DIGITS) < self._options.threshold:
             return
         places = {code: np.flatnonzero(self._codes == code) for code in (own, other)}
         into, ended = sorted(

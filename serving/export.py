@@ -6,31 +6,33 @@ Example::
     newsembed export --model work/model@400 --format safetensors --output work/weights
     newsembed export --model work/model --precision int8 --output work/small
     newsembed export --model work/model --format huggingface --output work/huggingface
+    newsembed export --model work/minilm --format onnx --precision int8 --output work/fast
 
 The SavedModel takes raw strings and needs only tensorflow and tensorflow-text. Signatures: ``serving_default`` (title,
-body: string [b]) and ``text`` (text: string [b]), both to {"embedding": float32 [b, D]} of unit length. A model without
-layers is in it a second time (in float32 only), as safetensors (``assets.extra/weights``), which newsembed reads
-without TensorFlow. For other models, ``newsembed search`` lets JAX compute the parameters in TensorFlow's own file,
-where JAX is installed, because TensorFlow takes longer to start. After writing, the SavedModel is read back in each of
-these ways and compared with JAX. Where the model has prompts, these signatures put its prompt of documents before the
-title (before the body, where the title is empty), and one more, ``query`` (text: string [b]), puts its prompt of
-queries before the text.
+body: string [b]) and ``text`` (text: string [b]), both to {"embedding": float32 [b, D]} of unit length. After writing,
+it is read back and compared with JAX. Where the model has prompts, these signatures put its prompt of documents before
+the title (before the body, where the title is empty), and one more, ``query`` (text: string [b]), puts its prompt of
+queries before the text. A model without layers needs neither JAX nor TensorFlow as ``--format safetensors``.
 
 An imported SentencePiece or byte-level tokenizer has no form in TensorFlow: such a model is exported with ``--inputs
 tokens``. Its ``serving_default`` takes the ids of ``[CLS] title [SEP] body [SEP]`` (tokens: int32 [b, s], padded with
 0, prompts included); the files of the tokenizer are in ``assets.extra/tokenizer``, and ``newsembed serve``, ``embed``
 and ``evaluate`` use them.
 
-``--precision int8`` stores each matrix and the token table as 8-bit integers with one scale for each output or row,
-``float16`` (also for safetensors) halves them. The numbers are float32 again inside the graph. The command prints the
-least cosine to the embeddings in float32 over sample texts, and refuses to write a model below 0.99 (float16: 0.9999).
+``--format onnx`` is for models of BERT's shape on CPUs: ONNX Runtime computes ``--model work/fast`` without JAX and
+without compilation, in ``--precision int8`` at about twice the speed. Its graph takes the ids of ``[CLS] title [SEP]
+body [SEP]`` (tokens: int32 [b, s], padded with 0) to embedding: float32 [b, D] of unit length.
+
+``--precision int8`` of a SavedModel stores each matrix and the token table as 8-bit integers with one scale for each
+output or row, ``float16`` (also for safetensors) halves them. The numbers are float32 again inside the graph. The
+command prints the least cosine to the embeddings in float32 over sample texts, and refuses to write a model below 0.99
+(float16: 0.9999; onnx, where activations have 8 bits too and a text of one letter loses most: 0.97).
 
 The Hugging Face folder is for transformers and sentence-transformers:
 ``SentenceTransformer("work/huggingface").encode(texts)``. A model whose pooling depends on positions or copies
 (`lead_length`, `sublinear`) has a module of its own, which the library runs with ``trust_remote_code=True``.
 """
 
-import argparse
 import dataclasses
 import os
 import shutil
@@ -41,33 +43,43 @@ import numpy as np
 
 from .. import __version__
 from ..errors import InputError
+from ..formats.arrays import flatten, unflatten
+from ..formats.command_line import Options, option, required
 from ..formats.digests import write_sums
+from ..formats.files import check_output
 from ..formats.model_folder import ModelFolder
 from ..formats.saved_model import (
+    DEFAULT_SIGNATURE,
+    OUTPUT,
+    QUERY_SIGNATURE,
     TEXT_INPUTS,
+    TEXT_SIGNATURE,
     TOKEN_INPUTS,
-    weights_folder,
+    TOKENS,
     write_facts,
-    write_places,
     write_vocabulary,
 )
-from ..formats.weights import flatten, unflatten
-from ..formats.whole import check_output
+from ..formats.vocabulary import PAD_ID
 from ..models.encoders import named_kind
-from .checkpoint import Model, load_model
-from .encoder import JaxEncoder
-from .export_graph import text_module, token_module
+from ..tasks.vocabulary import Vocabulary
+from .encoder import JaxEncoder, load_model
 from .huggingface import write_huggingface
-from .long_documents import HEAD
-from .model_card import write_card
-from .precision import LEAST_COSINE, PRECISIONS, restored, stored
+from .model import LEAST_COSINE, PRECISIONS, Model, restored, stored
+from .rows import HEAD, LONG_DOCUMENTS, tf_rows, tokens_read
 from .saved_model import SavedModelEncoder
-from .specs import add_long_documents_argument, split_number
-from .static import is_static
+from .specs import split_number
 
 PLATFORMS: Final = ("cpu", "cuda", "tpu")
+# The numbers that each format has a place for.
+_PRECISIONS: Final = {
+    "savedmodel": PRECISIONS,
+    "safetensors": ("float32", "float16"),
+    "huggingface": ("float32",),
+    "onnx": ("float32", "int8"),
+}
 # The largest difference of a unit vector's components from JAX.
 _TOLERANCE: Final = {"float32": 1e-5, "bfloat16": 2e-2, "float16": 4e-3}
+_LARGEST_BATCH_BITS: Final = 20
 _SAMPLE: Final = (
     ("", "x"),
     ("Storm reaches the coast", ""),
@@ -75,6 +87,55 @@ _SAMPLE: Final = (
     ("Budget vote", "The house voted late. " * 400),  # longer than any limit
     ("", ""),
 )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ExportChoices(Options):
+    """What an export is like."""
+
+    format: str = option("savedmodel", "what to write", choices=tuple(_PRECISIONS))
+    max_length: int | None = option(
+        None, "savedmodel: tokens read of each document (default: as in training)", ge=3, metavar="TOKENS"
+    )
+    platforms: tuple[str, ...] = option(PLATFORMS, "savedmodel: where it can run", choices=PLATFORMS, metavar="LIST")
+    inputs: str = option(
+        TEXT_INPUTS,
+        "savedmodel: what the signatures take, raw strings or ids",
+        choices=(TEXT_INPUTS, TOKEN_INPUTS),
+    )
+    precision: str = option(
+        "float32",
+        "numbers of the parameters; int8: savedmodel and onnx, float16: savedmodel and safetensors",
+        choices=PRECISIONS,
+    )
+    long_documents: str | None = option(
+        None,
+        "savedmodel: how it reads documents of more tokens (default: as model.json says, or head)",
+        choices=LONG_DOCUMENTS,
+    )
+    overwrite: bool = option(False, "replace the output folder")
+
+    def __post_init__(self) -> None:
+        """Refuses numbers that the format has no place for, and a SavedModel that runs nowhere."""
+        super().__post_init__()
+        fits = _PRECISIONS[self.format]
+        if self.precision not in fits:
+            problem = f"got {self.precision}, the format {self.format} holds {' or '.join(fits)}"
+            remedy = "Leave it out, or choose --format savedmodel."
+            raise InputError(problem, field="--precision", remedy=remedy)
+        if not self.platforms:
+            raise InputError("got none", field="--platforms", remedy=f"choose from {', '.join(PLATFORMS)}")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ExportOptions(ExportChoices):
+    """Options of ``newsembed export``."""
+
+    model: str = required("a training folder; the last checkpoint unless a step is given", metavar="DIR[@STEP]")
+    output: str = required("folder to write; must not exist unless --overwrite", metavar="DIR")
+
+
+OPTIONS: Final = ExportOptions
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -96,204 +157,86 @@ class ExportReport:
     bytes: int
     max_difference: float | None
     tokenizer: str
-    least_cosine: float | None = None
+    least_cosine: float | None
 
 
-def add_arguments(parser: argparse.ArgumentParser, *, with_model: bool = True) -> None:
-    """Adds the options of ``newsembed export``; without ``--model`` for commands that name the model otherwise."""
-    if with_model:
-        parser.add_argument(
-            "--model",
-            required=True,
-            metavar="DIR[@STEP]",
-            help="a training folder; the last checkpoint unless a step is given",
-        )
-    parser.add_argument(
-        "--output", required=True, metavar="DIR", help="folder to write; must not exist unless --overwrite"
-    )
-    parser.add_argument(
-        "--format",
-        choices=("savedmodel", "safetensors", "huggingface"),
-        default="savedmodel",
-        help="default: savedmodel",
-    )
-    parser.add_argument(
-        "--max_length",
-        type=int,
-        metavar="TOKENS",
-        help="savedmodel: tokens read of each document (default: as in training)",
-    )
-    parser.add_argument(
-        "--platforms",
-        default=",".join(PLATFORMS),
-        metavar="LIST",
-        help=f"savedmodel: of {','.join(PLATFORMS)} (default: all)",
-    )
-    parser.add_argument(
-        "--inputs",
-        choices=(TEXT_INPUTS, TOKEN_INPUTS),
-        default=TEXT_INPUTS,
-        help="savedmodel: what the signatures take, raw strings or ids (default: text)",
-    )
-    parser.add_argument(
-        "--precision",
-        choices=PRECISIONS,
-        default="float32",
-        help="numbers of the parameters; int8: savedmodel, float16: savedmodel and safetensors (default: float32)",
-    )
-    add_long_documents_argument(parser)
-    parser.add_argument("--overwrite", action="store_true", help="replace the output folder")
-
-
-def run(args: argparse.Namespace) -> int:
+def run(options: ExportOptions) -> int:
     """Runs the command."""
-    folder, step = split_number(args.model)
-    _check_precision(args.precision, args.format)
-    common = {"step": step, "overwrite": args.overwrite}
-    if args.format == "huggingface":
-        report = export_huggingface(folder, args.output, **common)
-    elif args.format == "safetensors":
-        report = export_safetensors(folder, args.output, precision=args.precision, **common)
-    else:
-        platforms = tuple(args.platforms.split(","))
-        report = export_saved_model(
-            folder,
-            args.output,
-            platforms=platforms,
-            inputs=args.inputs,
-            precision=args.precision,
-            max_length=args.max_length,
-            long_documents=args.long_documents,
-            **common,
-        )
+    report = export(options)
     compared = "" if report.max_difference is None else f", equal to JAX within {report.max_difference:.1e}"
     lost = "" if report.least_cosine is None else f", cosine to float32 at least {report.least_cosine:.5f}"
     print(f"step {report.step} exported, {report.bytes / 1e6:.1f} MB{compared}{lost}: {report.output}")
-    where = {"savedmodel": ", in the SavedModel" if args.inputs == TEXT_INPUTS else ", outside of the SavedModel"}
-    print(f"tokenizer: {report.tokenizer}{where.get(args.format, '')}")
+    where = {"savedmodel": ", in the SavedModel" if options.inputs == TEXT_INPUTS else ", outside of the SavedModel"}
+    print(f"tokenizer: {report.tokenizer}{where.get(options.format, '')}")
     return 0
 
 
-def export_saved_model(
-    folder: str,
-    output: str,
-    *,
-    step: int | None = None,
-    platforms: Sequence[str] = PLATFORMS,
-    inputs: str = TEXT_INPUTS,
-    precision: str = "float32",
-    overwrite: bool = False,
-    **reading: Any,
-) -> ExportReport:
-    """Writes the model of ``folder`` as a SavedModel and compares it with JAX.
+def export(options: ExportOptions) -> ExportReport:
+    """Writes a model; the output appears under its name only when it is whole and compared.
 
-    Args:
-      folder: MODEL_DIR or a safetensors export.
-      output: folder to write; appears under its name only when it is whole and compared.
-      step: which checkpoint, the last by default.
-      platforms: what it can run on.
-      inputs: "text" or "tokens": what its signatures take.
-      precision: numbers of its parameters, see `precision`; it is compared with JAX on the same numbers.
-      overwrite: replace ``output``.
-      reading: ``max_length`` and ``long_documents`` of the `JaxEncoder`, which the SavedModel follows.
+    A safetensors export holds ``model.safetensors`` (names are Flax's paths joined with dots, arrays are float32 or
+    float16), ``model.json`` and ``vocab.txt``; ``load_encoder`` reads it back.
 
     Raises:
-      InputError: on a model that cannot be read, an output that exists, a bad option, ``inputs`` "text" for a
-        tokenizer that has no form in TensorFlow, or parameters that lose too much in this precision.
-      RuntimeError: if the SavedModel differs from JAX by more than its number type explains.
+      InputError: on a model that cannot be read, an output that exists, ``inputs`` "text" for a tokenizer that has no
+        form in TensorFlow, parameters that lose too much in this precision, or an encoder that no class of
+        `transformers` computes.
+      RuntimeError: if the SavedModel differs from JAX by more than its number type explains, or the exported tokenizer
+        differs from ours on sample texts.
     """
-    _check_output(output, overwrite=overwrite)
-    unknown = sorted(set(platforms) - set(PLATFORMS))
-    if unknown or not platforms:
-        raise InputError(
-            f"got the platforms {list(platforms)}", field="--platforms", remedy=f"choose from {', '.join(PLATFORMS)}"
-        )
-    max_length = reading.get("max_length")
-    if max_length is not None and max_length < 3:
-        raise InputError(
-            f"got {max_length}, expected at least 3",
-            field="--max_length",
-            remedy="leave room for [CLS], a token and [SEP]",
-        )
+    output = options.output
+    if os.path.exists(output) and not options.overwrite:
+        remedy = "choose another folder or give --overwrite"
+        raise InputError("exists already", path=output, field="--output", remedy=remedy)
+    check_output(output, is_folder=True)
+    folder, step = split_number(options.model)
     model = load_model(folder, step)
-    arrays, rounded, least_cosine = _rounded(model, precision)
-    encoder = JaxEncoder(rounded, **reading)
-    if inputs == TEXT_INPUTS:
-        encoder.vocabulary.check_graph()
-    temporary = _temporary(output)
-    _write_saved_model(encoder, arrays, temporary, tuple(platforms), inputs, precision)
-    difference = _difference(encoder, temporary)
-    if not difference <= _TOLERANCE[encoder.model.config.dtype]:
-        raise RuntimeError(f"the SavedModel differs from JAX by {difference}; it was left at {temporary}")
-    _publish(temporary, output)
-    return ExportReport(output, encoder.model.step, _bytes(output), difference, encoder.tokenizer_name, least_cosine)
-
-
-def export_safetensors(
-    folder: str, output: str, *, step: int | None = None, precision: str = "float32", overwrite: bool = False
-) -> ExportReport:
-    """Writes the parameters that embedding needs as ``model.safetensors``, with ``model.json`` and ``vocab.txt``.
-
-    ``load_encoder`` reads the folder back. Names are Flax's paths joined with dots, arrays are float32 or float16.
-
-    Raises:
-      InputError: as :func:`export_saved_model`, and for int8.
-    """
-    _check_precision(precision, "safetensors")
-    _check_output(output, overwrite=overwrite)
-    model = load_model(folder, step)
-    temporary = _temporary(output)
-    arrays, _, least_cosine = _rounded(model, precision)
-    ModelFolder(temporary).write_export(ModelFolder(folder), unflatten(arrays), _metadata(model))
-    _publish(temporary, output)
-    return ExportReport(output, model.step, _bytes(output), None, _tokenizer_name(model), least_cosine)
-
-
-def export_huggingface(folder: str, output: str, *, step: int | None = None, overwrite: bool = False) -> ExportReport:
-    """Writes the model for `transformers` and `sentence_transformers`, see ``huggingface``, without its topic head.
-
-    Raises:
-      InputError: as :func:`export_saved_model`, and for an encoder that no class of `transformers` computes.
-      RuntimeError: if the exported tokenizer differs from ours on sample texts.
-    """
-    _check_output(output, overwrite=overwrite)
-    model = load_model(folder, step)
-    temporary = _temporary(output)
+    arrays, rounded, least_cosine = _rounded(model, "float32" if options.format == "onnx" else options.precision)
+    temporary, difference = f"{output.rstrip('/')}.tmp", None
+    shutil.rmtree(temporary, ignore_errors=True)
+    os.makedirs(temporary)
     try:
-        write_huggingface(model, temporary)
+        if options.format == "huggingface":
+            write_huggingface(model, temporary, os.path.basename(os.path.abspath(output)))
+        elif options.format == "safetensors":
+            facts = {"format": "newsembed", "version": __version__, "step": str(model.step), "digest": model.digest}
+            ModelFolder(temporary).write_export(ModelFolder(folder), unflatten(arrays), facts)
+        elif options.format == "onnx":
+            difference, least_cosine = _write_onnx(model, temporary, options.precision)
+        else:
+            encoder = JaxEncoder(rounded, max_length=options.max_length, long_documents=options.long_documents)
+            difference = _write_saved_model(encoder, arrays, temporary, options)
     except InputError:
         shutil.rmtree(temporary)
         raise
-    write_card(temporary, model, os.path.basename(os.path.abspath(output)))
-    _publish(temporary, output)
-    return ExportReport(output, model.step, _bytes(output), None, _tokenizer_name(model))
+    if options.format != "onnx":
+        write_sums(temporary)
+    shutil.rmtree(output, ignore_errors=True)
+    os.replace(temporary, output)
+    size = sum(os.path.getsize(os.path.join(root, name)) for root, _, names in os.walk(output) for name in names)
+    tokenizer = Vocabulary.load(model.vocabulary_path).tokenizer_name
+    return ExportReport(output, model.step, size, difference, tokenizer, least_cosine)
 
 
-def _tokenizer_name(model: Model) -> str:
-    from ..tasks.vocabulary import Vocabulary
+def _write_onnx(model: Model, folder: str, precision: str) -> tuple[float | None, float | None]:
+    """Writes an export in ONNX; returns its largest difference from JAX, or in 8 bits the least cosine to JAX."""
+    from .onnx_engine import OnnxEncoder, write
 
-    return Vocabulary.load(model.vocabulary_path).tokenizer_name
-
-
-def _check_precision(precision: str, form: str) -> None:
-    """Refuses numbers that a format has no place for.
-
-    Raises:
-      InputError: naming the formats that have one.
-    """
-    fits = {"savedmodel": PRECISIONS, "safetensors": ("float32", "float16"), "huggingface": ("float32",)}[form]
-    if precision not in fits:
-        problem = f"got {precision}, the format {form} holds {' or '.join(fits)}"
-        remedy = "Leave it out, or choose --format savedmodel."
-        raise InputError(problem, field="--precision", remedy=remedy)
+    write(model, folder, precision)
+    write_sums(folder)
+    ours, theirs = (encoder.encode(*zip(*_SAMPLE, strict=True)) for encoder in (JaxEncoder(model), OnnxEncoder(folder)))
+    if precision == "int8":
+        least = float(np.min(np.sum(ours * theirs, axis=1)))
+        _check_cosine(least, LEAST_COSINE["onnx-int8"], model.folder)
+        return None, least
+    difference = float(np.abs(ours - theirs).max())
+    if not difference <= _TOLERANCE[model.config.dtype]:
+        raise RuntimeError(f"the graph differs from JAX by {difference}; it was left at {folder}")
+    return difference, None
 
 
 def _rounded(model: Model, precision: str) -> tuple[dict[str, Any], Model, float | None]:
-    """The parameters as they are stored, the model that computes with them, and its least cosine to the given one.
-
-    Raises:
-      InputError: for parameters that this precision cannot hold, or embeddings that are too far from the given ones.
-    """
+    """The parameters as they are stored, the model that computes with them, and its least cosine to the given one."""
     flat = flatten(model.params)
     if precision == "float32":
         return flat, model, None
@@ -302,106 +245,154 @@ def _rounded(model: Model, precision: str) -> tuple[dict[str, Any], Model, float
     before, after = (JaxEncoder(one).encode(*zip(*_SAMPLE, strict=True)) for one in (model, rounded))
     has_text = np.linalg.norm(before, axis=1) > 0  # some architectures have a zero for the empty text
     least = float(np.min(np.sum(before * after, axis=1)[has_text]))
-    if not least >= LEAST_COSINE[precision]:
-        problem = f"in {precision} an embedding has the cosine {least:.4f} to that in float32"
-        remedy = "Export it in float32 or float16."
-        raise InputError(problem, path=model.folder, field="--precision", remedy=remedy)
+    _check_cosine(least, LEAST_COSINE[precision], model.folder)
     return arrays, rounded, least
 
 
-def _write_saved_model(
-    encoder: JaxEncoder, arrays: Mapping[str, Any], output: str, platforms: tuple[str, ...], inputs: str, precision: str
-) -> None:
+def _check_cosine(least: float, bound: float, folder: str) -> None:
+    if not least >= bound:
+        problem = f"an embedding has the cosine {least:.4f} to that in float32, less than {bound}"
+        raise InputError(problem, path=folder, field="--precision", remedy="Export it in float32.")
+
+
+def _write_saved_model(encoder: JaxEncoder, arrays: Mapping[str, Any], output: str, options: ExportOptions) -> float:
+    """Writes a SavedModel; returns the largest difference of an embedding of a sample text, or a query, from JAX."""
     import tensorflow as tf
 
-    takes_texts = inputs == TEXT_INPUTS
-    module, signatures = (text_module if takes_texts else token_module)(encoder, arrays, platforms)
+    takes_texts = options.inputs == TEXT_INPUTS
+    if takes_texts:
+        encoder.vocabulary.check_graph()
+    module, signatures = (text_module if takes_texts else token_module)(encoder, arrays, options.platforms)
     tf.saved_model.save(module, output, signatures=signatures)
-    model = encoder.model
+    write_vocabulary(output, encoder.vocabulary.file())
     facts = {
         "digest": encoder.digest,
         "dimensions": encoder.dimensions,
         "max_length": encoder.max_length,
         "length_buckets": list(encoder.buckets),
-        "step": model.step,
-        "platforms": list(platforms),
+        "long_documents": encoder.long_documents,
+        "prompts": {"document": encoder.document_prompt, "query": encoder.query_prompt},
+        "inputs": options.inputs,
+        "precision": options.precision,
+        "tokenizer": encoder.tokenizer_name,
+        "step": encoder.model.step,
+        "platforms": list(options.platforms),
         "signatures": list(signatures),
-        "encoder": model.config.to_dict(),
+        "kind": named_kind(encoder.model.config),
+        "encoder": encoder.model.config.to_dict(),
         "versions": {"newsembed": __version__, "tensorflow": tf.__version__},
     }
-    if encoder.long_documents != HEAD:
-        facts["long_documents"] = encoder.long_documents
-    if precision != "float32":
-        facts["precision"] = precision
+    write_facts(output, facts)
+    (titles, bodies), saved = zip(*_SAMPLE, strict=True), SavedModelEncoder(output)
+    documents = saved.encode(titles, bodies) - encoder.encode(titles, bodies)
+    queries = saved.encode_queries(titles) - encoder.encode_queries(titles)
+    difference = float(np.abs([documents, queries]).max())  # NaN, where one is
+    if not difference <= _TOLERANCE[encoder.model.config.dtype]:
+        raise RuntimeError(f"the SavedModel differs from JAX by {difference}; it was left at {output}")
+    return difference
+
+
+def text_module(
+    encoder: JaxEncoder, arrays: Mapping[str, Any], platforms: tuple[str, ...]
+) -> tuple[Any, dict[str, Any]]:
+    """The tf.Module with the parameters as variables, and its signatures."""
+    import tensorflow as tf
+
+    module, embed = _module(encoder, arrays, platforms)
+    strings = tf.TensorSpec([None], tf.string)
+
+    def embedding(title: Any, body: Any) -> dict[str, Any]:
+        """Embeds texts with the prompt before the title, or before the body where there is no title."""
+        if encoder.document_prompt:
+            prompt, has_title = tf.constant(encoder.document_prompt), tf.strings.length(title) > 0
+            title, body = tf.where(has_title, prompt + title, title), tf.where(has_title, body, prompt + body)
+        return embedding_as_is(title, body)
+
+    def embedding_as_is(title: Any, body: Any) -> dict[str, Any]:
+        """Embeds texts without a prompt; a document of several rows is their weighted mean."""
+        how, length = encoder.long_documents, encoder.max_length
+        ragged = encoder.vocabulary.tf_encode_documents(title, body, tokens_read(how, length))
+        if how == HEAD:
+            return {OUTPUT: embed(_bucketed(ragged, encoder.buckets))[: ragged.nrows()]}
+        rows, owners, weights = tf_rows(ragged, how, length)
+        vectors = embed(_bucketed(rows, encoder.buckets))[: rows.nrows()]
+        sums = tf.math.segment_sum(vectors * weights[:, None], owners)
+        return {OUTPUT: tf.math.l2_normalize(sums, axis=1, epsilon=1e-24)}
+
+    @tf.function(input_signature=[strings, strings], autograph=False)
+    def from_parts(title: Any, body: Any) -> dict[str, Any]:
+        checked = tf.debugging.assert_equal(tf.shape(title), tf.shape(body), "as many titles as bodies")
+        with tf.control_dependencies([checked]):
+            return embedding(tf.identity(title), body)
+
+    @tf.function(input_signature=[strings], autograph=False)
+    def from_text(text: Any) -> dict[str, Any]:
+        return embedding(tf.zeros_like(text), text)
+
+    module.from_parts, module.from_text = from_parts, from_text
+    signatures = {DEFAULT_SIGNATURE: from_parts, TEXT_SIGNATURE: from_text}
     if encoder.document_prompt or encoder.query_prompt:
-        facts["prompts"] = {"document": encoder.document_prompt, "query": encoder.query_prompt}
-    if not takes_texts:
-        facts["inputs"] = inputs
-    write_vocabulary(output, encoder.vocabulary.file())
-    write_places(output, arrays)
-    if encoder.vocabulary.tokenizer is not None:
-        facts["tokenizer"] = encoder.tokenizer_name
-    if _has_weights(encoder, inputs, precision):
-        _write_weights(encoder, output)
-    kind = named_kind(model.config)
-    write_facts(output, facts if kind is None else {"kind": kind, **facts})
+
+        @tf.function(input_signature=[strings], autograph=False)
+        def from_query(text: Any) -> dict[str, Any]:
+            return embedding_as_is(tf.constant(encoder.query_prompt) + text, tf.zeros_like(text))
+
+        module.from_query = signatures[QUERY_SIGNATURE] = from_query
+    return module, signatures
 
 
-def _has_weights(encoder: JaxEncoder, inputs: str, precision: str) -> bool:
-    """Whether the export holds the weights of a static model a second time.
+def token_module(
+    encoder: JaxEncoder, arrays: Mapping[str, Any], platforms: tuple[str, ...]
+) -> tuple[Any, dict[str, Any]]:
+    """The tf.Module whose signature takes tokens, int32 [b, s] with s up to the encoder's length."""
+    import tensorflow as tf
 
-    An imported tokenizer inside the graph is left out: TensorFlow's ids may differ from the library's for rare orders
-    of characters, see `tasks.wordpiece_graph`. Numbers other than float32 are left out, too: only the graph makes them
-    smaller.
+    module, embed = _module(encoder, arrays, platforms)
+
+    @tf.function(input_signature=[tf.TensorSpec([None, None], tf.int32, TOKENS)], autograph=False)
+    def from_tokens(tokens: Any) -> dict[str, Any]:
+        return {OUTPUT: embed(tokens)}
+
+    module.from_tokens = from_tokens
+    return module, {DEFAULT_SIGNATURE: from_tokens}
+
+
+def _module(encoder: JaxEncoder, arrays: Mapping[str, Any], platforms: tuple[str, ...]) -> tuple[Any, Any]:
+    """A tf.Module with the parameters, and ``tokens int32 [b, s] -> float32 [b, D]`` with them in TensorFlow.
+
+    b is any number, s any number up to the encoder's length.
     """
-    if precision != "float32" or not is_static(encoder.model.folder):
-        return False
-    return encoder.vocabulary.tokenizer is None or inputs == TOKEN_INPUTS
+    import tensorflow as tf
+    from jax.experimental import jax2tf
+
+    # One program for all platforms: kernels of a single platform cannot be in it.
+    flax_module = encoder.model.config.portable().module()
+
+    def embed(params: Mapping[str, Any], tokens: Any) -> Any:
+        return flax_module.apply({"params": unflatten(restored(params))}, tokens, method="embed")
+
+    converted = jax2tf.convert(
+        embed,
+        polymorphic_shapes=[None, "(b, s)"],
+        polymorphic_constraints=[f"s <= {encoder.max_length}"],
+        with_gradient=False,
+        native_serialization_platforms=platforms,
+    )
+    module = tf.Module()
+    # Variables, not constants: a protocol buffer holds at most 2 GB, and a table of 500 000 words alone takes 1.5 GB.
+    module.params = {name: tf.Variable(value, trainable=False, name=name) for name, value in arrays.items()}
+    return module, lambda tokens: converted(module.params, tokens)
 
 
-def _write_weights(encoder: JaxEncoder, output: str) -> None:
-    """Writes the weights and the vocabulary of a static model for readers without TensorFlow."""
-    weights = ModelFolder(weights_folder(output))
-    os.makedirs(weights.path)
-    weights.write_export(ModelFolder(encoder.model.folder), encoder.model.params, _metadata(encoder.model))
+def _bucketed(ragged: Any, lengths: Sequence[int]) -> Any:
+    """Pads to one of ``lengths`` and a power of two of rows, because each shape takes a second or more to compile."""
+    import tensorflow as tf
 
-
-def _metadata(model: Model) -> dict[str, str]:
-    return {"format": "newsembed", "version": __version__, "step": str(model.step), "digest": model.digest}
-
-
-def _difference(encoder: JaxEncoder, folder: str) -> float:
-    titles, bodies = zip(*_SAMPLE, strict=True)
-    difference = 0.0
-    for light in (False, True):  # the graph, and what stands in for it: NumPy, or JAX for a few texts
-        saved = SavedModelEncoder(folder, light=light, few_texts=light)
-        difference = max(difference, np.abs(saved.encode(titles, bodies) - encoder.encode(titles, bodies)).max())
-        if "prompts" in saved.facts:
-            difference = max(difference, np.abs(saved.encode_queries(titles) - encoder.encode_queries(titles)).max())
-    return float(difference)
-
-
-def _check_output(output: str, *, overwrite: bool) -> None:
-    if os.path.exists(output) and not overwrite:
-        raise InputError(
-            "exists already", path=output, field="--output", remedy="choose another folder or give --overwrite"
-        )
-    check_output(output, is_folder=True)
-
-
-def _temporary(output: str) -> str:
-    path = f"{output.rstrip('/')}.tmp"
-    shutil.rmtree(path, ignore_errors=True)
-    os.makedirs(path)
-    return path
-
-
-def _publish(temporary: str, output: str) -> None:
-    write_sums(temporary)
-    if os.path.exists(output):
-        shutil.rmtree(output)
-    os.replace(temporary, output)
-
-
-def _bytes(folder: str) -> int:
-    return sum(os.path.getsize(os.path.join(root, name)) for root, _, names in os.walk(folder) for name in names)
+    longest = tf.reduce_max(tf.concat([ragged.row_lengths(), [1]], 0))
+    width = tf.gather(tf.constant(lengths, tf.int64), tf.searchsorted(tf.constant(lengths, tf.int64), longest[None]))[0]
+    sizes = tf.constant([1 << bits for bits in range(_LARGEST_BATCH_BITS + 1)], tf.int64)
+    rows = ragged.nrows(tf.int64)
+    height = tf.gather(sizes, tf.searchsorted(sizes, rows[None]))[0]
+    tokens = ragged.to_tensor(default_value=PAD_ID, shape=[None, None])
+    missing = tf.stack([height, width]) - tf.shape(tokens, tf.int64)
+    return tf.pad(tokens, tf.stack([tf.zeros_like(missing), missing], 1), constant_values=PAD_ID)

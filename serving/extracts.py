@@ -56,13 +56,6 @@ def extract(title: str, body: str, weights: dict[str, float], stemmer: str) -> E
     return Extract(_joined((term.start, term.end) for term in in_title), cut[0] + shown + cut[1], marks)
 
 
-def marked(text: str, places: Places, before: str, after: str) -> str:
-    """A text with other texts around places."""
-    for start, end in reversed(places):
-        text = text[:start] + before + text[start:end] + after + text[end:]
-    return text
-
-
 def _window(text: str, found: Sequence[Term], weights: dict[str, float]) -> tuple[int, int]:
     """The beginning and end of the best part, at spaces where there are some; the beginning of the text for none."""
     starts, best, first = [term.start for term in found], 0.0, 0

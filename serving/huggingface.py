@@ -8,24 +8,24 @@ copies of a token count, too, the module TextWeights takes the place of WordWeig
 library runs it with ``trust_remote_code=True``.
 """
 
+import importlib.resources
+import os
 from typing import Any, Final, cast
 
 import numpy as np
-import numpy.typing as npt
 
 from .. import __version__
 from ..errors import InputError
 from ..formats.huggingface import HuggingFaceFolder, SentenceModules, Tokenizer
 from ..formats.huggingface import write_huggingface as write_folder
 from ..formats.model_folder import ModelFolder
-from ..formats.tokenizer_files import TokenizerFiles
 from ..formats.vocabulary import SPECIAL_TOKENS
-from ..models.encoders import Capability, require
+from ..models.encoders import Capability, named_kind, require
 from ..models.huggingface.interface import ExportedModel, HuggingFaceArchitecture, UnsupportedModelError
+from ..tasks.huggingface_tokenizer import own_tokenizer
 from ..tasks.imported_tokenizer import parse_tokenizer
-from ..tasks.own_tokenizer_json import own_tokenizer
 from ..tasks.vocabulary import Vocabulary
-from .checkpoint import Model
+from .model import Model
 
 _SPECIAL_NAMES: Final = ("pad_token", "unk_token", "cls_token", "sep_token", "mask_token")
 _OTHER_FORMATS: Final = "Export it as savedmodel or safetensors."
@@ -37,14 +37,16 @@ TEXTS: Final = (
     "東京で地震、被害なし。서울 날씨 สวัสดีชาวโลก نص عربي हिन्दी\tpiece\x85end",
     "The house voted late. " * 400,  # longer than any limit
 )  # on which both tokenizers must agree before a folder is published
+CARD: Final = "README.md"
 
 
-def write_huggingface(model: Model, output: str) -> None:
+def write_huggingface(model: Model, output: str, name: str) -> None:
     """Writes the folder's files.
 
     Args:
-      model: from `checkpoint.load_model`.
+      model: from `load_model`.
       output: an existing, empty folder.
+      name: of the folder, in the example of its model card.
 
     Raises:
       InputError: if no class of `transformers` computes this model.
@@ -52,70 +54,61 @@ def write_huggingface(model: Model, output: str) -> None:
     """
     require(model.config, Capability.HUGGING_FACE, by="the Hugging Face export", remedy=_OTHER_FORMATS)
     vocabulary = Vocabulary.load(model.vocabulary_path)
-    exported = _exported(model, vocabulary.tokenizer)
-    tokenizer = _imported(vocabulary.tokenizer, model) if vocabulary.tokenizer else _own(vocabulary, exported, model)
-    facts = {"newsembed": {"version": __version__, "digest": model.digest, "step": model.step}}
-    folder = HuggingFaceFolder(
-        output,
-        exported.values | {"dtype": "float32"} | facts,
-        exported.arrays,
-        tokenizer,
-        SentenceModules(**exported.modules, text_length=model.text_length, prompts=model.prompts),
-    )
-    write_folder(folder, hidden_size=exported.hidden_size)
-
-
-def _exported(model: Model, tokenizer: TokenizerFiles | None) -> ExportedModel:
-    """The arrays, with the rows of word pieces in the order of the tokenizer that is written.
-
-    Raises:
-      InputError: if no class of `transformers` computes this model.
-    """
-    token_ids = None if tokenizer is None else tokenizer.order
+    order = None if vocabulary.tokenizer is None else vocabulary.tokenizer.order
     try:
-        return cast(HuggingFaceArchitecture, model.config).to_huggingface(model.params, token_ids)
+        exported = cast(HuggingFaceArchitecture, model.config).to_huggingface(model.params, order)
     except UnsupportedModelError as error:
         path = ModelFolder(model.folder).description_file
         raise InputError(error.problem, path=path, field=error.field, remedy=_OTHER_FORMATS) from error
+    facts = {"version": __version__, "digest": model.digest, "step": model.step}
+    values = exported.values | {"dtype": "float32", "newsembed": facts}
+    modules = SentenceModules(**exported.modules, text_length=model.text_length, prompts=model.prompts)
+    folder = HuggingFaceFolder(output, values, exported.arrays, _tokenizer(model, vocabulary, exported), modules)
+    write_folder(folder, hidden_size=exported.hidden_size)
+    with open(os.path.join(output, CARD), "w", encoding="utf-8") as file:
+        file.write(_card(model, name, needs_code=os.path.exists(os.path.join(output, "text_weights.py"))))
 
 
-def _own(vocabulary: Vocabulary, exported: ExportedModel, model: Model) -> Tokenizer:
-    pieces = [vocabulary.pieces[token] for token in np.argsort(exported.token_ids)]
-    tokenizer = own_tokenizer(pieces)
-    _check_same_tokens(tokenizer, vocabulary, exported.token_ids, model.config.max_length)
-    names = dict(zip(_SPECIAL_NAMES, SPECIAL_TOKENS, strict=True))
-    settings = names | _settings(model, do_lower_case=True, strip_accents=False)
-    lines = tuple(piece.encode() for piece in pieces)
-    return Tokenizer(lines, str(tokenizer.to_str(pretty=True)).encode(), names, settings)
+def _card(model: Model, name: str, *, needs_code: bool) -> str:
+    config = model.config.to_dict()
+    prompts = {"documents": model.prompts.document, "queries": model.prompts.query}
+    said = [f"`{text}` before {kind}" for kind, text in prompts.items() if text]
+    template = importlib.resources.files(__package__).joinpath("model_card.md").read_text(encoding="utf-8")
+    return template.format(
+        name=name,
+        version=__version__,
+        dimensions=config["embedding_size"],
+        kind=named_kind(model.config) or "news",
+        layers=config["num_layers"],
+        width=config["hidden_size"],
+        pieces=config["vocab_size"],
+        length=model.text_length,
+        step=model.step,
+        digest=model.digest[:16],
+        trust=", trust_remote_code=True" if needs_code else "",
+        prompts=f" It wants {' and '.join(said)}." if said else "",
+    )
 
 
-def _imported(files: TokenizerFiles, model: Model) -> Tokenizer:
-    """The tokenizer as it was imported, byte for byte."""
-    tokenizer = parse_tokenizer(files.content, model.vocabulary_path)
-    special_tokens = (str(tokenizer.id_to_token(token)) for token in files.special_ids)
-    names = dict(zip(_SPECIAL_NAMES, special_tokens, strict=True))
-    # The second text of a pair may have another token type, which the encoder lacks.
-    settings = names | _settings(model, model_input_names=["input_ids", "attention_mask"])
-    return Tokenizer(None, files.content, names, settings)
-
-
-def _settings(model: Model, **of_tokenizer: Any) -> dict[str, Any]:
-    """Of tokenizer_config.json. The general class keeps the normaliser of tokenizer.json; BertTokenizer replaces it."""
-    return {
-        "tokenizer_class": "PreTrainedTokenizerFast",
-        "model_max_length": model.config.max_length,
-        **of_tokenizer,
-        "clean_up_tokenization_spaces": False,
-    }
-
-
-def _check_same_tokens(
-    tokenizer: Any, vocabulary: Vocabulary, token_ids: npt.NDArray[np.int64], max_length: int
-) -> None:
-    for text, expected in zip(TEXTS, vocabulary.encode_documents([""] * len(TEXTS), TEXTS, max_length), strict=True):
-        tokenizer.enable_truncation(max_length)
-        found = tokenizer.encode(text).ids
-        tokenizer.no_truncation()
-        wanted = token_ids[expected].tolist()
-        if found != wanted:
-            raise RuntimeError(f"the exported tokenizer splits {text[:60]!r} into {found[:20]}, expected {wanted[:20]}")
+def _tokenizer(model: Model, vocabulary: Vocabulary, exported: ExportedModel) -> Tokenizer:
+    """The tokenizer as it was imported, byte for byte, or ours with its pieces in the order of the exported table."""
+    files, length, lines = vocabulary.tokenizer, model.config.max_length, None
+    if files:
+        parsed, content = parse_tokenizer(files.content, model.vocabulary_path), files.content
+        special = tuple(str(parsed.id_to_token(token)) for token in files.special_ids)
+        # The second text of a pair may have another token type, which the encoder lacks.
+        own: dict[str, Any] = {"model_input_names": ["input_ids", "attention_mask"]}
+    else:
+        pieces = [vocabulary.pieces[token] for token in np.argsort(exported.token_ids)]
+        made, special, own = own_tokenizer(pieces), SPECIAL_TOKENS, {"do_lower_case": True, "strip_accents": False}
+        lines, content = tuple(piece.encode() for piece in pieces), str(made.to_str(pretty=True)).encode()
+        made.enable_truncation(length)
+        for text, tokens in zip(TEXTS, vocabulary.encode_documents([""] * len(TEXTS), TEXTS, length), strict=True):
+            found, wanted = made.encode(text).ids, exported.token_ids[tokens].tolist()
+            if found != wanted:
+                shown = f"{text[:60]!r} into {found[:20]}, expected {wanted[:20]}"
+                raise RuntimeError(f"the exported tokenizer splits {shown}")
+    names = dict(zip(_SPECIAL_NAMES, special, strict=True))
+    # Of tokenizer_config.json. The general class keeps the normaliser of tokenizer.json; BertTokenizer replaces it.
+    kind = {"tokenizer_class": "PreTrainedTokenizerFast", "model_max_length": length}
+    return Tokenizer(lines, content, names, {**names, **kind, **own, "clean_up_tokenization_spaces": False})

@@ -11,13 +11,12 @@ from ..errors import InputError
 from .analysis import stemmer_of
 from .extracts import extract
 from .filters import NO_FILTERS, Filters
-from .index import DocumentIndex, FloatArray, Hit
+from .index import DocumentIndex, Hit, QueryWord
+from .interface import FloatArray
 from .ranking import DEPTH, NO_RANK, Evidence, Ranking
-from .words import Matches, QueryWord
 
 Mode = Literal["hybrid", "words", "vectors"]
 MODES: Final[tuple[Mode, ...]] = ("hybrid", "words", "vectors")
-NO_WORDS: Final = "the index holds no words, so that only vectors are searched; build it again with newsembed index"
 _SHOWN_WORDS: Final = 5
 _LEAST_SCORE: Final = 0.01  # of a result of the mode hybrid that has something to do with the query
 
@@ -46,25 +45,12 @@ class Found:
         return any(hit.score >= _LEAST_SCORE for hit in self.hits)
 
 
-def modes_of(index: DocumentIndex) -> tuple[Mode, ...]:
-    """The modes in which an index can be searched, the default first."""
-    return MODES if index.words is not None else ("vectors",)
-
-
-def chosen_mode(index: DocumentIndex, mode: Mode | None) -> Mode:
-    """The mode of a search: `mode`, or hybrid where the index has words.
-
-    Raises:
-      InputError: for words of an index that has none, or an unknown mode.
-    """
-    if mode not in (None, *MODES):
-        raise InputError(f"got {mode!r}, expected one of {', '.join(MODES)}", field="mode", remedy="choose one of them")
-    if index.words is None and mode in ("words", "hybrid"):
-        problem = f"{mode} needs the words of the articles, which this index does not hold"
-        raise InputError(
-            problem, field="mode", remedy="build the index again with newsembed index, or search by vectors"
-        )
-    return mode or modes_of(index)[0]
+def chosen_mode(mode: str | None) -> Mode:
+    """The mode of a search: `mode`, or hybrid; an `InputError` for another word."""
+    for known in MODES:
+        if mode in (None, known):
+            return known
+    raise InputError(f"got {mode!r}, expected one of {', '.join(MODES)}", field="mode", remedy="choose one of them")
 
 
 def find(
@@ -85,48 +71,39 @@ def find(
       query: its words.
       vector: of the query, float32 ``[D]``; None in the mode words.
       count: how many, if there are as many.
-      mode: None for hybrid where the index has words, else vectors.
+      mode: None for hybrid.
       filters: what the documents must be.
 
     Raises:
-      InputError: if the index has no words and the mode needs them, nothing passes the filters, or `count` is not
-        positive.
+      InputError: if nothing passes the filters, or `count` is not positive.
     """
-    wanted = chosen_mode(index, mode)
+    wanted = chosen_mode(mode)
     if count < 1:
         raise InputError(f"got {count}, expected 1 or more", field="count", remedy="ask for at least one document")
     if not index.count(filters):
         raise index.nothing_left(filters)
-    words = [] if index.words is None else index.words.read(query)
-    notes = [NO_WORDS] if index.words is None else _unknown(words)
+    words = index.read(query)
     if wanted == "words":
-        assert index.words is not None
-        matches = index.words.search(words, count, filters)
-        hits = index.hits(matches.numbers.tolist(), matches.scores.tolist())
+        hits = index.hits(*index.matching(words, count, filters))
     elif vector is None:
         raise InputError("the query has no vector", field="mode", remedy="give the vector, or search by words")
     elif wanted == "vectors":
         hits = index.search(vector, count, filters)
     else:
         found = evidence(index, words, vector, filters)
-        scores = Ranking.from_dict(index.ranking).scores(found)
+        scores = Ranking.from_dict(index.settings.get("ranking")).scores(found)
         order = np.lexsort((found.numbers, -scores))[:count]
-        hits = index.hits(found.numbers[order].tolist(), scores[order].tolist())
-    return Found(_with_extracts(index, hits, words), wanted, tuple(words), tuple(notes))
+        hits = index.hits(found.numbers[order], scores[order])
+    return Found(_with_extracts(index, hits, words), wanted, tuple(words), tuple(_unknown(words)))
 
 
 def _with_extracts(index: DocumentIndex, hits: list[Hit], words: Sequence[QueryWord]) -> list[Hit]:
-    """The hits with the places of the words in them, where the index has words."""
-    if index.words is None or not hits:
-        return hits
+    """The hits with the places of the words in them."""
     weights = {term: word.rarity for word in words for term in word.terms}
-    bodies = index.words.bodies([hit.number for hit in hits])
+    texts = index.texts([hit.number for hit in hits])
     return [
-        dataclasses.replace(
-            hit,
-            extract=extract(hit.document.title, bodies[hit.number], weights, stemmer_of(hit.document.language)),
-        )
-        for hit in hits
+        dataclasses.replace(hit, extract=extract(title, body, weights, stemmer_of(hit.document.language)))
+        for hit, (title, body) in zip(hits, texts, strict=True)
     ]
 
 
@@ -140,19 +117,22 @@ def evidence(
     """What words and vectors say about the `DEPTH` best documents by each of both.
 
     Args:
-      index: with words.
+      index: what is searched.
       words: of the query.
       vector: of the query.
       filters: what the documents must be.
       without: a document that is not a candidate.
     """
-    assert index.words is not None
-    best = index.words.search(words, DEPTH + 1, filters)
-    nearest = [number for number, _ in index.nearest(vector, DEPTH + 1, filters) if number != without][:DEPTH]
-    by_words = [number for number in best.numbers.tolist() if number != without][:DEPTH]
+    best, bm25 = (part.tolist() for part in index.matching(words, DEPTH + 1, filters))
+    near = index.nearest(vector, DEPTH + 1, filters)[0].tolist()
+    nearest, by_words = ([number for number in found if number != without][:DEPTH] for found in (near, best))
     numbers = np.array(sorted({*nearest, *by_words}), np.int64)
-    matches = _scores_of(index, words, numbers, best)
-    cosines = index.embeddings[numbers].astype(np.float64) @ (vector / max(float(np.linalg.norm(vector)), 1e-12))
+    scores = dict(zip(best, bm25, strict=True))
+    if len(best) > DEPTH:  # others may hold words, too
+        others = [number for number in numbers.tolist() if number not in scores]
+        more = index.matching(words, len(others), among=others)
+        scores |= dict(zip(*(part.tolist() for part in more), strict=True))
+    cosines = index.cosines(vector, numbers)
     mean, deviation = index.spread(vector)
     rarity = sum(word.rarity for word in words)
     known = sum(word.rarity for word in words if word.frequency)
@@ -160,25 +140,13 @@ def evidence(
         numbers,
         cosines,
         (cosines - mean) / max(deviation, 1e-9),
-        matches,
+        np.array([scores.get(number, 0.0) for number in numbers.tolist()]),
         _ranks(numbers, nearest),
         _ranks(numbers, by_words),
         len(words),
         rarity,
         known / rarity if rarity else 0.0,
     )
-
-
-def _scores_of(
-    index: DocumentIndex, words: Sequence[QueryWord], numbers: npt.NDArray[Any], best: Matches
-) -> npt.NDArray[Any]:
-    """BM25 of documents, float64 ``[n]``; of those among the best it is known."""
-    scores = dict(zip(best.numbers.tolist(), best.scores.tolist(), strict=True))
-    if len(best.numbers) > DEPTH and index.words is not None:  # others may hold words, too
-        others = [number for number in numbers.tolist() if number not in scores]
-        more = index.words.search(words, len(others), among=others)
-        scores |= dict(zip(more.numbers.tolist(), more.scores.tolist(), strict=True))
-    return np.array([scores.get(number, 0.0) for number in numbers.tolist()])
 
 
 def _ranks(numbers: npt.NDArray[Any], listed: list[int]) -> npt.NDArray[Any]:

@@ -1,51 +1,43 @@
-"""A document index: build, search, save and load.
+"""A version of an archive as a search index: by vectors, words, URLs and filters; and the rows that fill one.
 
-Search is exact among up to :data:`EXACT_LIMIT` documents (all, or those of the dates asked for), and by a faiss
-inverted file among more. ``formats.index`` describes the folder on disk. `append` adds documents to a folder.
+The vectors of up to `EXACT_LIMIT` articles are held in memory and compared one by one; those of more are searched in
+the database, by its index. Articles have numbers, which hold within a version.
 """
 
 import dataclasses
 import functools
-from collections.abc import Mapping, Sequence
+import itertools
+import math
+import os
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
-from ..errors import InputError, counted
-from ..formats.articles import ArticleText
-from ..formats.index import IndexedDocument, Reading, StoredIndex, append_index, read_index, write_index
+from ..errors import InputError
+from ..formats.archive import (
+    ARTICLE_COLUMNS,
+    EXACT_LIMIT,
+    SHOWN,
+    Archive,
+    IndexedDocument,
+    any_of,
+    vector_column,
+    vectors_of,
+)
+from ..formats.arrays import highest
 from ..formats.urls import canonical_url
-from .analysis import base_language
-from .dates import ALL_DATES, DateRange, as_days
+from .analysis import base_language, clean, stemmers_of, terms, words_of
 from .extracts import Extract
-from .filters import Filters, as_filters, known_value
-from .interface import TextEncoder
-from .words import Words, add_articles
+from .filters import ALL_DATES, NO_FILTERS, DateRange, Filters, known_value
+from .interface import FloatArray, TextEncoder
 
-EXACT_LIMIT: Final = 50_000  # one query over 50 000 x 768 floats takes some 20 ms on one core
-_TRAINING_ROWS_PER_LIST: Final = 64
-_PROBED_SHARE: Final = 0.1
+MAX_WORDS: Final = 64  # of a query
 _SPREAD_ROWS: Final = 4_096
 
-FloatArray = npt.NDArray[np.float32]
-
-
-def indexed_document(article: ArticleText) -> IndexedDocument:
-    """The fields of an article that search results show."""
-    names = [field.name for field in dataclasses.fields(IndexedDocument)]
-    return IndexedDocument(*(getattr(article, name) for name in names))
-
-
-def reading_of(encoder: TextEncoder, document_prompt: str | None, long_documents: str | None) -> Reading:
-    """How an encoder reads documents.
-
-    Args:
-      encoder: what embeds; a SavedModel does not say how many tokens it reads.
-      document_prompt: what it was given in place of its own prompt.
-      long_documents: what it was given in place of its own way to read documents of more tokens.
-    """
-    return Reading(document_prompt, long_documents, getattr(encoder, "max_length", None))
+Numbers = npt.NDArray[np.int64]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -56,7 +48,7 @@ class Hit:
       rank: 1 is the best.
       score: cosine in [-1, 1], BM25, or from 0 to 1, by the mode of the search.
       document: what was found.
-      number: its place in the index, -1 if unknown.
+      number: of the article in its version of the archive, -1 if unknown.
       extract: where words of the query are in it; None where they were not looked for.
     """
 
@@ -72,107 +64,78 @@ class Hit:
         return values if self.extract is None else {**values, **self.extract.to_dict()}
 
 
-class DocumentIndex:
-    """Documents with their embeddings.
-
-    Args:
-      embeddings: float32 ``[N, D]``; scaled to unit rows here.
-      documents: N, in the same order.
-      encoder: ``KIND:REST`` of the encoder that made them, "" if unknown.
-      encoder_digest: its digest; a query must be embedded by the same one.
-      reading: how it read the documents; None if unknown.
-      exact_limit: most documents searched exactly.
-      inverted_file: faiss's, of these embeddings, if it was built before; otherwise it is built here if N exceeds the
-        limit.
+@dataclasses.dataclass(frozen=True, slots=True)
+class QueryWord:
+    """A word of a query.
 
     Attributes:
-      words: of the documents, by their places; None for vectors only.
-      ranking: how scores of words and vectors are joined, see ``formats.index``.
-
-    Raises:
-      InputError: on different lengths, no documents, or embeddings that are not finite.
+      text: as it was given.
+      terms: what the index may know it as, one for each stemmer of its languages, without repetitions.
+      frequency: number of articles that hold one of them, at least; 0 for a word that the index does not know.
+      rarity: its inverse document frequency as in BM25, at least 0.
     """
 
-    def __init__(
-        self,
-        embeddings: FloatArray,
-        documents: Sequence[IndexedDocument],
-        *,
-        encoder: str = "",
-        encoder_digest: str = "",
-        reading: Reading | None = None,
-        exact_limit: int = EXACT_LIMIT,
-        inverted_file: Any = None,
-    ) -> None:
-        if embeddings.ndim != 2 or len(embeddings) != len(documents):
-            raise InputError(
-                f"got embeddings of shape {embeddings.shape} for {counted(len(documents), 'document')}",
-                remedy="Build it with newsembed index.",
-            )
-        if not documents:
-            raise InputError("no documents to index", remedy="give at least one article with text")
-        if not np.isfinite(embeddings).all():
-            raise InputError(
-                "the embeddings hold NaN or infinity", remedy="use a checkpoint from before training diverged"
-            )
-        self.embeddings: FloatArray = _unit_rows(embeddings)
-        self.documents = tuple(documents)
-        self.encoder = encoder
-        self.encoder_digest = encoder_digest
-        self.reading = reading or Reading()
-        self.words: Words | None = None
-        self.ranking: Mapping[str, Any] | None = None
-        self._days = as_days([document.byline_date for document in documents])
-        self._exact_limit = exact_limit
-        self._by_url = {
-            document.url: number for number, document in reversed(list(enumerate(documents))) if document.url
-        }
-        if inverted_file is None and len(documents) > exact_limit:
-            inverted_file = _build_faiss(self.embeddings)
-        self._faiss = inverted_file
+    text: str
+    terms: tuple[str, ...]
+    frequency: int
+    rarity: float
+
+
+class DocumentIndex:
+    """A version of an archive that is searched.
+
+    Args:
+      archive: the version.
+      exact_limit: most articles whose vectors are compared one by one.
+
+    Attributes:
+      encoder: ``KIND:REST`` of the encoder that made the vectors, "" if unknown; from the working directory.
+      encoder_digest: its digest; a query must be embedded by the same one.
+      settings: how it read the articles, and what was learned; JSON values.
+    """
+
+    def __init__(self, archive: Archive, *, exact_limit: int = EXACT_LIMIT) -> None:
+        self.archive = archive
+        self.settings = archive.run.settings
+        self.encoder = _found_encoder(archive.uri, self.settings)
+        self.encoder_digest = str(self.settings.get("encoder_digest", ""))
+        self.is_exact = len(archive) <= exact_limit
+
+    @classmethod
+    def load(cls, uri: str) -> "DocumentIndex":
+        """The last version of an archive.
+
+        Raises:
+          InputError: if it cannot be read.
+        """
+        return cls(Archive(uri))
 
     def __len__(self) -> int:
-        return len(self.documents)
+        return len(self.archive)
 
-    @property
-    def is_exact(self) -> bool:
-        """Whether all searches are exact."""
-        return self._faiss is None
+    # What is read whole, by commands that need it: one entry for each article, in one order.
 
-    def search(self, query: FloatArray, count: int, dates: DateRange | Filters = ALL_DATES) -> list[Hit]:
-        """The documents of highest cosine with a query, best first; ties by position.
+    @functools.cached_property
+    def numbers(self) -> Numbers:
+        """The numbers of all articles, int64 ``[N]``."""
+        return self.archive.rows(["byline_date"])["_rowid"].to_numpy().astype(np.int64)
 
-        Args:
-          query: float32 ``[D]`` by the index's encoder, of any length.
-          count: how many, if the index has as many of these dates.
-          dates: byline dates to search among, or other filters.
+    @functools.cached_property
+    def documents(self) -> list[IndexedDocument]:
+        """What results show of all articles."""
+        return [IndexedDocument(**row) for row in self.archive.rows(SHOWN).select(SHOWN).to_pylist()]
 
-        Raises:
-          InputError: if the query has another width or ``count`` is not positive.
-        """
-        found = self.nearest(query, count, dates)
-        return self.hits([number for number, _ in found], [score for _, score in found])
+    @functools.cached_property
+    def events(self) -> list[str]:
+        """The events of all articles, as `update` keeps them; "" for none."""
+        return [event or "" for event in self.archive.rows(["event_id"])["event_id"].to_pylist()]
 
-    def hits(self, numbers: Sequence[int], scores: Sequence[float]) -> list[Hit]:
-        """Results of documents by their places, best first."""
-        pairs = enumerate(zip(numbers, scores, strict=True), 1)
-        return [Hit(rank, score, self.documents[number], number) for rank, (number, score) in pairs]
+    @functools.cached_property
+    def embeddings(self) -> FloatArray:
+        """All vectors, float32 ``[N, D]``, unit rows."""
+        return vectors_of(self.archive.rows(["vector"])["vector"], self.archive.dimensions)
 
-    def search_url(self, url: str, count: int, dates: DateRange | Filters = ALL_DATES) -> list[Hit]:
-        """The documents most similar to the indexed document of ``url``, without that document.
-
-        Args:
-          url: of an indexed document.
-          count: how many, if the index has as many of these dates.
-          dates: byline dates to search among.
-
-        Raises:
-          InputError: if no document has that URL.
-        """
-        own = self.number_of(url)
-        near = self.nearest(self.embeddings[own], count + 1, dates)
-        others = [(number, score) for number, score in near if number != own][:count]
-        return self.hits([number for number, _ in others], [score for _, score in others])
+    # Filters
 
     def filters(
         self, dates: DateRange = ALL_DATES, languages: Sequence[str] = (), publishers: Sequence[str] = ()
@@ -182,269 +145,309 @@ class DocumentIndex:
         Args:
           dates: byline dates.
           languages: BCP-47 tags; region and script do not count.
-          publishers: as the documents have them.
+          publishers: in any case.
 
         Raises:
-          InputError: for a language or publisher that no document has; it names the nearest.
+          InputError: for a language or publisher that no article has; it names the nearest.
         """
-        tags, names = self._values
-        return Filters(
-            dates,
-            tuple(known_value(base_language(tag), tags.tolist(), "language") for tag in languages),
-            tuple(known_value(name, names.tolist(), "publisher") for name in publishers),
-        )
+        chosen = []
+        for field, given in (("language", [*map(base_language, languages)]), ("publisher", publishers)):
+            known = [self._values[field][known_value(name, self._values[field], field)] for name in given]
+            chosen.append(tuple(sorted({*itertools.chain(*known)})))
+        return Filters(dates, *chosen)
 
-    def count(self, dates: DateRange | Filters) -> int:
-        """How many documents have one of these byline dates, or pass other filters."""
-        return int(np.count_nonzero(self.passing(dates)))
+    @functools.cached_property
+    def _values(self) -> Mapping[str, Mapping[str, list[str]]]:
+        """By field, the values of the archive by what filters name them."""
+        rows = self.archive.rows(["language", "publisher"])
+        found: dict[str, dict[str, list[str]]] = {"language": {}, "publisher": {}}
+        for field, named in (("language", base_language), ("publisher", str.lower)):
+            for value in rows[field].unique().to_pylist():
+                found[field].setdefault(named(value), []).append(value)
+        return found
+
+    def count(self, filters: Filters = NO_FILTERS) -> int:
+        """How many articles pass filters."""
+        return self.archive.count(filters.condition)
+
+    def passing(self, filters: Filters) -> npt.NDArray[np.bool_]:
+        """Whether each article passes filters, bool ``[N]``."""
+        if not filters.condition:
+            return np.ones(len(self), np.bool_)
+        rows = self.archive.rows(["byline_date"], filters.condition)
+        return np.isin(self.numbers, rows["_rowid"].to_numpy().astype(np.int64))
 
     def nothing_left(self, filters: Filters) -> InputError:
-        """The error that says why no document passes filters."""
-        if not self.count(filters.dates):
+        """The error that says why no article passes filters."""
+        if not self.count(Filters(filters.dates)):
             problem = f"no article of the index has a byline date in this range; it has {self.span()}"
-            no_dates = bool(np.isnat(self._days).all())
-            remedy = "leave out --since and --until" if no_dates else "give days within the archive's"
+            remedy = "give days within the archive's" if self._days else "leave out --since and --until"
             return InputError(problem, field="--since, --until", remedy=remedy)
         return InputError("no article of the index passes all filters", field="filters", remedy="leave out one of them")
 
-    def spread(self, query: FloatArray) -> tuple[float, float]:
-        """The mean and the standard deviation of the cosines of a query with up to 4,096 documents of the index."""
-        step = -(-len(self) // _SPREAD_ROWS)
-        cosines = self.embeddings[::step] @ (np.asarray(query, np.float32) / max(float(np.linalg.norm(query)), 1e-12))
-        return float(cosines.mean()), float(cosines.std())
+    @functools.cached_property
+    def _days(self) -> list[Any]:
+        found = self.archive.rows(["byline_date"], "byline_date IS NOT NULL")["byline_date"].unique()
+        return sorted(found.to_pylist())
 
     def span(self) -> str:
         """The first and the last byline date, in words."""
-        days = sorted(document.byline_date for document in self.documents if document.byline_date)
-        return f"dates from {days[0]} to {days[-1]}" if days else "articles without dates only"
+        return f"dates from {self._days[0]} to {self._days[-1]}" if self._days else "articles without dates only"
 
-    def has(self, url: str) -> bool:
-        """Whether a document has that URL, or another spelling of it."""
-        return self._place_of(url) is not None
+    # Vectors
 
-    def _place_of(self, url: str) -> int | None:
-        """The document of a URL as it is written, or else as `canonical_url` makes it: https, "www.", tracking."""
-        if url in self._by_url:
-            return self._by_url[url]
-        return self._by_canonical.get(canonical_url(url))
-
-    @functools.cached_property
-    def _by_canonical(self) -> Mapping[str, int]:
-        canonical = ((canonical_url(url), place) for url, place in self._by_url.items())
-        return {url: place for url, place in canonical if url}  # of the first document, which comes last
-
-    def dates_around(self, url: str, days: int) -> DateRange:
-        """The days around the byline date of an indexed document, where other reports of its event are.
+    def search(self, query: FloatArray, count: int, filters: Filters = NO_FILTERS) -> list[Hit]:
+        """The articles of highest cosine with a query, best first; ties by number.
 
         Args:
-          url: of the document.
-          days: the greatest distance from its date.
-
-        Raises:
-          InputError: if no document has that URL, it has no date, or ``days`` is not a number of days.
+          query: float32 ``[D]`` by the index's encoder, of any length.
+          count: how many, if as many pass the filters.
+          filters: what the articles must be.
         """
-        date = self.documents[self.number_of(url)].byline_date
-        if date is None:
-            raise InputError(f"{url} has no byline date", field="days", remedy="give since and until instead")
-        return DateRange.around(date, days)
+        return self.hits(*self.nearest(query, count, filters))
 
-    def inverted_file_with(self, rows: FloatArray) -> Any:
-        """Faiss's inverted file of the documents and more rows; None where search stays exact."""
-        if self._faiss is not None:
-            self._faiss.add(rows)
-        elif len(self) + len(rows) > self._exact_limit:
-            return _build_faiss(np.concatenate([self.embeddings, rows]))
-        return self._faiss
-
-    def save(self, folder: str, *, replace: bool = True) -> None:
-        """Writes the index; see ``formats.index``.
-
-        Raises:
-          InputError: if there is an index that is not to be replaced, or another process writes it.
-        """
-        write_index(
-            folder,
-            StoredIndex(
-                self.embeddings,
-                self.documents,
-                self.encoder,
-                self.encoder_digest,
-                self._exact_limit,
-                self._faiss,
-                self.reading,
-                None if self.words is None else self.words.files,
-                self.ranking,
-            ),
-            replace=replace,
-        )
-
-    @classmethod
-    def load(cls, folder: str) -> "DocumentIndex":
-        """Reads what :meth:`save` wrote.
-
-        Raises:
-          InputError: if a part is missing, broken or of another index.
-        """
-        stored = read_index(folder)
-        index = cls(
-            stored.embeddings,
-            stored.documents,
-            encoder=stored.encoder,
-            encoder_digest=stored.encoder_digest,
-            reading=stored.reading,
-            exact_limit=EXACT_LIMIT if stored.exact_limit is None else stored.exact_limit,
-            inverted_file=stored.inverted_file,
-        )
-        index.words = (
-            None if stored.words is None else Words(stored.words, [document.language for document in stored.documents])
-        )
-        index.ranking = stored.ranking
-        return index
-
-    def number_of(self, url: str) -> int:
-        """The place of the document of a URL.
-
-        Raises:
-          InputError: if no document has that URL.
-        """
-        place = self._place_of(url)
-        if place is None:
-            raise InputError(
-                f"no document with the URL {url}",
-                field="url",
-                remedy="give the URL of an indexed document, or search by words",
-            )
-        return place
-
-    @functools.cached_property
-    def _values(self) -> tuple[npt.NDArray[np.str_], npt.NDArray[np.str_]]:
-        """The languages and the publishers of the documents, as filters have them."""
-        languages = np.array([base_language(document.language) for document in self.documents])
-        return languages, np.array([document.publisher.lower() for document in self.documents])
-
-    def passing(self, given: DateRange | Filters) -> npt.NDArray[np.bool_]:
-        """Whether each document passes filters, bool ``[N]``."""
-        filters = as_filters(given)
-        inside = filters.dates.holds(self._days)
-        for wanted, place in ((filters.languages, 0), (filters.publishers, 1)):
-            if wanted:
-                inside = inside & np.isin(self._values[place], wanted)
-        return inside
-
-    def nearest(self, query: FloatArray, count: int, dates: DateRange | Filters = ALL_DATES) -> list[tuple[int, float]]:
-        """The places of the documents of highest cosine with a query, and the cosines; see `search`.
+    def nearest(self, query: FloatArray, count: int, filters: Filters = NO_FILTERS) -> tuple[Numbers, FloatArray]:
+        """The numbers of the articles of highest cosine with a query, and the cosines; see `search`.
 
         Raises:
           InputError: if the query has another width or ``count`` is not positive.
         """
         query = np.asarray(query, np.float32).reshape(-1)
-        if query.shape[0] != self.embeddings.shape[1]:
-            raise InputError(
-                f"the query has {query.shape[0]} dimensions, the index {self.embeddings.shape[1]}",
-                remedy="embed the query with the index's encoder",
-            )
+        if query.shape[0] != self.archive.dimensions:
+            problem = f"the query has {query.shape[0]} dimensions, the index {self.archive.dimensions}"
+            raise InputError(problem, remedy="embed the query with the index's encoder")
         if count < 1:
-            raise InputError(
-                f"got {count} results to return, expected at least 1", field="count", remedy="give a positive number"
-            )
-        query = query / max(float(np.linalg.norm(query)), 1e-12)
-        inside = self.passing(dates)
-        among = int(np.count_nonzero(inside))
-        count = min(count, among)
-        if self._faiss is not None and among > self._exact_limit:
-            chosen = _only(inside, self._faiss.nprobe) if among < len(self) else None
-            found, numbers = self._faiss.search(query[None], count, params=chosen)
-            return [
-                (int(number), float(score)) for number, score in zip(numbers[0], found[0], strict=True) if number >= 0
-            ]
-        # Few enough to compare them all: none is missed in a list that the inverted file does not probe.
-        rows = np.flatnonzero(inside)
-        scores = (self.embeddings[rows] if among < len(self) else self.embeddings) @ query
-        if count < len(scores):  # a sort of all would take longer than the product
-            lowest = np.partition(scores, len(scores) - count)[len(scores) - count]
-            reaching = np.flatnonzero(scores >= lowest)
-        else:
-            reaching = np.arange(len(scores))
-        best = reaching[np.argsort(-scores[reaching], kind="stable")[:count]]
-        return [(int(rows[place]), float(scores[place])) for place in best]
+            raise InputError(f"got {count} results to return, expected at least 1", field="count")
+        if not self.is_exact:
+            return self.archive.nearest(_unit(query), count, filters.condition)
+        scores, numbers = self.embeddings @ _unit(query), self.numbers
+        if filters.condition:
+            inside = self.passing(filters)
+            scores, numbers = scores[inside], numbers[inside]
+        if not len(scores):
+            return numbers, scores
+        (best,), (found,) = highest(scores[None], min(count, len(scores)))
+        return numbers[best], found
+
+    def cosines(self, query: FloatArray, numbers: Numbers) -> npt.NDArray[np.float64]:
+        """The cosines of a query with articles, float64 ``[n]``."""
+        vectors = self.vectors_at(self.places(numbers)) if self.is_exact else self.archive.vectors(numbers.tolist())
+        return vectors.astype(np.float64) @ _unit(query)
+
+    def places(self, numbers: Numbers) -> Numbers:
+        """The places of articles in `numbers`."""
+        return np.asarray(self._order[np.searchsorted(self.numbers, numbers, sorter=self._order)], np.int64)
+
+    def vectors_at(self, places: Numbers) -> FloatArray:
+        """The vectors of articles by their places, float32 ``[n, D]``."""
+        return self.embeddings[places] if self.is_exact else self.archive.vectors(self.numbers[places].tolist())
+
+    @functools.cached_property
+    def _order(self) -> Numbers:
+        return np.argsort(self.numbers)
+
+    def spread(self, query: FloatArray) -> tuple[float, float]:
+        """The mean and the standard deviation of the cosines of a query with up to 4,096 articles of the index."""
+        cosines = self._sample @ _unit(np.asarray(query, np.float32))
+        return float(cosines.mean()), float(cosines.std())
+
+    @functools.cached_property
+    def _sample(self) -> FloatArray:
+        return self.vectors_at(np.arange(0, len(self), -(-len(self) // _SPREAD_ROWS)))
+
+    def hits(self, numbers: Iterable[int], scores: Iterable[float]) -> list[Hit]:
+        """Results of articles by their numbers, best first."""
+        places = [int(number) for number in numbers]
+        ranked = zip(places, scores, self.archive.documents(places), strict=True)
+        return [Hit(rank, float(score), document, number) for rank, (number, score, document) in enumerate(ranked, 1)]
+
+    # URLs
+
+    def search_url(self, url: str, count: int, filters: Filters = NO_FILTERS) -> list[Hit]:
+        """The articles most similar to that of ``url``, without that one.
+
+        Raises:
+          InputError: if no article has that URL.
+        """
+        own = self.number_of(url)
+        numbers, scores = self.nearest(self.archive.vectors([own])[0], count + 1, filters)
+        others = numbers != own
+        return self.hits(numbers[others][:count], scores[others][:count])
+
+    def has(self, url: str) -> bool:
+        """Whether an article has that URL, or another spelling of it."""
+        return self._row_of(url) is not None
+
+    def number_of(self, url: str) -> int:
+        """The number of the article of a URL.
+
+        Raises:
+          InputError: if no article has that URL.
+        """
+        return int(self._article(url)["_rowid"])
+
+    def _article(self, url: str) -> Mapping[str, Any]:
+        row = self._row_of(url)
+        if row is None:
+            remedy = "give the URL of an indexed document, or search by words"
+            raise InputError(f"no document with the URL {url}", field="url", remedy=remedy)
+        return row
+
+    def _row_of(self, url: str) -> Mapping[str, Any] | None:
+        """The article of a URL as it is written, or else as `canonical_url` makes it: https, "www.", tracking."""
+        canonical = canonical_url(url)
+        where = any_of("url", [url]) + (f" OR {any_of('canonical_url', [canonical])}" if canonical else "")
+        rows = self.archive.rows(["url", "byline_date"], where).to_pylist() if url else []
+        return min(rows, key=lambda row: (row["url"] != url, row["_rowid"]), default=None)
+
+    def dates_around(self, url: str, days: int) -> DateRange:
+        """The days around the byline date of an article, where other reports of its event are.
+
+        Args:
+          url: of the article.
+          days: the greatest distance from its date.
+
+        Raises:
+          InputError: if no article has that URL, it has no date, or ``days`` is not a number of days.
+        """
+        date = self._article(url)["byline_date"]
+        if date is None:
+            raise InputError(f"{url} has no byline date", field="days", remedy="give since and until instead")
+        return DateRange.around(date, days)
+
+    # Words
+
+    def read(self, query: str) -> list[QueryWord]:
+        """The different words of a query, in its order. Quotes and colons are not operators.
+
+        Of a long query the rarest `MAX_WORDS` words count.
+        """
+        text, found = clean(query), self._found(query)
+        frequencies = self.archive.frequencies(itertools.chain(*found.values()))
+        words: dict[tuple[str, ...], QueryWord] = {}
+        for (start, end), known in sorted(found.items()):
+            held = max(frequencies.get(term, 0) for term in known)
+            rarity = math.log(1 + (len(self) - held + 0.5) / (held + 0.5))
+            words.setdefault(tuple(known), QueryWord(text[start:end], tuple(known), held, rarity))
+        if len(words) <= MAX_WORDS:
+            return list(words.values())
+        least = sorted((word.rarity for word in words.values() if word.frequency), reverse=True)[:MAX_WORDS]
+        return [word for word in words.values() if word.frequency and word.rarity >= least[-1]][:MAX_WORDS]
+
+    def _found(self, text: str) -> dict[tuple[int, int], dict[str, None]]:
+        """What the index may know the words of a text as, by their places; one for each stemmer of its languages."""
+        found: dict[tuple[int, int], dict[str, None]] = {}
+        for stemmer in stemmers_of(self.settings["languages"]):
+            for term in terms(clean(text), stemmer):
+                found.setdefault((term.start, term.end), {})[term.text] = None
+        return found
+
+    def look_up(self, texts: Iterable[str]) -> None:
+        """Counts the words of texts that are read later, all at once."""
+        self.archive.frequencies(term for text in texts for known in self._found(text).values() for term in known)
+
+    def matching(
+        self,
+        words: Sequence[QueryWord],
+        count: int,
+        filters: Filters = NO_FILTERS,
+        among: Sequence[int] | None = None,
+    ) -> tuple[Numbers, npt.NDArray[np.float64]]:
+        """The articles with the highest BM25 score, best first, and the scores; title (twice) and body are one text.
+
+        Args:
+          words: of `read`.
+          count: how many, if as many hold a word.
+          filters: what the articles must be.
+          among: numbers of the articles that are asked for; None for all.
+        """
+        asked = [term for word in words if word.frequency for term in word.terms]
+        if not asked or count < 1 or (among is not None and not len(among)):
+            return np.zeros(0, np.int64), np.zeros(0)
+        where = filters.condition if among is None else f"_rowid IN ({', '.join(map(str, among))})"
+        return self.archive.matching(asked, count, where)
+
+    def texts(self, numbers: Sequence[int]) -> list[tuple[str, str]]:
+        """Titles and bodies of articles."""
+        rows = self.archive.take(numbers, ["title", "body"])
+        return list(zip(rows["title"].to_pylist(), rows["body"].to_pylist(), strict=True))
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Appended:
-    """What `append` did: the documents that it added, those that the index had, and all that it has now."""
-
-    added: int
-    known: int
-    documents: int
+def _unit(vector: FloatArray) -> FloatArray:
+    return vector / max(float(np.linalg.norm(vector)), 1e-12)
 
 
-def append(
-    folder: str, embeddings: FloatArray, articles: Sequence[ArticleText], *, encoder_digest: str = ""
-) -> Appended:
-    """Adds articles to an index folder, with their words where the index has words.
+# What is written
 
-    The folder is the old index until it is the new one, in one step; files that do not change are shared. Articles
-    whose `doc_id` the index has are left out, so that the same call again changes nothing. One process writes at a
-    time.
+
+def settings_of(
+    uri: str, spec: str, encoder: TextEncoder, document_prompt: str | None, long_documents: str | None
+) -> dict[str, Any]:
+    """The settings of an archive that say which encoder reads its articles, and how.
 
     Args:
-      folder: what ``newsembed index`` wrote.
-      embeddings: float32 ``[n, D]`` of the articles by the index's encoder, of any length.
-      articles: n.
-      encoder_digest: of that encoder; "" to trust the caller.
+      uri: of the archive.
+      spec: ``KIND:REST`` of the encoder. Its folder is kept as it was given, and relative to the archive, which holds
+        from every working directory and after both were moved together.
+      encoder: what embeds; a SavedModel does not say how many tokens it reads.
+      document_prompt: what it was given in place of its own prompt.
+      long_documents: what it was given in place of its own way to read documents of more tokens.
+    """
+    kind, path, number = split_encoder(spec)
+    beside = os.path.relpath(os.path.realpath(path), os.path.realpath(uri)) if path and "://" not in uri else ""
+    return {
+        "encoder": spec,
+        "encoder_beside": f"{kind}:{beside}{number}" if beside else "",
+        "encoder_digest": encoder.digest,
+        "document_prompt": document_prompt,
+        "long_documents": long_documents,
+        "max_length": getattr(encoder, "max_length", None),
+    }
+
+
+def table_rows(articles: Sequence[Any], vectors: FloatArray, shape: pa.Schema, events: Sequence[str] = ()) -> pa.Table:
+    """Rows of the table of articles.
+
+    Args:
+      articles: `ArticleText` or `Article`.
+      vectors: float32 ``[n, D]``, scaled to length 1 here.
+      shape: of the table.
+      events: their ids; none for no events.
 
     Raises:
-      InputError: if the folder holds no index, another process writes it, it is of another encoder, or the embeddings
-        do not fit.
-      OSError: if it cannot be written; the index before stays.
+      InputError: if a vector is not finite.
     """
-    before = DocumentIndex.load(folder)
-    if encoder_digest and before.encoder_digest and encoder_digest != before.encoder_digest:
-        problem = f"the index was built with another encoder ({before.encoder or 'unnamed'})"
-        raise InputError(problem, path=folder, remedy="embed with the index's encoder, or build the index again")
-    if embeddings.ndim != 2 or len(embeddings) != len(articles):
-        raise InputError(
-            f"got embeddings of shape {embeddings.shape} for {counted(len(articles), 'article')}", path=folder
-        )
-    if not np.isfinite(embeddings).all():
+    if not np.isfinite(vectors).all():
         raise InputError("the embeddings hold NaN or infinity", remedy="use a checkpoint from before training diverged")
-    known = {document.doc_id for document in before.documents}
-    chosen = dict[str, int]()
-    for place, article in enumerate(articles):
-        if article.doc_id not in known:
-            chosen.setdefault(article.doc_id, place)
-    places, count = list(chosen.values()), len(before)
-    if places:
-        new = [articles[place] for place in places]
-        rows = _unit_rows(embeddings[places])
-        addition = StoredIndex(rows, tuple(map(indexed_document, new)), inverted_file=before.inverted_file_with(rows))
-        append_index(folder, addition, len(before), lambda words: add_articles(words, new, start=count))
-    return Appended(len(places), len(articles) - len(places), count + len(places))
+    norms = np.linalg.norm(vectors, axis=1, keepdims=True)
+    columns: dict[str, Any] = {name: [getattr(one, name, None) for one in articles] for name in ARTICLE_COLUMNS}
+    for name in ("title", "body"):
+        columns[name] = [text.encode("utf-8", "replace").decode("utf-8") for text in columns[name]]
+    texts = zip(*(columns[name] for name in ("title", "body", "language")), strict=True)
+    # A word of the title counts twice.
+    columns["words"] = [words_of(f"{title}\n{title}\n{body}", language) for title, body, language in texts]
+    columns["canonical_url"] = [canonical_url(article.url) for article in articles]
+    columns["event_id"] = list(events) or [""] * len(articles)
+    columns["vector"] = vector_column(np.asarray(vectors / np.where(norms > 0, norms, 1), np.float32))
+    return pa.table([pa.array(columns[name], shape.field(name).type) for name in shape.names], schema=shape)
 
 
-def _unit_rows(embeddings: FloatArray) -> FloatArray:
-    norms = np.linalg.norm(embeddings, axis=1, keepdims=True)
-    return np.asarray(embeddings / np.where(norms > 0, norms, 1), np.float32)
+def split_encoder(spec: str) -> tuple[str, str, str]:
+    """``KIND:DIR@N`` of an encoder in its parts, the last with its @; "" for parts that are not there.
+
+    >>> split_encoder("model:work/model@400"), split_encoder("savedmodel:m@il")
+    (('model', 'work/model', '@400'), ('savedmodel', 'm@il', ''))
+    """
+    kind, _, rest = spec.partition(":")
+    folder, at, number = rest.rpartition("@")
+    return (kind, folder, at + number) if folder and number.isdigit() else (kind, rest, "")
 
 
-def _only(inside: npt.NDArray[np.bool_], probes: int) -> Any:
-    """Faiss's parameters for a search among some rows."""
-    import faiss
-
-    library: Any = faiss  # its stubs do not know these arguments, which keep the bitmap alive
-    bitmap = library.IDSelectorBitmap(np.packbits(inside, bitorder="little"))
-    return library.SearchParametersIVF(sel=bitmap, nprobe=probes)
-
-
-def _build_faiss(embeddings: FloatArray) -> Any:
-    """An inverted file over sqrt(N) lists that probes a tenth of them."""
-    import faiss
-
-    count, dimensions = embeddings.shape
-    lists = max(1, int(np.sqrt(count)))
-    index = faiss.IndexIVFFlat(faiss.IndexFlatIP(dimensions), dimensions, lists, faiss.METRIC_INNER_PRODUCT)
-    sample = np.random.default_rng(0).choice(count, min(count, lists * _TRAINING_ROWS_PER_LIST), replace=False)
-    index.train(embeddings[np.sort(sample)])
-    index.add(embeddings)
-    index.nprobe = max(1, int(lists * _PROBED_SHARE))
-    return index
+def _found_encoder(uri: str, settings: Mapping[str, Any]) -> str:
+    """The encoder's ``KIND:REST``: the encoder next to the archive if there is one, else as it was given."""
+    given = str(settings.get("encoder", ""))
+    kind, path, number = split_encoder(str(settings.get("encoder_beside", "")))
+    found = os.path.normpath(os.path.join(os.path.realpath(uri), path))
+    if not path or not os.path.isdir(found) or found == os.path.realpath(split_encoder(given)[1]):
+        return given
+    return f"{kind}:{os.path.relpath(found)}{number}"

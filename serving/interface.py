@@ -1,10 +1,16 @@
-"""What the commands and the server ask of an encoder, whatever computes it."""
+"""What the commands and the server ask of an encoder, and what encoders share that cut texts into tokens."""
 
+import hashlib
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
+
+from ..tasks.vocabulary import Vocabulary
+from .model import Model
+from .rows import HEAD, Row, checked, embed_rows, tokens_read
 
 FloatArray = npt.NDArray[np.float32]
 _EXPANSION: Final = 18  # characters that normalisation makes of one at most (NFKC of U+FDFA), each a token at worst
@@ -44,16 +50,6 @@ class TokenCounter(Protocol):
         """The tokens that `encode` reads of documents, without the prompt; None if only the model itself cuts them."""
 
 
-def most_tokens(titles: Sequence[str], bodies: Sequence[str]) -> int:
-    """A number of tokens that documents cannot exceed, found without a tokenizer.
-
-    >>> most_tokens(["Storm"], ["It rained."])
-    23
-    """
-    texts = (*titles, *bodies)
-    return _SPECIAL_TOKENS * len(titles) + sum(len(text) * (1 if text.isascii() else _EXPANSION) for text in texts)
-
-
 class DocumentEncoder:
     """A :class:`TextEncoder` in the shape the benchmarks ask for: one argument, documents with a title and a body."""
 
@@ -70,3 +66,119 @@ class DocumentEncoder:
         return self.encoder.encode(
             [document.title for document in documents], [document.body for document in documents]
         )
+
+
+class TokenizedEncoder(ABC):
+    """The part of a `TextEncoder` between texts and rows of tokens of a model's vocabulary.
+
+    Args:
+      model: whose texts are read.
+      max_length: tokens read of each document, with its prompt; None takes as many as the model was trained on.
+      progress: show a tqdm bar.
+      document_prompt: the text before each document, "" for none; None takes the model's.
+      query_prompt: the text before each query, "" for none; None takes the model's.
+      long_documents: how documents of more tokens are read, see `rows`; None takes the model's.
+
+    Attributes:
+      model: as given.
+      vocabulary: the model's.
+      max_length: as given, or the model's.
+      document_prompt: as given, or the model's.
+      query_prompt: as given, or the model's.
+      long_documents: as given, or the model's.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        *,
+        max_length: int | None = None,
+        progress: bool = False,
+        document_prompt: str | None = None,
+        query_prompt: str | None = None,
+        long_documents: str | None = None,
+    ) -> None:
+        self.model = model
+        self.max_length = min(max_length or model.text_length, model.config.max_length)
+        self.document_prompt = model.prompts.document if document_prompt is None else document_prompt
+        self.query_prompt = model.prompts.query if query_prompt is None else query_prompt
+        self.long_documents = checked(long_documents or model.long_documents, self.max_length)
+        self.vocabulary = Vocabulary.load(model.vocabulary_path)
+        self._progress = progress
+
+    @abstractmethod
+    def _embed_rows(self, rows: Sequence[Row], *, are_queries: bool) -> FloatArray:
+        """Embeds N rows of at most ``max_length`` tokens, with [CLS] and [SEP], as float32 ``[N, D]`` of length 1."""
+
+    @property
+    def digest(self) -> str:
+        """Differs whenever the embeddings of the same texts may differ."""
+        how = "" if self.long_documents == HEAD else f"-{self.long_documents}"
+        return f"{self.model.digest}-{self.max_length}{prompt_digest(self.document_prompt)}{how}"
+
+    @property
+    def dimensions(self) -> int:
+        """D."""
+        return int(self.model.config.embedding_size)
+
+    @property
+    def tokenizer_name(self) -> str:
+        """What cuts the texts, in words."""
+        return self.vocabulary.tokenizer_name
+
+    def encode(self, titles: Sequence[str], bodies: Sequence[str]) -> FloatArray:
+        """Embeds N documents as float32 ``[N, D]`` of unit length; either part may be empty."""
+        return self._encode(*with_prompt(self.document_prompt, titles, bodies), are_queries=False)
+
+    def encode_queries(self, texts: Sequence[str]) -> FloatArray:
+        """Embeds N queries as float32 ``[N, D]`` of unit length."""
+        return self._encode([f"{self.query_prompt}{text}" for text in texts], [""] * len(texts), are_queries=True)
+
+    def count_tokens(self, titles: Sequence[str], bodies: Sequence[str]) -> int:
+        """The tokens that `encode` reads of documents, without the prompt."""
+        return sum(map(len, self._documents(titles, bodies)))
+
+    def _encode(self, titles: Sequence[str], bodies: Sequence[str], *, are_queries: bool) -> FloatArray:
+        def embed(rows: list[Row]) -> FloatArray:
+            return self._embed_rows(rows, are_queries=are_queries)
+
+        return embed_rows(embed, self._documents(titles, bodies), self.long_documents, self.max_length)
+
+    def _documents(self, titles: Sequence[str], bodies: Sequence[str]) -> list[Row]:
+        return self.vocabulary.encode_documents(titles, bodies, tokens_read(self.long_documents, self.max_length))
+
+    def _bar(self, total: int) -> Any:
+        from tqdm import tqdm
+
+        return tqdm(total=total, unit="text", desc="embed", disable=None if self._progress else True)
+
+
+def most_tokens(titles: Sequence[str], bodies: Sequence[str]) -> int:
+    """A number of tokens that documents cannot exceed, found without a tokenizer.
+
+    >>> most_tokens(["Storm"], ["It rained."])
+    23
+    """
+    texts = (*titles, *bodies)
+    return _SPECIAL_TOKENS * len(titles) + sum(len(text) * (1 if text.isascii() else _EXPANSION) for text in texts)
+
+
+def with_prompt(prompt: str, titles: Sequence[str], bodies: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Titles and bodies with a prompt before the first text of each document: its title or, without one, its body.
+
+    >>> with_prompt("passage: ", ["Storm", ""], ["It rained.", "The vote."])
+    (['passage: Storm', ''], ['It rained.', 'passage: The vote.'])
+
+    Raises:
+      ValueError: if there are not as many titles as bodies.
+    """
+    pairs = list(zip(titles, bodies, strict=True))
+    return (
+        [f"{prompt}{title}" if title else "" for title, _ in pairs],
+        [body if title else f"{prompt}{body}" for title, body in pairs],
+    )
+
+
+def prompt_digest(prompt: str) -> str:
+    """What a prompt of documents adds to the digest of an encoder: nothing without one."""
+    return f"-{hashlib.sha256(prompt.encode()).hexdigest()[:16]}" if prompt else ""

@@ -16,6 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 FloatArray = npt.NDArray[np.float64]
+BoolArray = npt.NDArray[np.bool_]
+IntArray = npt.NDArray[np.int64]
 
 DEPTH: Final = 100  # documents by each of both that are compared
 NO_RANK: Final = 2 * DEPTH  # of a document that one of both did not find
@@ -23,7 +25,7 @@ _FIRST_RANKS: Final = 5  # ranks below are much alike
 _EVIDENCE: Final = 4
 _FACTS: Final = 5
 _STEPS: Final = 50
-_SLACK: Final = 1e-6
+_LEAST_STEP: Final = 1e-6
 _TINY: Final = 1e-300
 
 
@@ -43,7 +45,7 @@ class Evidence:
       known: the share of that sum that words of the index have.
     """
 
-    numbers: npt.NDArray[np.int64]
+    numbers: IntArray
     cosines: FloatArray
     deviations: FloatArray
     bm25: FloatArray
@@ -86,7 +88,8 @@ class Ranking:
 
     def scores(self, evidence: Evidence) -> FloatArray:
         """The shown scores of the candidates, from 0 to 1; their order is that of the rank scores."""
-        return _logistic(self.scale * (evidence.features() @ self.weights) + _offset_facts(evidence) @ self.offsets)
+        ranks = self.scale * (evidence.features() @ self.weights) + _offset_facts(evidence) @ self.offsets
+        return np.asarray(1 / (1 + np.exp(-np.clip(ranks, -60, 60))), np.float64)
 
     def to_dict(self) -> dict[str, Any]:
         """JSON values."""
@@ -102,7 +105,7 @@ class Ranking:
         return cls(arrays[0], float(values["scale"]), arrays[1], int(values.get("queries", 0)))
 
 
-def learn(found: Sequence[tuple[Evidence, npt.NDArray[np.bool_]]], without: Sequence[Evidence]) -> Ranking:
+def learn(found: Sequence[tuple[Evidence, BoolArray]], without: Sequence[Evidence]) -> Ranking:
     """The ranking that puts the right documents first most often, near `DEFAULT` unless the data favour another.
 
     The weights maximize the mean over the queries of the logarithm of the share that right documents have in a softmax
@@ -112,81 +115,78 @@ def learn(found: Sequence[tuple[Evidence, npt.NDArray[np.bool_]]], without: Sequ
       found: for each query its evidence and which candidates are right, at least one.
       without: the evidence of queries that no document answers.
     """
-    scale = np.concatenate([evidence.features() for evidence, _ in found]).std(axis=0) + 1e-9
-    groups = [(evidence.features() / scale, right) for evidence, right in found]
-    weights = _climb(groups, DEFAULT.weights * scale, pull=0.01 * len(groups)) / scale
+    features, right = [
+        np.concatenate(part) for part in zip(*((one.features(), is_right) for one, is_right in found), strict=True)
+    ]
+    firsts = np.cumsum([0, *(len(one.numbers) for one, _ in found[:-1])])
+    scale = features.std(axis=0) + 1e-9
+    weights = _climb(features / scale, right, firsts, DEFAULT.weights * scale, pull=0.01 * len(found)) / scale
     rows, labels = [], []
-    for evidence, right in found:
-        rows.append(_shown_features(evidence, weights))
-        labels.append(right.astype(np.float64))
-    for evidence in without:
-        rows.append(_shown_features(evidence, weights))
-        labels.append(np.zeros(len(evidence.numbers)))
+    for evidence, is_right in [*found, *((one, np.zeros(len(one.numbers), np.bool_)) for one in without)]:
+        facts = np.tile(_offset_facts(evidence), (len(evidence.numbers), 1))
+        rows.append(np.concatenate([(evidence.features() @ weights)[:, None], facts], axis=1))
+        labels.append(is_right)
     fitted = _logistic_regression(np.concatenate(rows), np.concatenate(labels))
     return Ranking(weights, max(float(fitted[0]), 1e-3), fitted[1:], len(found))
 
 
-def _climb(groups: Sequence[tuple[FloatArray, npt.NDArray[np.bool_]]], start: FloatArray, pull: float) -> FloatArray:
-    """Newton's method with halved steps, from `start`, which also pulls."""
+def _climb(
+    features: FloatArray, right: BoolArray, firsts: IntArray, start: FloatArray, pull: float, slack: float = 1e-6
+) -> FloatArray:
+    """The weights that give right rows of each group the greatest share in a softmax, near `start`, which pulls.
 
-    def value(weights: FloatArray) -> float:
-        total = -0.5 * pull * float((weights - start) @ (weights - start))
-        for features, right in groups:
-            shares = _softmax(features @ weights)
-            total += float(np.log(shares[right].sum() + _TINY))
-        return total
+    Newton's method with halved steps.
 
-    weights, best = start, value(start)
+    Args:
+      features: float64 ``[n, F]``, one group after another.
+      right: bool ``[n]``.
+      firsts: the first row of each group.
+      start: float64 ``[F]``.
+      pull: half of it is the cost of a squared distance of 1 from `start`.
+      slack: the gain of a step, as a share of the value, with which it ends.
+    """
+    sizes = np.diff([*firsts, len(features)])
+
+    def total(values: FloatArray) -> FloatArray:
+        return np.asarray(np.add.reduceat(values, firsts, axis=0), np.float64)
+
+    def shares_of(weights: FloatArray) -> tuple[FloatArray, FloatArray, float]:
+        """The share of each row, that of the right rows of its group, and the value to maximize."""
+        scores = features @ weights
+        raised = np.exp(scores - np.repeat(np.maximum.reduceat(scores, firsts), sizes))
+        shares = raised / np.repeat(total(raised), sizes)
+        whole = total(shares * right) + _TINY
+        cost = 0.5 * pull * float((weights - start) @ (weights - start))
+        return shares, np.repeat(whole, sizes), float(np.log(whole).sum()) - cost
+
+    weights, (shares, whole, best) = start, shares_of(start)
     for _ in range(_STEPS):
-        slope, curve = -pull * (weights - start), pull * np.eye(len(weights))
-        for features, right in groups:
-            shares = _softmax(features @ weights)
-            target = shares * right / (shares[right].sum() + _TINY)
-            mean = shares @ features
-            slope = slope + features.T @ (target - shares)
-            curve = curve + (features * shares[:, None]).T @ features - np.outer(mean, mean)
+        means = total(features * shares[:, None])
+        slope = features.T @ (shares * right / whole - shares) - pull * (weights - start)
+        curve = (features * shares[:, None]).T @ features - means.T @ means + pull * np.eye(len(weights))
         step = np.linalg.solve(curve, slope)
-        while (reached := value(weights + step)) < best and np.abs(step).max() > _SLACK:
+        while (reached := shares_of(weights + step))[2] < best and np.abs(step).max() > _LEAST_STEP:
             step = step / 2
-        if reached <= best + _SLACK * abs(best):
+        if reached[2] <= best + slack * abs(best):
             break
-        weights, best = weights + step, reached
+        weights, (shares, whole, best) = weights + step, reached
     return weights
 
 
-def _shown_features(evidence: Evidence, weights: FloatArray) -> FloatArray:
-    facts = np.tile(_offset_facts(evidence), (len(evidence.numbers), 1))
-    return np.concatenate([(evidence.features() @ weights)[:, None], facts], axis=1)
+def _logistic_regression(rows: FloatArray, labels: BoolArray) -> FloatArray:
+    """Weights of a logistic regression with a little L2: a softmax over each row and a row of zeros."""
+    scale, count = np.abs(rows).max(axis=0) + 1e-9, len(rows)
+    pairs = np.stack([rows / scale, np.zeros_like(rows)], axis=1).reshape(2 * count, -1)
+    right = np.stack([labels, ~labels], axis=1).reshape(-1)
+    start = np.zeros(rows.shape[1])
+    return _climb(pairs, right, np.arange(0, 2 * count, 2), start, 1e-3 * count**0.5, slack=1e-12) / scale
 
 
 def _offset_facts(evidence: Evidence) -> FloatArray:
     return np.append(evidence.facts(), evidence.known)
 
 
-def _logistic_regression(rows: FloatArray, labels: FloatArray) -> FloatArray:
-    """Weights of a logistic regression with a little L2, by Newton's method."""
-    scale = np.abs(rows).max(axis=0) + 1e-9
-    rows, weights, pull = rows / scale, np.zeros(rows.shape[1]), 1e-3 * len(rows) ** 0.5
-    for _ in range(_STEPS):
-        shares = _logistic(rows @ weights)
-        slope = rows.T @ (labels - shares) - pull * weights
-        step = np.linalg.solve((rows * (shares * (1 - shares))[:, None]).T @ rows + pull * np.eye(len(weights)), slope)
-        weights = weights + step * min(1.0, 5 / (np.abs(step).max() + 1e-9))
-        if np.abs(step).max() < _SLACK:
-            break
-    return np.asarray(weights / scale, np.float64)
-
-
-def _softmax(values: FloatArray) -> FloatArray:
-    shares = np.exp(values - values.max())
-    return np.asarray(shares / shares.sum(), np.float64)
-
-
-def _logistic(values: FloatArray) -> FloatArray:
-    return np.asarray(1 / (1 + np.exp(-np.clip(values, -60, 60))), np.float64)
-
-
-# Learned by `tuning` from the 2,047 articles of a generated newsroom; see benchmarks/RESULTS.md.
+# Learned by `tuning` from the 2,047 articles of a generated newsroom; see docs/results.md.
 DEFAULT: Final = Ranking(
     np.array(
         [

@@ -17,80 +17,80 @@ The score is from 0 to 1 in the mode hybrid (near 0 for articles that have littl
 mode words, and a cosine in the mode vectors and for URLs.
 """
 
-import argparse
+import dataclasses
 import datetime
 import json
 import os
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from ..errors import InputError
-from ..formats.index import split_encoder
-from .dates import DateRange, add_date_arguments
+from ..formats.command_line import option, required
+from .analysis import has_text
 from .extracts import Places
-from .filters import NO_FILTERS, Filters
+from .filters import NO_FILTERS, DateRange, Filters, parse_day
 from .hybrid import MODES, Found, Mode, chosen_mode, find
-from .index import DocumentIndex, Hit
+from .index import DocumentIndex, Hit, split_encoder
 from .interface import TextEncoder
-from .queries import has_text
-from .reload import load_current
 from .saved_model import SavedModelEncoder
-from .specs import add_encoder_arguments, encoder_from_spec, encoder_spec
+from .specs import PROMPT_HELP, EncoderOptions, encoder_from_spec
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.text import Text
 
 _INDENT: Final = 6  # characters left of the results, for the rank
+_SLOW_START: Final = "TensorFlow takes seconds to start; an index by --model, or newsembed serve, answers sooner"
 _WEAK: Final = "nothing matches; these are the nearest articles"
-_SLOW_START: Final = (
-    "TensorFlow computes this SavedModel and takes seconds to start; JAX starts faster (newsembed[jax] and a new "
-    "export), and newsembed serve starts once"
-)
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Adds the options of ``newsembed search``."""
-    parser.add_argument("query", nargs="+", help="words, or the URL of an indexed article")
-    parser.add_argument("--index", required=True, metavar="DIR", help="what newsembed index or update wrote")
-    add_encoder_arguments(parser, required=False, prompted="query")
-    parser.add_argument(
-        "--mode", choices=MODES, help="default: hybrid, or vectors for an index of the version before, without words"
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class SearchOptions(EncoderOptions):
+    """The options of ``newsembed search``."""
+
+    prompt: str | None = option(None, PROMPT_HELP.format("query"), metavar="TEXT")
+    query: tuple[str, ...] = required("words, or the URL of an indexed article", many=True, positional=True)
+    index: str = required("what newsembed index or update wrote", metavar="DIR|URI")
+    mode: str = option(MODES[0], "what is compared", choices=MODES)
+    since: str | None = option(None, "articles of this day and later only", metavar="YYYY-MM-DD")
+    until: str | None = option(None, "articles of this day and earlier only", metavar="YYYY-MM-DD")
+    language: tuple[str, ...] = option((), "articles of this language only; repeatable", repeated=True, metavar="NAME")
+    publisher: tuple[str, ...] = option(
+        (), "articles of this publisher only; repeatable", repeated=True, metavar="NAME"
     )
-    add_date_arguments(parser)
-    for name in ("language", "publisher"):
-        parser.add_argument(
-            f"--{name}", action="append", default=[], metavar="NAME", help=f"articles of this {name} only; repeatable"
-        )
-    parser.add_argument(
-        "--days", type=int, metavar="N", help="with a URL: only articles at most N days from its byline date"
-    )
-    parser.add_argument("--count", type=int, default=10, metavar="N", help="results to show (default: 10)")
-    parser.add_argument("--json", action="store_true", help="print JSON, one array of results")
+    days: int | None = option(None, "with a URL: only articles at most this many days from its byline date")
+    count: int = option(10, "results to show", ge=1)
+    json: bool = option(False, "print JSON, one array of results")
+
+    def day(self, name: str) -> datetime.date | None:
+        """The day of the option since or until."""
+        try:
+            return None if getattr(self, name) is None else parse_day(getattr(self, name))
+        except ValueError as error:
+            raise InputError(str(error), field=f"--{name}") from error
 
 
-def run(args: argparse.Namespace) -> int:
-    """Runs the command.
+OPTIONS: Final = SearchOptions
 
-    Raises:
-      InputError: for an option out of range, dates that the index does not have, or an encoder that is not there.
-    """
-    if args.count < 1:
-        raise InputError(f"got {args.count}, expected at least 1", field="--count", remedy="give a positive number")
-    index = load_current(args.index)
+
+def run(args: SearchOptions) -> int:
+    """Runs the command."""
+    index = DocumentIndex.load(args.index)
     query = " ".join(args.query).strip()
     url = query if is_url(query) else ""
-    filters = index.filters(date_range(index, url, args.since, args.until, args.days), args.language, args.publisher)
+    filters = index.filters(
+        date_range(index, url, args.day("since"), args.day("until"), args.days), args.language, args.publisher
+    )
     if not index.count(filters):
         raise index.nothing_left(filters)
     if url:
         found = Found(index.search_url(url, args.count, filters), "vectors")
     else:
-        mode = chosen_mode(index, args.mode)
-        options = {"max_length": args.max_length, "query_prompt": args.prompt, "few_texts": True}
-        encoder = None if mode == "words" else index_encoder(index, encoder_spec(args), **options)
-        if isinstance(encoder, SavedModelEncoder) and encoder.engine == "TensorFlow":
+        mode = chosen_mode(args.mode)
+        reading: dict[str, Any] = {"max_length": args.max_length, "query_prompt": args.prompt}
+        encoder = None if mode == "words" else index_encoder(index, args.spec, **reading)
+        if isinstance(encoder, SavedModelEncoder):
             print(f"note: {_SLOW_START}", file=sys.stderr)
         found = find_words(index, encoder, query, args.count, mode=mode, filters=filters)
     weak = () if found.matches or not found.hits else (_WEAK,)
@@ -130,9 +130,8 @@ def date_range(
     if since or until:
         raise InputError("given with since or until", field="days", remedy="give one or the other")
     if not url:
-        raise InputError(
-            "days are counted from an article, and the query names none", field="days", remedy="give since and until"
-        )
+        problem = "days are counted from an article, and the query names none"
+        raise InputError(problem, field="days", remedy="give since and until")
     return index.dates_around(url, days)
 
 
@@ -152,26 +151,17 @@ def find_words(
       encoder: of the index; None in the mode words.
       words: the query.
       count: how many.
-      mode: None for hybrid where the index has words, else vectors.
+      mode: None for hybrid.
       filters: what the documents must be.
 
     Raises:
-      InputError: if there are no words, the index cannot be searched in this mode, or no document passes the filters.
-    """
-    require_text(words)
-    vector = None if encoder is None else encoder.encode_queries([words])[0]
-    return find(index, words, vector, count, mode=mode, filters=filters)
-
-
-def require_text(words: str) -> None:
-    """Checks that a query has visible characters.
-
-    Raises:
-      InputError: if it has none.
+      InputError: if there are no words, or no document passes the filters.
     """
     if not has_text(words):
         problem = "the query is empty" if not words.strip() else "the query has no visible characters"
         raise InputError(problem, field="query", remedy="give words or the URL of an indexed article")
+    vector = None if encoder is None else encoder.encode_queries([words])[0]
+    return find(index, words, vector, count, mode=mode, filters=filters)
 
 
 def index_encoder(
@@ -180,7 +170,6 @@ def index_encoder(
     *,
     max_length: int | None = None,
     query_prompt: str | None = None,
-    few_texts: bool = False,
 ) -> TextEncoder:
     """The encoder for queries to ``index``: that of ``spec``, or the one the index names.
 
@@ -189,7 +178,6 @@ def index_encoder(
       spec: ``KIND:REST``, None for the index's own.
       max_length: tokens read of each text; None takes as many as the index was built with.
       query_prompt: the text before each query; None takes the model's.
-      few_texts: whether the process embeds a few queries only, see `JaxEncoder`.
 
     Raises:
       InputError: if there is none, or it differs from the one that built the index: its vectors would not compare.
@@ -197,33 +185,28 @@ def index_encoder(
     if not spec and not index.encoder:
         raise InputError("the index does not say which encoder built it", remedy="give --model or --saved_model")
     if max_length is None and not (spec or index.encoder).startswith("savedmodel:"):  # which has its own
-        max_length = index.reading.max_length
+        max_length = index.settings["max_length"]
     options = {
         "max_length": max_length,
-        "document_prompt": index.reading.document_prompt,
-        "long_documents": index.reading.long_documents,
+        "document_prompt": index.settings["document_prompt"],
+        "long_documents": index.settings["long_documents"],
         "query_prompt": query_prompt,
-        "few_texts": few_texts,
     }
     try:
         encoder = encoder_from_spec(spec or index.encoder, progress=False, **options)
     except InputError as error:
         if spec or os.path.isdir(split_encoder(index.encoder)[1]):
             raise
-        raise InputError(
-            f"the encoder that built the index was not found: {index.encoder}, digest {index.encoder_digest}",
-            remedy="give the folder of this encoder by --saved_model or --model",
-        ) from error
+        problem = f"the encoder that built the index was not found: {index.encoder}, digest {index.encoder_digest}"
+        raise InputError(problem, remedy="give the folder of this encoder by --saved_model or --model") from error
     if index.encoder_digest and encoder.digest != index.encoder_digest:
         model, _, reading = encoder.digest.partition("-")
         model_then, _, reading_then = index.encoder_digest.partition("-")
         if model == model_then and reading_then.isdigit():
             problem = f"the index was built with {reading_then} tokens of each document, the encoder reads {reading}"
             raise InputError(problem, field="--max_length", remedy=f"give --max_length {reading_then}")
-        raise InputError(
-            f"{spec or index.encoder} is not the encoder that built the index ({index.encoder or 'unnamed'})",
-            remedy="give that encoder, or build the index again",
-        )
+        problem = f"{spec or index.encoder} is not the encoder that built the index ({index.encoder or 'unnamed'})"
+        raise InputError(problem, remedy="give that encoder, or build the index again")
     return encoder
 
 

@@ -8,69 +8,69 @@ Example::
     curl -s 'localhost:8000/search?q=storm+hits+coast&count=5&since=2024-01-01'
     curl -s 'localhost:8000/search?q=storm&mode=words&language=en&publisher=news.example'
 
-Routes: ``POST /embed``, ``GET`` and ``POST /search``, ``GET /events``, ``GET /event``, ``GET /map``, ``GET /healthz``,
-``GET /metrics`` (for Prometheus), ``GET /`` (the page), ``GET /docs`` (the API).
+Routes: ``POST /embed``, ``POST /predict``, ``GET`` and ``POST /search``, ``GET /events``, ``GET /event``, ``GET /map``,
+``GET /healthz``, ``GET /metrics`` (for Prometheus), ``GET /`` (the page), ``GET /docs`` (the API).
 """
 
-import argparse
 import asyncio
 import contextlib
 import dataclasses
+import functools
+import importlib.resources
+import math
 import socket
 import sys
-from collections.abc import AsyncIterator, Callable
-from typing import TYPE_CHECKING, Annotated, Any, Final, TextIO
+from collections.abc import AsyncIterator
+from typing import Annotated, Any, Final
 
+import jinja2
 import numpy as np
+import uvicorn
 from fastapi import Depends, FastAPI, Query, Request, Response
 from fastapi.concurrency import run_in_threadpool
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import HTMLResponse, JSONResponse
 from fastapi.security import HTTPBearer
 from pydantic_core import to_json
-from starlette.middleware.authentication import AuthenticationMiddleware
 
 from .. import __version__
-from ..errors import InputError, counted
-from .access import ANY_HOST, LOCAL_HOSTS, HostCheck, KeyBackend, add_access_arguments, allowed_hosts, api_key, explain
-from .api_page import api_page
-from .batching import add_batch_arguments, batch_options
-from .bodies import EmbedRequest, EmbedResponse, SearchHit, SearchRequest, SearchResponse
+from ..errors import InputError
+from ..formats.command_line import option
+from .batching import BatchOptions
+from .bodies import (
+    EmbedRequest,
+    EmbedResponse,
+    LargeBodyRoute,
+    PredictRequest,
+    PredictResponse,
+    SearchHit,
+    SearchRequest,
+    SearchResponse,
+)
+from .connections import Connection
 from .events import EventOptions
 from .explorer import Books, add_explorer
-from .gate import Admission, Gate, unless_gone
-from .hybrid import Found
+from .gate import (
+    ANY_HOST,
+    KEY_VARIABLE,
+    LOCAL_HOSTS,
+    Access,
+    Gate,
+    Limits,
+    RefusedError,
+    allowed_hosts,
+    api_key,
+    unless_gone,
+)
 from .index import DocumentIndex
 from .interface import FloatArray, TextEncoder
-from .large_bodies import called, route_in_steps
-from .limits import Limits, RefusedError, add_limit_arguments, limits_from
-from .monitoring import Metrics, Monitor, log_stream
-from .reload import DEFAULT_SECONDS, Watcher, load_current, version_of
 from .search import index_encoder
-from .service import Service
-from .specs import add_encoder_arguments, add_long_documents_argument, encoder_from_spec, encoder_spec
-
-if TYPE_CHECKING:
-    import uvicorn
+from .service import RELOAD_SECONDS, Service, Watcher, called
+from .specs import PROMPT_HELP, ReadingOptions, encoder_from_spec
 
 MAX_PORT: Final = 65_535
-_BACKLOG: Final = 2_048  # connections that the system holds until they are accepted
 STOP_SECONDS: Final = 5  # for requests that are computed when the server stops
-
-
-@dataclasses.dataclass(frozen=True)
-class Access:
-    """Who is answered, and where that is written.
-
-    Attributes:
-      hosts: names in the header Host, without ports; "*" for any.
-      key: the API key; None: requests need no key.
-      log: receives a line of JSON for each request; None: nothing is written.
-    """
-
-    hosts: tuple[str, ...] = LOCAL_HOSTS
-    key: str | None = dataclasses.field(default=None, repr=False)
-    log: TextIO | None = None
+_BACKLOG: Final = 2_048  # connections that the system holds until they are accepted
 
 
 def create_app(service: Service, limits: Limits | None = None, access: Access | None = None) -> FastAPI:
@@ -82,88 +82,89 @@ def create_app(service: Service, limits: Limits | None = None, access: Access | 
       access: who is answered; by default this machine only.
 
     Returns:
-      The application; its ``state`` holds `service` and `admission`, which stop it.
+      The application; its ``state`` holds `service` and `gate`, which stop it.
     """
-    limits, access = limits or Limits(), access or Access()
-    key = KeyBackend(access.key) if access.key else None
-    # In the description of the API only: the middleware compares the key, before a body is received.
-    described = [Depends(HTTPBearer(auto_error=False))] if key else []
+    gate = Gate(limits, access, lambda: len(service.index) if service.index else 0)
 
     @contextlib.asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         yield
         service.close()
 
-    app = FastAPI(title="newsembed", version=__version__, docs_url=None, redoc_url=None, lifespan=lifespan)
-    app.state.service, app.state.admission = service, Admission(limits)
-    app.add_middleware(Gate, admission=app.state.admission)
-    if key:
-        app.add_middleware(AuthenticationMiddleware, backend=key, on_error=explain)
-    app.add_middleware(HostCheck, hosts=access.hosts)
-    metrics = Metrics(lambda: len(service.index) if service.index else 0, app.state.admission.inside)
-    app.add_middleware(Monitor, metrics=metrics, log=access.log)  # the outermost: it counts refusals too
-    _add_errors(app)
-    _add_reports(app, service, key, metrics, described)
-    add_explorer(app, service.books, lambda: service.index, described)
-
-    async def embed(request: EmbedRequest, connection: Request) -> Response:
-        """A vector of length 1 for each document; title or body may be empty."""
-        titles, bodies = await called(len(request.documents), request.parts, limits)
-        await service.check_tokens(titles, bodies, limits.max_tokens)
-        embeddings, encoder = await unless_gone(connection, service.embed(titles, bodies))
-        return await run_in_threadpool(_embed_response, embeddings, encoder)
-
-    app.router.add_api_route(
-        "/embed",
-        embed,
-        methods=["POST"],
+    # In the description of the API only: the gate compares the key, before a body is received.
+    described = [Depends(HTTPBearer(auto_error=False))] if access and access.key else []
+    app = FastAPI(
+        title="newsembed",
+        version=__version__,
+        docs_url=None,
+        redoc_url=None,
+        lifespan=lifespan,
         dependencies=described,
-        response_model=EmbedResponse,
-        route_class_override=route_in_steps(app.state.admission),
     )
-
-    _add_searches(app, service, limits, described)
+    app.state.service, app.state.gate = service, gate
+    app.add_middleware(gate.around)
+    _add_errors(app)
+    _add_routes(app, service, gate)
+    add_explorer(app, service.books, lambda: service.index)
     return app
 
 
-def _add_searches(app: FastAPI, service: Service, limits: Limits, described: list[Any]) -> None:
-    """Adds the search, by query and by body."""
+def _add_routes(app: FastAPI, service: Service, gate: Gate) -> None:
+    async def vectors(request: EmbedRequest, connection: Request) -> tuple[bytes, TextEncoder]:
+        titles, bodies = await called(len(request.documents), request.parts, gate.limits)
+        await service.check_tokens(titles, bodies, gate.limits.max_tokens)
+        embeddings, encoder = await unless_gone(connection, service.embed(titles, bodies))
+        return await run_in_threadpool(_as_json, embeddings), encoder
 
-    @app.get("/search", dependencies=described)
+    async def embed(request: EmbedRequest, connection: Request) -> Response:
+        """A vector of length 1 for each document; title or body may be empty."""
+        rows, encoder = await vectors(request, connection)
+        facts = to_json({"dimensions": encoder.dimensions, "encoder": encoder.digest})
+        return Response(b'{"embeddings":' + rows + b"," + facts[1:], media_type="application/json")
+
+    app.router.add_api_route(
+        "/embed", embed, methods=["POST"], response_model=EmbedResponse, route_class_override=LargeBodyRoute
+    )
+
+    @app.post("/predict", response_model=PredictResponse)
+    async def predict(request: PredictRequest, connection: Request) -> Response:
+        """The same in the form of Vertex AI and TensorFlow Serving, for their clients."""
+        rows, _ = await vectors(EmbedRequest(documents=request.instances), connection)
+        return Response(b'{"predictions":' + rows + b"}", media_type="application/json")
+
+    @app.get("/search")
     async def search_by_query(request: Annotated[SearchRequest, Query()]) -> SearchResponse:
         """The articles nearest to words (`q`), or to an article of the index (`url`); one of the two is needed.
 
-        `mode` is hybrid (the default where the index has words), words or vectors. `since` and `until` are days
+        `mode` is hybrid (the default), words or vectors. `since` and `until` are days
         (YYYY-MM-DD, inclusive); `days` counts from the byline date of the article of `url`, in both directions.
         """
-        request.check(limits)
-        return _search_response(await service.search(request))
+        request.check(gate.limits)
+        found = await service.search(request)
+        hits = [SearchHit(**hit.to_dict()) for hit in found.hits]
+        return SearchResponse(hits=hits, mode=found.mode, notes=list(found.notes), matches=found.matches)
 
-    @app.post("/search", dependencies=described)
+    @app.post("/search")
     async def search_by_body(request: SearchRequest) -> SearchResponse:
         """The same as GET /search, for queries that are too long for an address."""
-        request.check(limits)
-        return _search_response(await service.search(request))
+        return await search_by_query(request)
 
-
-def _add_reports(
-    app: FastAPI, service: Service, key: KeyBackend | None, metrics: Metrics, described: list[Any]
-) -> None:
-    """Adds the routes that neither embed nor search."""
-
-    @app.get("/healthz", dependencies=described)
+    @app.get("/healthz")
     async def healthz(request: Request) -> dict[str, Any]:
         """Version, encoder, documents and modes of search; `{"status": "ok"}` alone for requests without the key."""
-        return service.health() if key is None or key.holds(request) else {"status": "ok"}
+        return service.health() if gate.has_key(request) else {"status": "ok"}
 
     @app.get("/docs", include_in_schema=False)
     def docs() -> HTMLResponse:
-        return HTMLResponse(api_page(app.openapi()))
+        source = importlib.resources.files(__package__).joinpath("api.html").read_text(encoding="utf-8")
+        schema = app.openapi()
+        page = jinja2.Environment(autoescape=True).from_string(source)
+        return HTMLResponse(page.render(schema=schema, schemas=schema["components"]["schemas"]))
 
-    @app.get("/metrics", dependencies=described)
-    def numbers() -> Response:
+    @app.get("/metrics")
+    def metrics() -> Response:
         """Requests, their seconds and the size of the index, in the text format of Prometheus."""
-        return metrics.response()
+        return gate.metrics()
 
 
 def _add_errors(app: FastAPI) -> None:
@@ -178,76 +179,78 @@ def _add_errors(app: FastAPI) -> None:
         return JSONResponse({"detail": str(error)}, 422)
 
     @app.exception_handler(RequestValidationError)
-    def describe(request: Request, error: RequestValidationError) -> JSONResponse:
+    def describe(_: Request, error: RequestValidationError) -> JSONResponse:
         """Returns 422 without FastAPI's echo of the input, which may be large."""
         details = [
             {"type": part["type"], "loc": [_utf8(place) for place in part["loc"]], "msg": part["msg"]}
             for part in error.errors()
         ]
-        if isinstance(error.body, bytes):  # it was not read as JSON: `curl -d` sends a form
-            kind = request.headers.get("content-type", "none")
-            details[0]["msg"] = f"got the content type {kind}: send the header content-type: application/json"
         return JSONResponse({"detail": details}, 422)
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Adds the options of ``newsembed serve``."""
-    add_encoder_arguments(parser, required=False, prompted="query (without --index: document of /embed)")
-    add_long_documents_argument(parser)
-    parser.add_argument(
-        "--index", metavar="DIR", help="what newsembed index or update wrote; without it there is no search"
+def _utf8(place: str | int) -> str | int:
+    """A key as it can be answered: half a surrogate pair, which JSON can smuggle in, has no UTF-8 form."""
+    return place.encode("utf-8", "replace").decode() if isinstance(place, str) else place
+
+
+def _as_json(embeddings: FloatArray) -> bytes:
+    """Rows of numbers as JSON, one by one, so that a large answer leaves other threads their turn."""
+    if not np.isfinite(embeddings).all():
+        raise ValueError("the encoder returned NaN or infinity; use a checkpoint from before training diverged")
+    return b"[" + b",".join(to_json(row.tolist()) for row in embeddings) + b"]"
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ServeOptions(ReadingOptions):
+    """The options of ``newsembed serve``."""
+
+    prompt: str | None = option(None, PROMPT_HELP.format("query (without --index: document of /embed)"), metavar="TEXT")
+    index: str = option("", "what newsembed index or update wrote; without it there is no search", metavar="DIR|URI")
+    reload_seconds: float = option(
+        RELOAD_SECONDS, "look for a new version of the index this often, and serve it; 0 for never", ge=0, lt=math.inf
     )
-    parser.add_argument(
-        "--reload_seconds",
-        type=float,
-        default=DEFAULT_SECONDS,
-        metavar="S",
-        help="look for a new version of the index this often, and serve it; 0 for never (default: %(default)g)",
-    )
-    parser.add_argument(
-        "--host", default="127.0.0.1", help="address to listen on (default: 127.0.0.1, this machine only)"
-    )
-    parser.add_argument("--port", type=int, default=8000, help="default: 8000; 0 for any free one")
-    parser.add_argument(
-        "--event_threshold",
-        type=float,
-        default=EventOptions().threshold,
+    host: str = option("127.0.0.1", "address to listen on; by default this machine only")
+    port: int = option(8000, "0 for any free one", ge=0, le=MAX_PORT)
+    event_threshold: float = option(
+        EventOptions().threshold,
+        "least mean cosine of an article and an event, for the page of an index of `newsembed index`",
+        ge=-1,
+        le=1,
         metavar="COSINE",
-        help="least mean cosine of an article and an event, for the page of an index that is not in an archive "
-        "(default: %(default)g)",
     )
-    parser.add_argument(
-        "--access_log",
+    access_log: str = option(
+        "none",
+        "json: a line on standard error for each request, without its query and body",
         choices=("none", "json"),
-        default="none",
-        help="json: a line on standard error for each request, without its query and body (default: %(default)s)",
     )
-    add_access_arguments(parser)
-    add_batch_arguments(parser)
-    add_limit_arguments(parser)
+    allowed_host: tuple[str, ...] = option(
+        (),
+        f"a host name that is answered besides {', '.join(LOCAL_HOSTS)} and --host; repeatable; *.example.org for all "
+        f"names below, {ANY_HOST} for any name",
+        repeated=True,
+        metavar="NAME",
+    )
+    api_key_file: str = option(
+        "",
+        "a file with the API key that clients must send as `Authorization: Bearer KEY` "
+        f"(or the environment variable {KEY_VARIABLE}; default: no key)",
+        metavar="FILE",
+    )
+    batches: BatchOptions = dataclasses.field(default_factory=BatchOptions, metadata={"prefix": ""})
+    limits: Limits = dataclasses.field(default_factory=Limits, metadata={"prefix": ""})
 
 
-def run(args: argparse.Namespace) -> int:
-    """Runs the server until it is stopped.
+OPTIONS: Final = ServeOptions
 
-    Raises:
-      InputError: for an unusable port, limit, host name or key, or a model or index that cannot be read.
-    """
-    if not 0 <= args.port <= MAX_PORT:
-        raise InputError(
-            f"got {args.port}, expected 0 to {MAX_PORT}", field="--port", remedy="choose a free port above 1023"
-        )
-    if not 0 <= args.reload_seconds < float("inf"):
-        raise InputError(
-            f"got {args.reload_seconds}, expected 0 or more", field="--reload_seconds", remedy="give 0 for never"
-        )
-    limits = limits_from(args)
-    access = Access(allowed_hosts(args.host, args.allowed_host), api_key(args), log_stream(args.access_log))
+
+def run(args: ServeOptions) -> int:
+    """Runs the server until it is stopped."""
+    log = sys.stderr if args.access_log == "json" else None
+    access = Access(allowed_hosts(args.host, args.allowed_host), api_key(args.api_key_file), log)
     if ANY_HOST in access.hosts:
         print("warning: any host name is answered, so pages of other sites can read answers", file=sys.stderr)
     for opened in _bind(args.host, args.port):  # a port in use is an error before the model is read
         opened.close()
-    version = version_of(args.index) if args.index else ""  # before it is loaded: a later one is noticed
     service = load_service(args)
     service.prepare()
     print(f"tokenizer: {service.encoder.tokenizer_name}")
@@ -255,40 +258,28 @@ def run(args: argparse.Namespace) -> int:
     def encoder_of(index: DocumentIndex) -> TextEncoder:
         return index_encoder(index, max_length=args.max_length, query_prompt=args.prompt)
 
-    own = None if encoder_spec(args) else encoder_of
-    with reloading(service, args.index, version, args.reload_seconds, own):
-        listen(create_app(service, limits, access), args.host, args.port)
+    known = {} if args.spec else {"encoder_of": encoder_of}
+    with Watcher(service, args.reload_seconds, **known) if service.index else contextlib.nullcontext():
+        listen(create_app(service, args.limits, access), args.host, args.port)
     return 0
 
 
-def reloading(
-    service: Service,
-    path: str | None,
-    version: str,
-    seconds: float,
-    encoder_of: Callable[[DocumentIndex], TextEncoder] | None = None,
-) -> contextlib.AbstractContextManager[object]:
-    """Inside this context, a service gets the new versions of its index.
+def load_service(args: ServeOptions) -> Service:
+    """The encoder and index that the options name.
 
-    Args:
-      service: whose index is replaced.
-      path: of the index or the archive; None for a service without one.
-      version: of the index that it has, see :func:`~.reload.version_of`.
-      seconds: between two looks; 0 for never.
-      encoder_of: loads the encoder of a version that has another one; None to refuse such a version.
+    Raises:
+      InputError: if neither an encoder nor an index that names one was given, or they do not belong together.
     """
-
-    def replace(index: DocumentIndex) -> None:
-        service.replace(index)
-        print(f"a new version of the index is served: {counted(len(index), 'document')}", flush=True)
-
-    def renew(index: DocumentIndex) -> None:
-        service.replace(index, None if encoder_of is None else encoder_of(index))
-        print(f"a new version of the index and its encoder are served: {counted(len(index), 'document')}", flush=True)
-
-    if path is None or service.index is None:
-        return contextlib.nullcontext()
-    return Watcher(path, service.index, version, replace, seconds, renew if encoder_of else None)
+    if args.index:
+        if args.long_documents:
+            problem = "documents are read as the index says"
+            raise InputError(problem, field="--long_documents", remedy="Build the index with this option.")
+        index = DocumentIndex.load(args.index)
+        encoder = index_encoder(index, args.spec, max_length=args.max_length, query_prompt=args.prompt)
+        return Service(encoder, index, args.batches, Books(EventOptions(threshold=args.event_threshold)))
+    if not args.spec:
+        raise InputError("nothing to serve", field="--model", remedy="give --model, --saved_model or --index")
+    return Service(encoder_from_spec(args.spec, progress=False, **args.reading), options=args.batches)
 
 
 def listen(app: FastAPI, host: str, port: int) -> None:
@@ -302,46 +293,43 @@ def listen(app: FastAPI, host: str, port: int) -> None:
     Raises:
       InputError: if the address cannot be used.
     """
-    import uvicorn
-
-    sockets = _bind(host, port)
-    address = f"[{host}]" if ":" in host else host
     config = uvicorn.Config(
-        app, log_level="warning", access_log=False, http="h11", ws="none", timeout_graceful_shutdown=STOP_SECONDS + 1
+        app,
+        log_level="warning",
+        access_log=False,
+        http=functools.partial(Connection, seconds=app.state.gate.limits.read_seconds),
+        ws="none",
+        timeout_graceful_shutdown=STOP_SECONDS + 1,
     )
-    server = uvicorn.Server(config)
-    _add_steps(server, app, f"http://{address}:{sockets[0].getsockname()[1]}")
     with contextlib.suppress(KeyboardInterrupt):  # not raised where the parent process ignores Ctrl-C, as nohup does
-        server.run(sockets)
+        _Server(config, app, host).run(_bind(host, port))
     print("stopped", file=sys.stderr)
 
 
-def _add_steps(server: "uvicorn.Server", app: FastAPI, address: str) -> None:
-    """Prints the address when requests are answered; refuses requests when the server begins to stop.
+class _Server(uvicorn.Server):
+    """Prints the address when requests are answered; refuses requests when it begins to stop.
 
     uvicorn would wait for half-sent requests, and end what is left with tracebacks.
     """
-    startup, shutdown = server.startup, server.shutdown
 
-    async def start(sockets: list[socket.socket] | None = None) -> None:
-        await startup(sockets)
-        print(f"listening on {address}", flush=True)
+    def __init__(self, config: uvicorn.Config, app: FastAPI, host: str) -> None:
+        super().__init__(config)
+        self._state, self._host = app.state, f"[{host}]" if ":" in host else host
 
-    async def stop(sockets: list[socket.socket] | None = None) -> None:
-        app.state.admission.stop()  # new and half-sent requests
-        late = asyncio.get_running_loop().call_later(STOP_SECONDS, app.state.service.batcher.stop)  # those that wait
-        await shutdown(sockets)
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        if sockets:
+            print(f"listening on http://{self._host}:{sockets[0].getsockname()[1]}", flush=True)
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self._state.gate.stop()  # new and half-sent requests
+        late = asyncio.get_running_loop().call_later(STOP_SECONDS, self._state.service.batcher.stop)  # those that wait
+        await super().shutdown(sockets)
         late.cancel()
-
-    server.startup, server.shutdown = start, stop
 
 
 def _bind(host: str, port: int) -> list[socket.socket]:
-    """Sockets that listen, one for each address of the host, all with one port.
-
-    Raises:
-      InputError: if an address cannot be used.
-    """
+    """Sockets that listen, one for each address of the host, all with one port."""
     sockets = list[socket.socket]()
     try:
         for family, _, _, _, address in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM):
@@ -350,54 +338,7 @@ def _bind(host: str, port: int) -> list[socket.socket]:
     except OSError as error:
         for opened in sockets:
             opened.close()
-        raise InputError(
-            f"cannot listen on {host}, port {port}: {error.strerror or error}",
-            field="--port",
-            remedy="choose a free port, and an address of this machine as --host",
-        ) from error
+        problem = f"cannot listen on {host}, port {port}: {error.strerror or error}"
+        remedy = "choose a free port, and an address of this machine as --host"
+        raise InputError(problem, field="--port", remedy=remedy) from error
     return sockets
-
-
-def load_service(args: argparse.Namespace) -> Service:
-    """The encoder and index that the options name.
-
-    Raises:
-      InputError: if neither an encoder nor an index that names one was given, or they do not belong together.
-    """
-    spec, options = encoder_spec(args), batch_options(args)
-    if args.index:
-        if args.long_documents:
-            problem = "documents are read as the index says"
-            raise InputError(problem, field="--long_documents", remedy="Build the index with this option.")
-        index = load_current(args.index)
-        encoder = index_encoder(index, spec, max_length=args.max_length, query_prompt=args.prompt)
-        books = Books(args.index, EventOptions(threshold=args.event_threshold))
-        return Service(encoder, index, options, books)
-    if not spec:
-        raise InputError("nothing to serve", field="--model", remedy="give --model, --saved_model or --index")
-    reading = {"document_prompt": args.prompt, "long_documents": args.long_documents}
-    encoder = encoder_from_spec(spec, max_length=args.max_length, progress=False, **reading)
-    return Service(encoder, options=options)
-
-
-def _utf8(place: str | int) -> str | int:
-    """A key as it can be answered: half a surrogate pair, which JSON can smuggle in, has no UTF-8 form."""
-    return place.encode("utf-8", "replace").decode() if isinstance(place, str) else place
-
-
-def _search_response(found: Found) -> SearchResponse:
-    hits = [SearchHit(**hit.to_dict()) for hit in found.hits]
-    return SearchResponse(hits=hits, mode=found.mode, notes=list(found.notes), matches=found.matches)
-
-
-def _embed_response(embeddings: FloatArray, encoder: TextEncoder) -> Response:
-    """An :class:`EmbedResponse` as JSON, row by row, so that a large answer leaves other threads their turn.
-
-    Raises:
-      ValueError: for NaN or infinity.
-    """
-    if not np.isfinite(embeddings).all():
-        raise ValueError("the encoder returned NaN or infinity; use a checkpoint from before training diverged")
-    rows = b",".join(to_json(row.tolist()) for row in embeddings)
-    rest = to_json({"dimensions": encoder.dimensions, "encoder": encoder.digest})
-    return Response(b'{"embeddings":[' + rows + b"]," + rest[1:], media_type="application/json")

@@ -4,37 +4,35 @@ import asyncio
 import dataclasses
 import functools
 import itertools
+import logging
 import os
 import threading
-from typing import Any, Final
+from collections.abc import Callable
+from typing import Any, Final, Self, TypeVar
 
 import anyio
 from fastapi import HTTPException
 from fastapi.concurrency import run_in_threadpool
 
 from .. import __version__
+from ..errors import InputError, counted
+from ..formats.archive import last_number
 from .batching import Batcher, BatchOptions
 from .bodies import SearchRequest
 from .explorer import Books
-from .hybrid import Found, chosen_mode, find, modes_of
+from .gate import no_index, too_large
+from .hybrid import MODES, Found, chosen_mode, find
 from .index import DocumentIndex
 from .interface import FloatArray, TextEncoder, TokenCounter, most_tokens
-from .large_bodies import called
-from .limits import TooLargeError
 from .search import date_range
 
+RELOAD_SECONDS: Final = 5.0
+_MANY: Final = 1_000  # documents
 _COUNTED_AT_ONCE: Final = 256  # documents whose tokens are counted before the sum is compared
 _FIRST_PREPARATIONS: Final = 4  # of short texts
 _RETIRE_SECONDS: Final = 60.0  # until the threads of an encoder end that another has replaced
-
-
-@dataclasses.dataclass(frozen=True)
-class _Served:
-    """What answers a request: an encoder, what shares its calls, and an index of its vectors."""
-
-    encoder: TextEncoder
-    batcher: Batcher
-    index: DocumentIndex | None
+_LOG: Final = logging.getLogger(__name__)
+_Result = TypeVar("_Result")
 
 
 class Service:
@@ -47,6 +45,11 @@ class Service:
       index: what is searched; None for a server that only embeds.
       options: how requests share calls of the encoder.
       books: the events of the index.
+
+    Attributes:
+      batcher: the encoder, and what shares its calls.
+      index: as given, or what has replaced it.
+      books: as given.
     """
 
     def __init__(
@@ -56,29 +59,29 @@ class Service:
         options: BatchOptions | None = None,
         books: Books | None = None,
     ) -> None:
-        self._now = _Served(encoder, Batcher(encoder, options), index)
+        self._now = Batcher(encoder, options), index
         self.books = books or Books()
         # A thread for each core: more of them would only wait for one another in the middle of a search.
         self._searching = anyio.CapacityLimiter(os.cpu_count() or 1)
 
     @property
-    def encoder(self) -> TextEncoder:
-        """What embeds now."""
-        return self._now.encoder
+    def batcher(self) -> Batcher:
+        """What shares the calls of the encoder now."""
+        return self._now[0]
 
     @property
-    def batcher(self) -> Batcher:
-        """What shares the calls of the encoder."""
-        return self._now.batcher
+    def encoder(self) -> TextEncoder:
+        """What embeds now."""
+        return self._now[0].encoder
 
     @property
     def index(self) -> DocumentIndex | None:
         """What is searched now."""
-        return self._now.index
+        return self._now[1]
 
     def prepare(self) -> None:
         """Compiles what searches need, and lets the thread of documents compile the rest while it is idle."""
-        _prepare(self.encoder, self.batcher)
+        _prepare(self.batcher)
         if self.index is not None:
             self.books.prepare(self.index)
 
@@ -89,16 +92,14 @@ class Service:
           index: in place of the one before.
           encoder: of its vectors, where that is another one. Requests that found the one before have a minute.
         """
-        before = self._now
-        if encoder is None:
-            self._now = dataclasses.replace(before, index=index)
-        else:
-            batcher = Batcher(encoder, before.batcher.options)
-            _prepare(encoder, batcher)
-            self._now = _Served(encoder, batcher, index)
-            timer = threading.Timer(_RETIRE_SECONDS, before.batcher.stop)
+        batcher = before = self.batcher
+        if encoder is not None:
+            batcher = Batcher(encoder, before.options)
+            _prepare(batcher)
+            timer = threading.Timer(_RETIRE_SECONDS, before.stop)
             timer.daemon = True
             timer.start()
+        self._now = batcher, index
         self.books.prepare(index)
 
     def close(self) -> None:
@@ -107,17 +108,8 @@ class Service:
         self.books.close()
 
     async def check_tokens(self, titles: list[str], bodies: list[str], most: int) -> None:
-        """Counts the tokens of documents, if there may be too many and the encoder can count them.
-
-        Args:
-          titles: of the documents.
-          bodies: of the documents.
-          most: the limit.
-
-        Raises:
-          TooLargeError: if the encoder would read more.
-        """
-        encoder = self._now.encoder
+        """Refuses documents of more than `most` tokens, if there may be so many and the encoder can count them."""
+        encoder = self.encoder
         if not isinstance(encoder, TokenCounter) or await called(len(titles), most_tokens, titles, bodies) <= most:
             return
         total = 0
@@ -128,33 +120,28 @@ class Service:
                 return
             total += count
             if total > most:
-                raise TooLargeError("tokens in a request", most, "max_tokens", "send its documents in several requests")
+                raise too_large("tokens in a request", most, "max_tokens", "send its documents in several requests")
 
     async def embed(self, titles: list[str], bodies: list[str]) -> tuple[FloatArray, TextEncoder]:
         """Unit vectors ``[N, D]``, and the encoder that made them."""
-        now = self._now
-        waiting = await called(len(titles), now.batcher.documents, titles, bodies)  # sorts them by length
+        batcher = self.batcher
+        waiting = await called(len(titles), batcher.documents, titles, bodies)  # sorts them by length
         try:
-            return await asyncio.wrap_future(waiting), now.encoder
+            return await asyncio.wrap_future(waiting), batcher.encoder
         finally:
             waiting.cancel()
 
     async def search(self, request: SearchRequest) -> Found:
-        """The answer to a checked request.
-
-        Raises:
-          HTTPException: 404 without an index or for a URL that is not in it.
-        """
-        now = self._now
-        index = now.index
+        """The answer to a checked request; 404 without an index or for a URL that is not in it."""
+        batcher, index = self._now
         if index is None:
-            raise HTTPException(404, "this server has no index; start it with --index")
+            raise no_index()
         url = request.url.strip()
         if url and not index.has(url):
             raise HTTPException(404, f"no document with the URL {url}")
         dates = date_range(index, url, request.since, request.until, request.days)
         filters = index.filters(dates, request.language, request.publisher)
-        mode = "vectors" if url else chosen_mode(index, request.mode)
+        mode = "vectors" if url else chosen_mode(request.mode)
         if not index.count(filters):
             return Found([], mode, notes=(index.nothing_left(filters).problem,))
         if url:
@@ -162,26 +149,90 @@ class Service:
             return Found(await anyio.to_thread.run_sync(by_url, limiter=self._searching), mode)
         vector: FloatArray | None = None
         if mode != "words":
-            vector = await asyncio.wrap_future(now.batcher.query(request.q))
+            vector = await asyncio.wrap_future(batcher.query(request.q))
         search = functools.partial(find, index, request.q, vector, request.count, mode=mode, filters=filters)
         return await anyio.to_thread.run_sync(search, limiter=self._searching)
 
     def health(self) -> dict[str, Any]:
         """JSON values of GET /healthz."""
-        encoder, index = self._now.encoder, self._now.index
-        return {
-            "status": "ok",
-            "version": __version__,
-            "encoder": encoder.digest,
-            "dimensions": encoder.dimensions,
-            "tokenizer": encoder.tokenizer_name,
-            "documents": len(index) if index else 0,
-            "modes": list(modes_of(index)) if index else [],
-        }
+        encoder, index = self.encoder, self.index
+        facts = {"encoder": encoder.digest, "dimensions": encoder.dimensions, "tokenizer": encoder.tokenizer_name}
+        searched = {"documents": len(index) if index else 0, "modes": list(MODES) if index else []}
+        return {"status": "ok", "version": __version__, **facts, **searched}
 
 
-def _prepare(encoder: TextEncoder, batcher: Batcher) -> None:
-    steps = iter(encoder.preparations())
+async def called(documents: int, function: Callable[..., _Result], *args: Any) -> _Result:
+    """The result of a function that takes time for many documents: computed in a thread then, else at once."""
+    return await run_in_threadpool(function, *args) if documents > _MANY else function(*args)
+
+
+def _prepare(batcher: Batcher) -> None:
+    steps = iter(batcher.encoder.preparations())
     for step in itertools.islice(steps, _FIRST_PREPARATIONS):
         step()
     batcher.prepare(steps)
+
+
+def _refuse_encoder(_: DocumentIndex) -> TextEncoder:
+    raise InputError("it is of another encoder", remedy="start the server again, without --model and --saved_model")
+
+
+@dataclasses.dataclass
+class Watcher:
+    """Gives a service the new versions of its archive. A context manager, inside which a thread looks for them.
+
+    Searches that are under way finish on the version that they began with. A version of another encoder, as
+    ``newsembed update --train`` makes it, comes with that encoder. A version that cannot be read, or whose encoder
+    cannot, is refused with a line in the log, and the one before stays.
+
+    Attributes:
+      service: with an index.
+      seconds: between two looks; 0 for never.
+      encoder_of: loads the encoder of a version that has another one; by default such a version is refused.
+    """
+
+    service: Service
+    seconds: float = RELOAD_SECONDS
+    encoder_of: Callable[[DocumentIndex], TextEncoder] = _refuse_encoder
+
+    def __post_init__(self) -> None:
+        assert self.service.index is not None
+        archive = self.service.index.archive
+        self._uri, self._seen, self._digest = archive.uri, archive.run.number, self.service.index.encoder_digest
+        self._problem, self._stop = "", threading.Event()
+        self._thread = threading.Thread(target=self._watch, name="newsembed new versions", daemon=True)
+
+    def look(self) -> bool:
+        """Loads and passes on a new version, if there is one that can be served."""
+        try:
+            number = last_number(self._uri)
+            if number == self._seen:
+                return False
+            self._seen = number  # refused once, not every few seconds
+            index = DocumentIndex.load(self._uri)
+            encoder = self.encoder_of(index) if index.encoder_digest != self._digest else None
+            self.service.replace(index, encoder)
+        except (InputError, OSError, MemoryError) as error:
+            if str(error) != self._problem:
+                _LOG.warning("%s: the new version is not served, the old one stays: %s", self._uri, error)
+            self._problem = str(error)
+            return False
+        self._problem, self._digest = "", index.encoder_digest
+        what = "the index and its encoder are" if encoder else "the index is"
+        print(f"a new version of {what} served: {counted(len(index), 'document')}", flush=True)
+        return True
+
+    def _watch(self) -> None:
+        while not self._stop.wait(self.seconds):
+            try:
+                self.look()
+            except Exception:  # noqa: BLE001 - the old version is served whatever happens
+                _LOG.warning("%s: looking for a new version failed", self._uri, exc_info=True)
+
+    def __enter__(self) -> Self:
+        if self.seconds > 0:
+            self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()

@@ -12,15 +12,13 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import InputError
-from ..formats.model_folder import ModelDescription, ModelFolder
-from ..formats.weights import Array, flatten
+from ..errors import reading as reading_file
+from ..formats.arrays import Array, flatten
+from ..formats.model_folder import ModelFolder
 from ..models.transformer import TransformerConfig
-from ..tasks.vocabulary import Vocabulary
-from .interface import FloatArray
-from .long_documents import Row, checked
-from .parameters import matched, model_digest
-from .tokenized import TokenizedEncoder
+from .interface import FloatArray, TokenizedEncoder
+from .model import Model, matched, model_digest
+from .rows import Row
 
 _NORM_FLOOR: Final = 1e-12  # as in `models.encoders.news`
 _TEXTS_TOGETHER: Final = 64
@@ -32,53 +30,16 @@ class StaticEncoder(TokenizedEncoder):
     Args:
       folder: a training folder or a safetensors export, for which `is_static` holds.
       step: of the checkpoint; None takes the last one.
-      max_length: tokens read of each document; None takes as many as the model was trained on.
-      progress: show a tqdm bar.
-      document_prompt: the text before each document; None takes the model's.
-      query_prompt: the text before each query; None takes the model's.
-      long_documents: how documents of more tokens are read, see `long_documents`; None takes the model's.
-
-    Attributes:
-      folder: as given.
-      step: as given.
+      reading: see :class:`TokenizedEncoder`.
 
     Raises:
       InputError: if a file or the step is missing or broken, the parameters are of another architecture, or
         `long_documents` does not fit.
     """
 
-    def __init__(
-        self,
-        folder: str,
-        step: int | None = None,
-        *,
-        max_length: int | None = None,
-        progress: bool = False,
-        document_prompt: str | None = None,
-        query_prompt: str | None = None,
-        long_documents: str | None = None,
-    ) -> None:
-        self.folder, self.step = folder, step
-        files = ModelFolder(folder)
-        description = files.read_description()
-        config = _config(description, files.description_file)
-        files.check_vocabulary(description)
-        found, _, source = files.read_params(step)
-        params = matched(found, expected(config), source)
-        self.model_digest = model_digest(config.to_dict(), None, files.vocabulary_file, params)
-        self._model = StaticModel(config, flatten(params))
-        learned = config.max_length if description.text_length is None else description.text_length
-        self.max_length = min(max_length or learned, config.max_length)
-        self.vocabulary = Vocabulary.load(files.vocabulary_file)
-        self._progress = progress
-        self.document_prompt = description.prompts.document if document_prompt is None else document_prompt
-        self.query_prompt = description.prompts.query if query_prompt is None else query_prompt
-        self.long_documents = checked(long_documents or description.long_documents, self.max_length)
-
-    @property
-    def dimensions(self) -> int:
-        """D."""
-        return self._model.config.embedding_size
+    def __init__(self, folder: str, step: int | None = None, **reading: Any) -> None:
+        super().__init__(_load(folder, step), **reading)
+        self._static = StaticModel(self.model.config, flatten(self.model.params))
 
     @staticmethod
     def preparations() -> Iterator[Callable[[], None]]:
@@ -86,51 +47,52 @@ class StaticEncoder(TokenizedEncoder):
         return iter(())
 
     def _embed_rows(self, rows: Sequence[Row], *, are_queries: bool) -> FloatArray:  # noqa: ARG002 - all cost the same
-        from tqdm import tqdm
-
         embeddings = np.zeros((len(rows), self.dimensions), np.float32)
-        with tqdm(total=len(rows), unit="text", desc="embed", disable=None if self._progress else True) as bar:
+        with self._bar(len(rows)) as bar:
             for start in range(0, len(rows), _TEXTS_TOGETHER):
                 part = rows[start : start + _TEXTS_TOGETHER]
-                embeddings[start : start + len(part)] = self._model.embed(part)
+                embeddings[start : start + len(part)] = self._static.embed(part)
                 bar.update(len(part))
         return embeddings
 
 
-def is_static(folder: str) -> bool:
-    """Whether `StaticEncoder` computes the model of a folder: the news encoder in float32 without layers.
+def _load(folder: str, step: int | None) -> Model:
+    files = ModelFolder(folder)
+    said = files.read_description()
+    with reading_file(files.description_file, "Restore the file, or use the version of newsembed that wrote it."):
+        config = TransformerConfig.from_dict(said.encoder)
+    files.check_vocabulary(said)
+    found, step, source = files.read_params(step)
+    params = matched(found, expected(config), source)
+    digest = model_digest(config.to_dict(), None, files.vocabulary_file, params)
+    length = config.max_length if said.text_length is None else said.text_length
+    return Model(folder, config, files.vocabulary_file, length, said.prompts, said.long_documents, params, step, digest)
 
-    Raises:
-      InputError: if the description cannot be read.
-    """
+
+def is_static(folder: str) -> bool:
+    """Whether `StaticEncoder` computes the model of a folder: the news encoder in float32 without layers."""
     files = ModelFolder(folder)
     if not files.is_described:
         return False
-    description = files.read_description()
-    values = description.encoder
-    is_float = values.get("dtype", "float32") == "float32"
-    return description.kind is None and values.get("num_layers") == 0 and is_float
+    said = files.read_description()
+    own = {"num_layers": said.encoder.get("num_layers"), "dtype": said.encoder.get("dtype", "float32")}
+    return said.kind is None and own == {"num_layers": 0, "dtype": "float32"}
 
 
 def expected(config: TransformerConfig) -> dict[str, tuple[int, ...]]:
     """Shapes of the parameters that ``embed`` of a static model has in JAX, by dotted name."""
-    hidden, norm = config.hidden_size, ("bias", "scale") if config.biases else ("scale",)
-    shapes: dict[str, tuple[int, ...]] = {
-        "token_embedding": (config.vocab_size, hidden),
-        "mlm_bias": (config.vocab_size,),
-        "embedding_head.kernel": (hidden, config.dense_size),
-        "embedding_head.bias": (config.dense_size,),
-    }
+    hidden, pieces, dense = config.hidden_size, config.vocab_size, config.dense_size
+    shapes: dict[str, tuple[int, ...]] = {"token_embedding": (pieces, hidden), "mlm_bias": (pieces,)}
+    shapes |= {"embedding_head.kernel": (hidden, dense), "embedding_head.bias": (dense,)}
     if config.positions == "learned":
         shapes["position_embedding"] = (config.position_count, hidden)
     if config.relative_buckets:
         shapes["relative_bias"] = (config.relative_buckets, config.num_heads)
     if config.pooling == "weighted":
-        shapes["pooling_logits"] = (config.vocab_size,)
-    if config.norm != "pre":
-        shapes |= {f"input_norm.{name}": (hidden,) for name in norm}
-    if config.norm != "post":
-        shapes |= {f"output_norm.{name}": (hidden,) for name in norm}
+        shapes["pooling_logits"] = (pieces,)
+    for norm, without in (("input_norm", "pre"), ("output_norm", "post")):
+        if config.norm != without:
+            shapes |= {f"{norm}.{name}": (hidden,) for name in (("bias", "scale") if config.biases else ("scale",))}
     return dict(sorted(shapes.items()))
 
 
@@ -208,11 +170,3 @@ class StaticModel:
             total = np.bincount(number, weights)
             weights = weights * (np.log1p(total) / total)[number]
         return weights * self._piece_weights[tokens]
-
-
-def _config(description: ModelDescription, path: str) -> TransformerConfig:
-    try:
-        return TransformerConfig.from_dict(description.encoder)
-    except (ValueError, TypeError) as error:
-        remedy = "Restore the file, or use the version of newsembed that wrote it."
-        raise InputError(f"no model description: {error}", path=path, remedy=remedy) from error

@@ -1,8 +1,12 @@
-"""Checkpoints both ways: one of ours goes on under T5X, and one of T5X under our trainer. Needs no T5X."""
+"""Checkpoints both ways: one of ours goes on under T5X, and one of T5X under our trainer. Needs no T5X.
+
+An optimizer's state is nested otherwise in ours than in those of T5X, which have no lists.
+"""
 
 import json
 import os
 import shutil
+from collections.abc import Mapping
 from typing import Any, Final
 
 import numpy as np
@@ -10,13 +14,11 @@ import numpy as np
 from ..errors import InputError
 from ..formats import t5x
 from ..formats.digests import check_sums
-from ..formats.model_folder import PARAMS, TRAINING, ModelFolder
-from ..formats.orbax_trees import read_iterators, read_tree, write_checkpoint, write_t5x_checkpoint
-from ..formats.t5x import DataPosition
+from ..formats.model_folder import PARAMS, TRAINING, ModelFolder, read_tree
+from ..formats.t5x import DataPosition, read_iterators, write_checkpoint, write_t5x_checkpoint
 from ..formats.vocabulary import read_vocabulary
 from ..learning.model_files import check_same_model
 from ..models.encoders import config_from_dict
-from .trees import skeleton_of, with_lists, without_lists
 
 _BATCHES: Final = "batches"  # where PATIENCE counts, the trainer saves its counts with the iterators' state
 
@@ -119,3 +121,59 @@ def _describe(source: ModelFolder, output: str) -> None:
 def _iterators_alone(state: str) -> str:
     values = json.loads(state)
     return str(values[_BATCHES]) if _BATCHES in values else state
+
+
+def skeleton_of(state: Any) -> Any:
+    """Returns how a state is nested: lists, dicts, None for what has no arrays, "array".
+
+    >>> import optax, jax.numpy as jnp
+    >>> skeleton_of(optax.chain(optax.clip(1.0), optax.trace(0.9)).init({"w": jnp.zeros(2)}))
+    [None, {'trace': {'w': 'array'}}]
+    """
+    if isinstance(state, tuple) and hasattr(state, "_fields"):  # a named tuple
+        state = {name: getattr(state, name) for name in state._fields}
+    if state is None or (isinstance(state, (Mapping, tuple, list)) and not state):
+        return None
+    if isinstance(state, Mapping):
+        return {str(name): skeleton_of(value) for name, value in state.items()}
+    if isinstance(state, (tuple, list)):
+        return [skeleton_of(value) for value in state]
+    return t5x.ARRAY
+
+
+def without_lists(state: Any) -> Any:
+    """Returns a state as T5X saves it: dicts with the numbers of lists as names, without the parts that are empty.
+
+    >>> without_lists([None, {"count": 3}, {"inner": None}])
+    {'1': {'count': 3}}
+    """
+    if isinstance(state, (list, tuple)):
+        state = {str(number): value for number, value in enumerate(state)}
+    if not isinstance(state, Mapping):
+        return state
+    parts = {str(name): without_lists(value) for name, value in state.items() if value is not None}
+    return {name: value for name, value in parts.items() if not isinstance(value, Mapping) or value}
+
+
+def with_lists(skeleton: Any, state: Any, place: str = "param_states") -> Any:
+    """Returns a state of T5X nested as `skeleton` says.
+
+    >>> with_lists([None, {"count": "array"}, {"inner": None}], {"1": {"count": 3}})
+    [None, {'count': 3}, {'inner': None}]
+
+    Raises:
+      InputError: for an array that is missing, or one that the skeleton does not know.
+    """
+    if skeleton is None:
+        return None
+    if skeleton == t5x.ARRAY:
+        if state is None or isinstance(state, Mapping):
+            raise InputError("the checkpoint has no such array: another optimizer", field=place)
+        return state
+    state = {} if state is None else state
+    names = [str(number) for number in range(len(skeleton))] if isinstance(skeleton, list) else list(skeleton)
+    if not isinstance(state, Mapping) or set(state) - set(names):
+        raise InputError("the checkpoint has other arrays here: another optimizer", field=place)
+    parts = dict(skeleton) if isinstance(skeleton, Mapping) else dict(zip(names, skeleton, strict=True))
+    filled = {name: with_lists(part, state.get(name), f"{place}/{name}") for name, part in parts.items()}
+    return list(filled.values()) if isinstance(skeleton, list) else filled

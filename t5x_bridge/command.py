@@ -12,47 +12,60 @@ of T5X, ``from`` the reverse; each continues on the other side. ``export`` conve
 export`` converts ours. None of them needs T5X.
 """
 
-import argparse
+import dataclasses
 import os
 import tempfile
 from typing import Final
 
-from ..serving import export as serving_export
+from ..errors import InputError
+from ..formats.command_line import option, required
+from ..serving.export import ExportChoices, ExportOptions
+from ..serving.export import run as run_export
 from ..serving.specs import split_number
 from .checkpoints import from_t5x, to_t5x
 
 GIN_FOLDER: Final = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "gin")
+# What each action needs.
+_NEEDED: Final = {"gin": (), "to": ("model", "output"), "from": ("run", "output"), "export": ("run", "output")}
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Adds the subcommands of ``newsembed t5x``."""
-    commands = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
-    commands.add_parser("gin", help="print the folder of the gin files")
-    to = commands.add_parser("to", help="a checkpoint of ours to one of T5X")
-    to.add_argument("--model", required=True, metavar="DIR[@STEP]", help="our model folder")
-    to.add_argument("--output", required=True, metavar="DIR", help="MODEL_DIR of T5X; may hold other steps")
-    back = commands.add_parser("from", help="a checkpoint of T5X to one of ours")
-    back.add_argument("--run", required=True, metavar="DIR[@STEP]", help="MODEL_DIR of T5X")
-    back.add_argument("--output", required=True, metavar="DIR", help="our model folder; may hold other steps")
-    export = commands.add_parser("export", help="a checkpoint of T5X to SavedModel, safetensors or Hugging Face")
-    export.add_argument("--run", dest="model", required=True, metavar="DIR[@STEP]", help="MODEL_DIR of T5X")
-    serving_export.add_arguments(export, with_model=False)
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class T5XOptions(ExportChoices):
+    """Options of ``newsembed t5x``; those of an export are for ``export``."""
+
+    action: str = required("what to do", positional=True, choices=tuple(_NEEDED))
+    model: str | None = option(None, "to: our model folder", metavar="DIR[@STEP]")
+    run: str | None = option(None, "from, export: MODEL_DIR of T5X", metavar="DIR[@STEP]")
+    output: str | None = option(
+        None,
+        "the folder to write; to, from: the MODEL_DIR of the other side, which may hold other steps",
+        metavar="DIR",
+    )
+
+    def __post_init__(self) -> None:
+        """Checks that the action has what it needs."""
+        super().__post_init__()
+        for name in _NEEDED[self.action]:
+            if getattr(self, name) is None:
+                raise InputError(f"{self.action} needs it", field=f"--{name}", remedy="see --help")
 
 
-def run(args: argparse.Namespace) -> int:
+OPTIONS: Final = T5XOptions
+
+
+def run(options: T5XOptions) -> int:
     """Runs the command."""
-    if args.action == "gin":
+    folder, step = split_number(options.run or options.model or "")
+    output = options.output or ""
+    if options.action == "gin":
         print(GIN_FOLDER)
-    elif args.action == "to":
-        folder, step = split_number(args.model)
-        print(to_t5x(folder, args.output, step))
-    elif args.action == "from":
-        folder, step = split_number(args.run)
-        print(from_t5x(folder, args.output, step))
+    elif options.action == "to":
+        print(to_t5x(folder, output, step))
+    elif options.action == "from":
+        print(from_t5x(folder, output, step))
     else:
-        folder, step = split_number(args.model)
+        choices = {field.name: getattr(options, field.name) for field in dataclasses.fields(ExportChoices)}
         with tempfile.TemporaryDirectory() as temporary:
             from_t5x(folder, temporary, step)
-            args.model = temporary
-            return serving_export.run(args)
+            return run_export(ExportOptions(model=temporary, output=output, **choices))
     return 0

@@ -6,7 +6,6 @@ In a gin file of T5X::
     train_script.train.train_eval_get_dataset_fn = @datasets.get_eval_datasets
 """
 
-import logging
 import os
 from collections.abc import Mapping
 from typing import Any, Final
@@ -19,8 +18,7 @@ from ..formats.t5x import DataPosition, step_of
 from ..learning.batches import Batch
 from ..learning.mixture import MixtureBatches, select_sets
 from ..tasks.seqio_tasks import register_tasks, task_name
-from .layout import BatchLayout
-from .recipe import Recipe
+from .recipe import BatchLayout, Recipe
 
 TRAIN: Final = "train"
 VALIDATION: Final = "validation"
@@ -115,8 +113,6 @@ def get_dataset(
     data, layout = recipe.needed_data()
     _check(cfg, data.feature_lengths, num_epochs)
     options = recipe.batch_options(data.data_dir, cfg.seed, cfg.batch_size, (shard_id, num_shards))
-    for line in data.left_out() if shard_id == 0 else ():
-        logging.getLogger(__name__).warning(line)
     batches = recipe.open_batches(cfg.mixture_or_task_name, options)
     return MixtureIterator(batches, layout, options.batch_size)
 

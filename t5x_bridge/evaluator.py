@@ -1,7 +1,6 @@
 """Our benchmark suites as an inference evaluator of T5X, while it trains (`t5x.train`) and afterwards (`t5x.eval`)."""
 
 import concurrent.futures
-import functools
 import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -10,10 +9,9 @@ import numpy as np
 
 from ..errors import InputError
 from ..evaluation.benchmark import ALL, Benchmark
+from ..evaluation.benchmark import suites as known_suites
 from ..evaluation.encoders import Embeddings, normalised
-from ..evaluation.registry import SUITES, Options
-from ..formats.vocabulary import PAD_ID
-from ..serving.shapes import length_buckets
+from ..serving.rows import batches, length_buckets
 from ..tasks.vocabulary import Vocabulary
 from .recipe import Recipe
 from .rows import TOKENS
@@ -129,15 +127,11 @@ class SuiteEvaluator:
         rows, buckets = self._rows[benchmark.name], length_buckets(self._length)
         bucket_of = np.searchsorted(buckets, [len(row) for row in rows])
         embeddings = np.zeros((len(rows), self._recipe.objectives.model.config.embedding_size), np.float32)
-        for number, length in enumerate(buckets):
-            members = np.flatnonzero(bucket_of == number)
-            if len(members):
-                padded = np.full((len(members), length), PAD_ID, np.int32)
-                for place, member in enumerate(members):
-                    padded[place, : len(rows[member])] = rows[member]
-                predicted = predict_fn(tf.data.Dataset.from_tensor_slices({TOKENS: padded}).enumerate())
-                for place, vector in predicted:
-                    embeddings[members[place]] = vector
+        members = [np.flatnonzero(bucket_of == number) for number in range(len(buckets))]
+        planned = [(own, (len(own), length)) for own, length in zip(members, buckets, strict=True) if len(own)]
+        for numbers, tokens in batches(rows, planned):
+            for place, vector in predict_fn(tf.data.Dataset.from_tensor_slices({TOKENS: tokens}).enumerate()):
+                embeddings[numbers[place]] = vector
         return np.asarray(normalised(embeddings))
 
 
@@ -147,14 +141,14 @@ def _benchmarks(suites: Mapping[str, str]) -> list[Benchmark]:
     Raises:
       InputError: for a suite that does not exist, or none.
     """
-    unknown = sorted(set(suites) - set(SUITES))
+    unknown = sorted(set(suites) - set(known_suites()))
     if unknown or not suites:
         raise InputError(
-            f"got {', '.join(unknown) or 'no suites'}, expected some of {', '.join(SUITES)}",
+            f"got {', '.join(unknown) or 'no suites'}, expected some of {', '.join(known_suites())}",
             field="SuiteEvaluator.suites",
             remedy='Write SUITES = {"events": "heldout.jsonl"}, a suite and its file or folder.',
         )
-    return [SUITES[suite](path, suite, Options()) for suite, path in suites.items()]
+    return [known_suites()[suite].make(path, suite) for suite, path in suites.items()]
 
 
 def _scores(benchmark: Benchmark, embeddings: Embeddings) -> dict[str, Any]:
@@ -169,9 +163,8 @@ def _scores(benchmark: Benchmark, embeddings: Embeddings) -> dict[str, Any]:
 def _default_loggers() -> list[Any]:
     import seqio
 
-    return [seqio.TensorBoardLogger, functools.partial(_json_logger, seqio.JSONLogger)]
+    def json_logger(output_dir: str) -> Any:
+        os.makedirs(output_dir, exist_ok=True)
+        return seqio.JSONLogger(output_dir, write_n_results=0)
 
-
-def _json_logger(kind: Any, output_dir: str) -> Any:
-    os.makedirs(output_dir, exist_ok=True)
-    return kind(output_dir, write_n_results=0)
+    return [seqio.TensorBoardLogger, json_logger]

@@ -6,6 +6,7 @@ In a gin file of T5X::
     infer_script.infer.write_fn = @inference.write_embeddings
 """
 
+import itertools
 import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,7 +15,6 @@ from typing import Any, Final
 import numpy as np
 
 from ..formats.articles import read_articles
-from ..formats.vocabulary import read_vocabulary
 from ..tasks.vocabulary import Vocabulary
 
 SPLIT: Final = "test"
@@ -49,9 +49,7 @@ def articles(path: str, vocabulary_path: str, max_length: int, name: str = "news
         del split, shuffle_files, seed
         return tf.data.Dataset.from_generator(lambda: _examples(path, vocabulary, max_length), output_signature=specs)
 
-    feature = seqio.Feature(
-        seqio.PassThroughVocabulary(read_vocabulary(vocabulary_path).size), add_eos=False, dtype=tf.int32
-    )
+    feature = seqio.Feature(seqio.PassThroughVocabulary(vocabulary.size), add_eos=False, dtype=tf.int32)
     seqio.TaskRegistry.remove(name)
     seqio.TaskRegistry.add(
         name,
@@ -63,19 +61,11 @@ def articles(path: str, vocabulary_path: str, max_length: int, name: str = "news
 
 
 def _examples(path: str, vocabulary: Vocabulary, max_length: int) -> Iterator[dict[str, Any]]:
-    waiting = []
-    for article in read_articles(path):
-        waiting.append(article)
-        if len(waiting) == _AT_A_TIME:
-            yield from _encoded(waiting, vocabulary, max_length)
-            waiting = []
-    yield from _encoded(waiting, vocabulary, max_length)
-
-
-def _encoded(found: Sequence[Any], vocabulary: Vocabulary, max_length: int) -> Iterator[dict[str, Any]]:
-    titles, bodies = [article.title for article in found], [article.body for article in found]
-    for article, tokens in zip(found, vocabulary.encode_documents(titles, bodies, max_length), strict=True):
-        yield {"tokens": tokens} | {feature: getattr(article, feature) for feature in _STRINGS}
+    waiting = iter(read_articles(path))
+    while found := list(itertools.islice(waiting, _AT_A_TIME)):
+        titles, bodies = [article.title for article in found], [article.body for article in found]
+        for article, tokens in zip(found, vocabulary.encode_documents(titles, bodies, max_length), strict=True):
+            yield {"tokens": tokens} | {feature: getattr(article, feature) for feature in _STRINGS}
 
 
 def write_embeddings(

@@ -1,5 +1,6 @@
-"""A T5X model over the registries: any architecture, trained by the objectives of any tasks."""
+"""A T5X model over the registries: any architecture, the objectives of any tasks, and what a run writes of it."""
 
+import os
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -10,19 +11,19 @@ import jax.numpy as jnp
 from clu import metrics as clu_metrics
 from flax import core, traverse_util
 from flax.linen import partitioning as flax_partitioning
+from t5x import gin_utils, models
 from t5x import metrics as t5x_metrics
-from t5x import models
 
 from ..errors import InputError
+from ..formats.model_folder import ModelFolder
+from ..formats.t5x import write_skeleton
+from ..learning.model_files import check_same_model, write_model_files
 from ..learning.objectives import Objective, Objectives
 from ..learning.options import DataOptions, ModelOptions
 from ..tasks import registry
-from .layout import BatchLayout
-from .losses import Loss, loss_of_batch
-from .optimizer import Constrained, OptaxOptimizer
-from .recipe import make_recipe
-from .rows import row_converter
-from .trees import skeleton_of
+from .checkpoints import skeleton_of
+from .recipe import BatchLayout, Loss, loss_of_batch, make_recipe
+from .rows import ConverterClass
 
 HELD_OUT_MASKS: Final = 0x5EED  # held-out rows have the same masks at every evaluation of every run
 
@@ -62,9 +63,9 @@ class EmbeddingModel(models.BaseModel):
         optimizer_def: Any = None,
     ) -> None:
         self.recipe = make_recipe(vocabulary_path, model, data, objectives)
-        self.FEATURE_CONVERTER_CLS = row_converter(self.recipe)
+        self.FEATURE_CONVERTER_CLS = ConverterClass(self.recipe)
         self._batch_size: int | None = None
-        super().__init__(optimizer_def=_constrained(optimizer_def, self.recipe.objectives))
+        super().__init__(optimizer_def=optimizer_def)
 
     def loss_fn(
         self, params: Any, batch: Mapping[str, jax.Array], dropout_rng: jax.Array | None
@@ -72,7 +73,7 @@ class EmbeddingModel(models.BaseModel):
         """Returns the loss of the task that the batch is of, and its metrics.
 
         Args:
-          params: of the model and the objectives.
+          params: of the model.
           batch: see `layout.BatchLayout`.
           dropout_rng: all randomness of the step follows from it, as in our trainer; None measures a held-out batch.
 
@@ -129,10 +130,8 @@ class EmbeddingModel(models.BaseModel):
         del input_types
         if input_shapes:
             self._batch_size = next(iter(input_shapes.values()))[0]
-        objectives = self.recipe.objectives
-        params = objectives.model.module.init(_typed(rng), jnp.zeros((1, 1), jnp.int32))["params"]
-        boxed = {**params, **objectives.initial_parameters()}
-        return core.freeze({"params": nn.unbox(boxed), "params_axes": _axes(boxed)})
+        params = self.recipe.objectives.model.module.init(_typed(rng), jnp.zeros((1, 1), jnp.int32))["params"]
+        return core.freeze({"params": nn.unbox(params), "params_axes": _axes(params)})
 
     def optimizer_skeleton(self) -> Any:
         """Returns how the optimizer's state is nested, see `trees.skeleton_of`; None for optimizers not of optax."""
@@ -164,11 +163,29 @@ class EmbeddingModel(models.BaseModel):
             )
 
 
-def _constrained(optimizer_def: Any, objectives: Objectives) -> Any:
-    if isinstance(optimizer_def, Constrained) or optimizer_def is None:
-        return optimizer_def
-    has_bounds = any(type(objective).constrain is not Objective.constrain for objective in objectives.distinct())
-    return Constrained(optimizer_def, objectives.constrain) if has_bounds else optimizer_def
+def summarize_config(model_dir: str, summary_writer: Any, step: int, *, model: EmbeddingModel) -> None:
+    """Writes config.gin, model.json and the vocabulary into the MODEL_DIR of a T5X run; its `summarize_config_fn`.
+
+    Args:
+      model_dir: MODEL_DIR.
+      summary_writer: T5X's, may be None.
+      step: of the summary.
+      model: of the run.
+
+    Raises:
+      InputError: if MODEL_DIR holds another model.
+    """
+    recipe = model.recipe
+    config = recipe.objectives.model.config
+    if ModelFolder(model_dir).is_described:
+        check_same_model(model_dir, config, recipe.vocabulary)
+    if jax.process_index() == 0:
+        os.makedirs(model_dir, exist_ok=True)
+        write_model_files(model_dir, config, recipe.vocabulary, recipe.text_length)
+        skeleton = model.optimizer_skeleton()
+        if skeleton is not None:
+            write_skeleton(model_dir, skeleton)
+    gin_utils.summarize_gin_config(model_dir, summary_writer, step)
 
 
 def _typed(key: jax.Array) -> jax.Array:
@@ -208,6 +225,3 @@ def _metrics(loss: Loss, layout: BatchLayout) -> dict[str, Any]:
         for name, value in values.items():
             found[f"{name}/{group.name}"] = MeanOverSteps(total=value, count=is_own.astype(jnp.int32))
     return found
-
-
-__all__ = ["EmbeddingModel", "MeanOverSteps", "OptaxOptimizer"]

@@ -13,10 +13,19 @@ import numpy as np
 
 from ..errors import InputError
 from ..formats.huggingface import HuggingFaceFolder
-from ..formats.tokenizer_files import CONTINUATION, Family, TokenizerFiles, token_order
-from ..formats.vocabulary import SPECIAL_TOKENS, VocabularyFile, vocabulary_bytes
+from ..formats.vocabulary import (
+    CLS_ID,
+    CONTINUATION,
+    SEP_ID,
+    SPECIAL_TOKENS,
+    Family,
+    TokenizerFiles,
+    VocabularyFile,
+    token_order,
+    vocabulary_bytes,
+)
 from .imported_tokenizer import parse_tokenizer
-from .own_tokenizer_json import is_own_tokenizer
+from .vocabulary import MAX_BYTES_PER_WORD
 
 # The keys of special_tokens_map.json and tokenizer_config.json, and the names in vocabularies, in our order.
 _SPECIAL_KEYS: Final = (
@@ -32,7 +41,11 @@ _BERT_SETTINGS: Final = (
     ("strip_accents", "strip_accents"),
     ("tokenize_chinese_chars", "handle_chinese_chars"),
 )
-_MAX_CHARACTERS: Final = 100  # of a word, in BERT's tokenizer
+_CONTROLS: Final = "[\u0001-\u0008\u000e-\u001f\u007f-\u009f]"
+_INVISIBLE: Final = "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180d\u3164\ufe00-\ufe0f\uffa0]"
+# Letters that case folding changes and NFKC with lower case does not; the others are Cherokee, classical Greek and a
+# few phonetic letters.
+_FOLDED: Final = (("ß", "ss"), ("ς", "σ"))  # noqa: RUF001
 _SAMPLES: Final = (
     "",
     "Storm reaches the Coast: 1,200 homes lost",
@@ -90,12 +103,8 @@ def import_vocabulary(source: HuggingFaceFolder, size: int) -> ImportedVocabular
 
 
 def _bert_tokenizer(source: HuggingFaceFolder, size: int) -> bytes:
-    """The tokenizer.json of BERT's tokenizer for vocab.txt.
-
-    Raises:
-      InputError: for pieces without the special tokens, or more or fewer than the token table has rows.
-    """
-    from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
+    """The tokenizer.json of BERT's tokenizer for vocab.txt."""
+    from tokenizers.implementations import BertWordPieceTokenizer
 
     pieces, path = source.tokenizer.pieces or (), source.vocabulary_file
     if len(pieces) != size:
@@ -104,25 +113,12 @@ def _bert_tokenizer(source: HuggingFaceFolder, size: int) -> bytes:
     ids = {piece.decode("utf-8", "replace"): token for token, piece in enumerate(pieces)}
     _check_special(SPECIAL_TOKENS, ids, path)
     settings = source.tokenizer.settings
-    unknown, opening, closing = SPECIAL_TOKENS[1:4]
-    model = models.WordPiece(
-        ids, unk_token=unknown, max_input_chars_per_word=_MAX_CHARACTERS, continuing_subword_prefix=CONTINUATION
-    )
-    tokenizer = Tokenizer(model)
-    tokenizer.normalizer = normalizers.BertNormalizer(
-        clean_text=True,
+    tokenizer = BertWordPieceTokenizer(
+        ids,
         handle_chinese_chars=settings.get("tokenize_chinese_chars", True),
         strip_accents=settings.get("strip_accents"),
         lowercase=settings.get("do_lower_case", True),
     )
-    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-    tokenizer.decoder = decoders.WordPiece()
-    tokenizer.post_processor = processors.TemplateProcessing(
-        single=f"{opening} $A {closing}",
-        pair=f"{opening} $A {closing} $B:1 {closing}:1",
-        special_tokens=[(opening, ids[opening]), (closing, ids[closing])],
-    )
-    tokenizer.add_special_tokens(list(SPECIAL_TOKENS))
     return str(tokenizer.to_str()).encode()
 
 
@@ -156,13 +152,8 @@ def _special_ids(source: HuggingFaceFolder, tokenizer: Any) -> tuple[int, ...]:
 
 
 def _check_special(names: Sequence[str], ids: Mapping[str, int], path: str) -> None:
-    """Refuses a vocabulary without a special token.
-
-    Raises:
-      InputError: naming those that are missing.
-    """
-    missing = [name for name in names if name not in ids]
-    if missing:
+    """Refuses a vocabulary without a special token."""
+    if missing := [name for name in names if name not in ids]:
         raise InputError(
             f"the special tokens {', '.join(missing)} are not in it",
             path=path,
@@ -235,17 +226,54 @@ def _differences(
     yield "a special token that is written in a text, such as [SEP] or </s>, is text, not the token"
     if tokenizer.encode("a", "b").ids.count(special_ids[3]) > 2:
         yield "title and body have one end token between them; pairs of texts have more in the model's own tokenizer"
-    normalizer, settings = values.get("normalizer") or {}, source.tokenizer.settings
-    if source.tokenizer.content is not None and normalizer.get("type") == "BertNormalizer":
-        for key, name in _BERT_SETTINGS:
-            if key in settings and settings[key] != normalizer[name]:
-                theirs, used = json.dumps(settings[key]), json.dumps(normalizer[name])
-                yield f"tokenizer_config.json has {key} = {theirs}, tokenizer.json {used}; tokenizer.json counts"
-    pieces = source.tokenizer.pieces
-    if pieces is not None and source.tokenizer.content is not None:
-        known = [(name or "").encode() for name in names[: len(pieces)]]
-        if known != list(pieces):
+    if source.tokenizer.content is not None:
+        normalizer, settings = values.get("normalizer") or {}, source.tokenizer.settings
+        for key, name in _BERT_SETTINGS if normalizer.get("type") == "BertNormalizer" else ():
+            if settings.get(key, normalizer[name]) != normalizer[name]:
+                yield f"tokenizer_config.json has another {key} than tokenizer.json, which counts"
+        pieces = source.tokenizer.pieces
+        if pieces is not None and [(name or "").encode() for name in names[: len(pieces)]] != list(pieces):
             yield "vocab.txt and tokenizer.json have different pieces; tokenizer.json is used"
-    unnamed = sum(name is None for name in names)
-    if unnamed:
+    if unnamed := sum(name is None for name in names):
         yield f"rows of the token table without a piece: {unnamed}"
+
+
+def own_tokenizer(pieces: Sequence[str]) -> Any:
+    """Our tokenizer as a `tokenizers.Tokenizer`.
+
+    NFKC, lower case with `_FOLDED`, accents kept, BERT's word rules, WordPiece. A pair of texts becomes ``[CLS] first
+    [SEP] second [SEP]``, the title and the body of a document.
+    """
+    from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
+
+    ids = {piece: token for token, piece in enumerate(pieces)}
+    tokenizer = Tokenizer(
+        models.WordPiece(ids, unk_token=SPECIAL_TOKENS[1], max_input_chars_per_word=MAX_BYTES_PER_WORD)
+    )
+    tokenizer.normalizer = normalizers.Sequence(
+        [
+            normalizers.Replace(Regex(_CONTROLS), " "),
+            normalizers.Replace(Regex(_INVISIBLE), ""),
+            normalizers.NFKC(),
+            normalizers.BertNormalizer(clean_text=True, handle_chinese_chars=True, strip_accents=False, lowercase=True),
+            *(normalizers.Replace(found, folded) for found, folded in _FOLDED),
+        ]
+    )
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    tokenizer.decoder = decoders.WordPiece()
+    opening, closing = SPECIAL_TOKENS[CLS_ID], SPECIAL_TOKENS[SEP_ID]
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single=f"{opening} $A {closing}",
+        pair=f"{opening} $A {closing} $B {closing}",  # one token type: the encoder has no other
+        special_tokens=[(opening, ids[opening]), (closing, ids[closing])],
+    )
+    tokenizer.add_special_tokens(list(SPECIAL_TOKENS))
+    return tokenizer
+
+
+def is_own_tokenizer(content: bytes) -> bool:
+    """Whether a ``tokenizer.json`` cuts texts by our own rules, with any pieces."""
+    found, ours = json.loads(content), json.loads(own_tokenizer(SPECIAL_TOKENS).to_str())
+    for values in (found, ours):
+        values["model"].pop("vocab", None)
+    return all(found.get(part) == ours[part] for part in ("normalizer", "pre_tokenizer", "model"))

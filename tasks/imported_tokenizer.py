@@ -3,19 +3,34 @@
 The ids are those of the library for every text, with one exception: a special token that is written in a text, such as
 "[SEP]" or "</s>", is text and not the token, as in our own tokenizer. Limits of length and padding in the file are
 left out, because the callers cut.
+
+BERT's tokenizers are TensorFlow operations, too (`WordPieceGraph`), for a SavedModel. A ``BertNormalizer`` (with or
+without case and accents) treats each character on its own, and a ``BertPreTokenizer`` splits at characters of a class.
+Both are asked once about every character of Unicode. The table that they give, and TF-Text's WordPiece for the words,
+are exact by construction and need no code of Unicode's own. One rare order of characters is not followed: of two
+neighbouring spacing marks of different combining classes (Hangul tone marks, signs of musical notation), which the
+normaliser sorts when it strips accents.
 """
 
 import functools
-from collections.abc import Sequence
+import json
+import sys
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 import numpy as np
 
 from ..errors import InputError
-from ..formats.tokenizer_files import TOKENIZER_FILE, TokenizerFiles
-from ..formats.vocabulary import SPECIAL_TOKENS, UNK_ID
+from ..formats.vocabulary import CONTINUATION, SPECIAL_TOKENS, TOKENIZER_FILE, UNK_ID, Family, TokenizerFiles
 
 _BATCH_TEXTS: Final = 4_096  # bounds the memory of the library's results
+_BYTES_PER_CHARACTER: Final = 4  # at most, in UTF-8
+_SURROGATES: Final = range(0xD800, 0xE000)
+_NORMALIZER: Final = "BertNormalizer"
+_PRE_TOKENIZER: Final = "BertPreTokenizer"
+_PROBE: Final = "a"  # a letter, which every normaliser keeps
+_SEPARATOR: Final = "§"  # no normaliser changes it, and it forms no character with its neighbours
+_BATCH_CHARACTERS: Final = 1 << 14
 
 
 class ImportedTokenizer:
@@ -79,3 +94,117 @@ def parse_tokenizer(content: bytes, path: str) -> Any:
     except Exception as error:  # the library raises bare Exception
         problem = f"got no tokenizer of the tokenizers library: {error}"
         raise InputError(problem, path=path, remedy="Save the tokenizer again as tokenizer.json.") from error
+
+
+def why_not_in_graph(files: TokenizerFiles) -> str | None:
+    """Why TensorFlow's operations cannot do what this tokenizer does; None if they can."""
+    if files.family is not Family.WORDPIECE:
+        return f"TensorFlow has no operation with the ids of a {files.family} tokenizer.json"
+    values = json.loads(files.content)
+    for part, expected in (("normalizer", _NORMALIZER), ("pre_tokenizer", _PRE_TOKENIZER)):
+        found = (values.get(part) or {}).get("type")
+        if found != expected:
+            return f"the {part} of tokenizer.json is {found}, and only {expected} has a form in TensorFlow"
+    if values["model"].get("continuing_subword_prefix") != CONTINUATION:
+        return f"the pieces that continue a word do not begin with {CONTINUATION}"
+    others = [token["content"] for token in values.get("added_tokens") or [] if token["id"] not in files.special_ids]
+    if others:
+        return f"tokenizer.json has added tokens besides the special ones, such as {others[0]!r}"
+    return None
+
+
+class WordPieceGraph:
+    """A BERT tokenizer as TensorFlow operations.
+
+    Args:
+      files: of a tokenizer for which `why_not_in_graph` gives None.
+      pieces: in the order of our ids.
+    """
+
+    def __init__(self, files: TokenizerFiles, pieces: Sequence[str]) -> None:
+        import tensorflow as tf
+        import tensorflow_text
+
+        values = json.loads(files.content)["model"]
+        self._longest = int(values["max_input_chars_per_word"])
+        self._splits, self._characters = character_table(files.content)
+        with tf.init_scope():  # the model buffer must outlive the graph in which it is first used
+            self._pieces = tensorflow_text.FastWordpieceTokenizer(
+                vocab=list(pieces),
+                suffix_indicator=CONTINUATION,
+                max_bytes_per_word=_BYTES_PER_CHARACTER * self._longest,
+                token_out_type=tf.int32,
+                unknown_token=SPECIAL_TOKENS[UNK_ID],
+                no_pretokenization=True,
+            )
+
+    def __call__(self, texts: Any) -> Any:
+        """tf.RaggedTensor int32 ``[batch, (pieces)]`` of tf.string ``[batch]``."""
+        import tensorflow as tf
+
+        words = tf.strings.split(self._spaced(texts), " ")
+        words = tf.ragged.boolean_mask(words, words != "")
+        is_long = tf.strings.length(words.values, unit="UTF8_CHAR") > self._longest
+        # No vocabulary has a piece for this character, so the word becomes [UNK].
+        kept = tf.where(is_long, tf.constant("\U0010ffff"), words.values)
+        return words.with_values(self._pieces.tokenize(kept)).merge_dims(1, 2)
+
+    def _spaced(self, texts: Any) -> Any:
+        """The normalised texts with spaces around every word, tf.string ``[batch]``."""
+        import tensorflow as tf
+
+        codes = tf.strings.unicode_decode(texts, "UTF-8")
+        splits, characters = tf.constant(self._splits), tf.constant(self._characters)
+        starts, limits = tf.gather(splits, codes.values), tf.gather(splits, codes.values + 1)
+        spelled = tf.gather(characters, tf.ragged.range(starts, limits).values)
+        ends = tf.gather(tf.concat([[0], tf.cumsum(tf.cast(limits - starts, tf.int64))], 0), codes.row_splits)
+        return tf.strings.unicode_encode(tf.RaggedTensor.from_row_splits(spelled, ends, validate=False), "UTF-8")
+
+
+@functools.lru_cache(maxsize=4)
+def character_table(content: bytes) -> tuple[np.ndarray, np.ndarray]:
+    """What a tokenizer makes of each character before it looks up pieces.
+
+    Returns:
+      ``(splits, characters)``: int32 [0x110001] and int32 [all]; the code points of character c are
+      ``characters[splits[c]:splits[c + 1]]``. Punctuation has spaces around it, white space is one space.
+    """
+    tokenizer = parse_tokenizer(content, TOKENIZER_FILE)
+    everything = [chr(code) for code in range(sys.maxunicode + 1) if code not in _SURROGATES]
+    normalized = [text for batch in _batches(everything) for text in _normalized(tokenizer.normalizer, batch)]
+    made = sorted(set("".join(normalized)))
+    spaced = dict(pair for batch in _batches(made) for pair in _separated(tokenizer.pre_tokenizer, batch))
+    spelled = dict(zip(everything, normalized, strict=True))
+    lines = [spelled.get(chr(code), "").translate(spaced) for code in range(sys.maxunicode + 1)]
+    splits = np.concatenate([[0], np.cumsum([len(line) for line in lines])]).astype(np.int32)
+    return splits, np.array([ord(character) for character in "".join(lines)], np.int32)
+
+
+def _batches(characters: Sequence[str]) -> Iterator[Sequence[str]]:
+    for start in range(0, len(characters), _BATCH_CHARACTERS):
+        yield characters[start : start + _BATCH_CHARACTERS]
+
+
+def _normalized(normalizer: Any, characters: Sequence[str]) -> list[str]:
+    """Each character normalised on its own, all in one call: the separator keeps them apart and stays as it is."""
+    others = [character if character != _SEPARATOR else _PROBE for character in characters]
+    found = str(normalizer.normalize_str(_SEPARATOR.join(others))).split(_SEPARATOR)
+    pairs = zip(characters, found, strict=True)
+    return [normalizer.normalize_str(character) if character == _SEPARATOR else text for character, text in pairs]
+
+
+def _separated(pre_tokenizer: Any, characters: Sequence[str]) -> Iterator[tuple[int, str]]:
+    """(code point, what it becomes) for characters that end a word: white space, and punctuation with spaces around."""
+    text = _PROBE + "".join(character + _PROBE for character in characters)
+    words = [place for _, place in pre_tokenizer.pre_tokenize_str(text)]
+    inside = np.zeros(len(text), bool)
+    alone = np.zeros(len(text), bool)
+    for start, end in words:
+        inside[start:end] = True
+        alone[start] = end == start + 1
+    for place, character in enumerate(characters):
+        at = 2 * place + 1  # between two probes
+        if not inside[at]:
+            yield ord(character), " "
+        elif alone[at]:
+            yield ord(character), f" {character} "

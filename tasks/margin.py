@@ -11,6 +11,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
+from ..formats.arrays import highest
 from .one_thread import ONE_BLAS_THREAD
 
 Floats = npt.NDArray[np.float32]
@@ -67,25 +68,8 @@ def nearest(left: Any, right: Any, count: int = NEIGHBORS) -> tuple[Numbers, Flo
         for start in range(0, rows if count else 0, step):
             part = left[start : start + step] @ right.T
             scores = np.asarray(part.toarray() if hasattr(part, "toarray") else part, np.float32)
-            columns = _highest(scores, count)
-            found[start : start + step] = columns
-            cosines[start : start + step] = np.take_along_axis(scores, columns, 1)
+            found[start : start + step], cosines[start : start + step] = highest(scores, count)
     return found, cosines
-
-
-def _highest(scores: Floats, count: int) -> Numbers:
-    """The columns of the highest scores of each row: partly sorted first, exact where scores tie at the border."""
-    width = scores.shape[1]
-    if count == width:
-        return np.argsort(-scores, axis=1, kind="stable")
-    columns = np.sort(np.argpartition(scores, width - count, axis=1)[:, width - count :], axis=1)
-    values = np.take_along_axis(scores, columns, 1)
-    tied = np.flatnonzero((scores >= values.min(1)[:, None]).sum(1) > count)
-    order = np.argsort(-values, axis=1, kind="stable")
-    columns = np.take_along_axis(columns, order, 1)
-    if len(tied):
-        columns[tied] = np.argsort(-scores[tied], axis=1, kind="stable")[:, :count]
-    return columns
 
 
 def ratio_margins(cosines: Floats, left_means: Floats, right_means: Floats) -> Floats:
@@ -159,12 +143,10 @@ def best_pairs(found: Neighborhoods) -> Candidates:
 
 def union(parts: list[Candidates]) -> Candidates:
     """Returns all pairs with a positive margin, each once, sorted by left, then right row."""
-    joined = Candidates(
-        np.concatenate([np.zeros(0, np.int64), *(part.left for part in parts)]),
-        np.concatenate([np.zeros(0, np.int64), *(part.right for part in parts)]),
-        np.concatenate([np.zeros(0, np.float32), *(part.cosines for part in parts)]),
-        np.concatenate([np.zeros(0, np.float32), *(part.margins for part in parts)]),
-    )
+    kinds = {"left": np.int64, "right": np.int64, "cosines": np.float32, "margins": np.float32}
+    joined = Candidates(*(
+        np.concatenate([np.zeros(0, kind), *(getattr(part, name) for part in parts)]) for name, kind in kinds.items()
+    ))  # fmt: skip
     joined = joined.take(np.flatnonzero(joined.margins > 0))
     order = np.lexsort((-joined.margins, joined.right, joined.left))
     joined = joined.take(order)

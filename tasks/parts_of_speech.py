@@ -90,15 +90,12 @@ def checked(words: Any, name: str) -> list[Word]:
     """
     try:
         pairs = [(word, tag) for word, tag in words]
+        if all(isinstance(part, str) for pair in pairs for part in pair):
+            return pairs
+        problem = "words or tags that are not strings"
     except (TypeError, ValueError) as error:
-        raise InputError(
-            f"{name} returned no sequence of (word, tag): {error}", field="--tags", remedy="fix the function"
-        ) from error
-    if not all(isinstance(part, str) for pair in pairs for part in pair):
-        raise InputError(
-            f"{name} returned words or tags that are not strings", field="--tags", remedy="fix the function"
-        )
-    return pairs
+        problem = f"no sequence of (word, tag): {error}"
+    raise InputError(f"{name} returned {problem}", field="--tags", remedy="fix the function")
 
 
 def primary(language: str) -> str:
@@ -171,22 +168,27 @@ def _hanta(language: str) -> Any:
 
 
 _SYMBOLS: Final = frozenset("$€£¥%+=<>°§&@#*^~|")
-# Prefixes of HanTa's tags: BNC's C5 for English, STTS for German, CGN for Dutch.
-_ENGLISH: Final = {
-    "AJ": "ADJ", "AT": "DET", "AV": "ADV", "CJC": "CCONJ", "CJS": "SCONJ", "CJT": "SCONJ", "CRD": "NUM", "DPS":
-    "PRON", "DT": "DET", "EX": "PRON", "ITJ": "INTJ", "NN": "NOUN", "NP": "PROPN", "ORD": "ADJ", "PN": "PRON", "POS":
-    "PART", "PR": "ADP", "IN": "ADP", "PU": "PUNCT", "TO": "PART", "VB": "AUX", "VD": "AUX", "VH": "AUX", "VM": "AUX",
-    "VV": "VERB", "XX": "PART",
-}  # fmt: skip
-_GERMAN: Final = {
-    "$": "PUNCT", "ADJ": "ADJ", "ADV": "ADV", "AP": "ADP", "ART": "DET", "CARD": "NUM", "FM": "X", "ITJ": "INTJ",
-    "KO": "SCONJ", "KON": "CCONJ", "KOKOM": "CCONJ", "NE": "PROPN", "NN": "NOUN", "P": "PRON", "PDAT": "DET", "PIAT":
-    "DET", "PPOSAT": "DET", "PRELAT": "DET", "PWAT": "DET", "PROAV": "ADV", "PWAV": "ADV", "PTK": "PART", "PTKVZ":
-    "ADP", "VA": "AUX", "VM": "AUX", "VV": "VERB",
-}  # fmt: skip
-_DUTCH: Final = {
-    "ADJ": "ADJ", "BW": "ADV", "LET": "PUNCT", "LID": "DET", "N(eigen": "PROPN", "N(soort": "NOUN", "SPEC(deeleigen":
-    "PROPN", "TSW": "INTJ", "TW": "NUM", "VG(neven": "CCONJ", "VG(onder": "SCONJ", "VNW": "PRON", "VZ": "ADP", "WW":
-    "VERB",
-}  # fmt: skip
-_UNIVERSAL: Final = {"en": _ENGLISH, "de": _GERMAN, "nl": _DUTCH}
+
+
+def _universal(lines: str) -> dict[str, str]:
+    """The universal tag of each prefix."""
+    entries = map(str.split, lines.split(","))
+    return {prefix: tag for tag, *prefixes in entries for prefix in prefixes}
+
+
+# The universal tags, each with the prefixes of HanTa's tags that have it: BNC's C5 for English, STTS for German, CGN
+# for Dutch.
+_UNIVERSAL: Final = {
+    "en": _universal(
+        "ADJ AJ ORD, DET AT DT, ADV AV, CCONJ CJC, SCONJ CJS CJT, NUM CRD, PRON DPS EX PN, INTJ ITJ, NOUN NN, PROPN "
+        "NP, PART POS TO XX, ADP PR IN, PUNCT PU, AUX VB VD VH VM, VERB VV"
+    ),
+    "de": _universal(
+        "PUNCT $, ADJ ADJ, ADV ADV PROAV PWAV, ADP AP PTKVZ, DET ART PDAT PIAT PPOSAT PRELAT PWAT, NUM CARD, X FM, "
+        "INTJ ITJ, SCONJ KO, CCONJ KON KOKOM, PROPN NE, NOUN NN, PRON P, PART PTK, AUX VA VM, VERB VV"
+    ),
+    "nl": _universal(
+        "ADJ ADJ, ADV BW, PUNCT LET, DET LID, PROPN N(eigen SPEC(deeleigen, NOUN N(soort, INTJ TSW, NUM TW, CCONJ "
+        "VG(neven, SCONJ VG(onder, PRON VNW, ADP VZ, VERB WW"
+    ),
+}

@@ -3,7 +3,7 @@
 TF-Text folds a text by ICU's NFKC_Casefold, which maps each character on its own and composes the result (Unicode 16,
 definition R5 of section 3.13), splits it at characters of two classes, and cuts each word into the longest pieces.
 ``folding.json`` holds what TF-Text makes of every character; `tests/tasks/make_folding.py` writes it, and a test
-compares all characters. Python's own tables compose; characters that are younger than Python 3.11 are composed here.
+compares all characters. ``unicodedata2`` composes them: it has Unicode 16 under every Python.
 """
 
 import functools
@@ -11,21 +11,18 @@ import importlib.resources
 import json
 import re
 import sys
-import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
+import unicodedata2
 
 from ..formats.vocabulary import CONTINUATION, UNK_ID
 
 _MOST_KEPT: Final = 200_000
 _LONGEST_KEPT: Final = 40
 _BEYOND: Final = re.compile("[\U00010000-\U0010ffff]")  # a class with such ranges costs five times a class without
-_MAYBE_LATER: Final = re.compile("[\u0897\U00010000-\U0010ffff]")  # all later characters, and more
 _LAST_BELOW: Final = 0xFFFF
-
-Ranges = list[list[int]]
 
 
 class PlainTokenizer:
@@ -100,11 +97,6 @@ class _Memory(dict[str, list[int]]):
         return ids
 
 
-def is_exact() -> bool:
-    """Whether this Python's Unicode tables are not younger than TF-Text's: then the ids are those of TF-Text."""
-    return _version(unicodedata.unidata_version) <= _version(_tables()["unicode"])
-
-
 def words(text: str) -> list[str]:
     """The words of a text as TF-Text folds and splits it; a punctuation mark and a Chinese character are words.
 
@@ -119,10 +111,8 @@ def fold(text: str) -> str:
     """A text as ``tensorflow_text.case_fold_utf8`` folds it."""
     if text.isascii():
         return text.lower()
-    mapped = text.translate(_folded())
-    if _MAYBE_LATER.search(mapped) and _later_pattern().search(mapped):
-        return _composed(mapped)
-    return unicodedata.normalize("NFC", mapped)
+    folded: str = unicodedata2.normalize("NFC", text.translate(_folded()))
+    return folded
 
 
 @functools.cache
@@ -130,10 +120,6 @@ def _tables() -> dict[str, Any]:
     path = importlib.resources.files(__package__).joinpath("folding.json")
     tables: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     return tables
-
-
-def _version(text: str) -> tuple[int, ...]:
-    return tuple(map(int, text.split(".")))
 
 
 @functools.cache
@@ -150,62 +136,8 @@ def _folded() -> dict[int, str | int]:
 def _word_pattern(*, has_beyond: bool) -> re.Pattern[str]:
     """What matches a word, in texts with or without characters beyond U+FFFF."""
     most = sys.maxunicode if has_beyond else _LAST_BELOW
-    alone, spaces = (_class(_tables()[name], most) for name in ("alone", "spaces"))
+    alone, spaces = (
+        "".join(f"\\U{first:08x}-\\U{min(last, most):08x}" for first, last in _tables()[name] if first <= most)
+        for name in ("alone", "spaces")
+    )
     return re.compile(f"[{alone}]|[^{alone}{spaces}]+")
-
-
-def _class(ranges: Ranges, most: int) -> str:
-    return "".join(f"\\U{first:08x}-\\U{min(last, most):08x}" for first, last in ranges if first <= most)
-
-
-@functools.cache
-def _later_pattern() -> re.Pattern[str]:
-    """Characters that Python 3.11 neither composes nor sorts."""
-    pairs = _tables()["later_pairs"]
-    return re.compile(f"[{''.join({*_tables()['later_marks'], *pairs, *(pair[0] for pair in pairs.values())})}]")
-
-
-def _composed(text: str) -> str:
-    """NFC, with the later characters (Unicode 16, section 3.11: decompose, sort marks by class, compose)."""
-    composed = {tuple(pair): character for character, pair in _tables()["later_pairs"].items()}
-    result, start, last = list[str](), -1, 0  # the place of the last starter, and the class of what follows it
-    for character in _sorted_marks(_decomposed(text)):
-        order = _order(character)
-        is_open = start >= 0 and (last < order or (last == 0 and start == len(result) - 1))
-        pair = result[start] + character if is_open else ""
-        found = composed.get(tuple(pair)) or unicodedata.normalize("NFC", pair)
-        if is_open and len(found) == 1:
-            result[start] = found
-            continue
-        if order == 0:
-            start = len(result)
-        last = order
-        result.append(character)
-    return "".join(result)
-
-
-def _decomposed(text: str) -> Iterator[str]:
-    pairs = _tables()["later_pairs"]
-    for character in text:
-        if character in pairs:
-            yield from _decomposed("".join(pairs[character]))
-        else:
-            yield from unicodedata.normalize("NFD", character)
-
-
-def _sorted_marks(characters: Iterator[str]) -> Iterator[str]:
-    """Each run of marks sorted by class; those of one class keep their order."""
-    marks = list[str]()
-    for character in characters:
-        if _order(character):
-            marks.append(character)
-            continue
-        yield from sorted(marks, key=_order)
-        yield character
-        marks = []
-    yield from sorted(marks, key=_order)
-
-
-def _order(character: str) -> int:
-    later: int | None = _tables()["later_marks"].get(character)
-    return unicodedata.combining(character) if later is None else later

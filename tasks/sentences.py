@@ -11,10 +11,11 @@ FULL_WIDTH_CLOSING: Final = "\u300d\u300f\uff09"
 
 _DANDA: Final = "\u0964"
 _END: Final = re.compile(
-    rf"[{SPACED_MARKS}{_DANDA}]+[{CLOSING_QUOTES}\u00bb)\]]*\s+"
+    rf"(?<![{SPACED_MARKS}{_DANDA}])[{SPACED_MARKS}{_DANDA}]++[{CLOSING_QUOTES}\u00bb)\]]*+\s+"
     rf"|[{FULL_WIDTH_MARKS}]+[{CLOSING_QUOTES}){FULL_WIDTH_CLOSING}]*\s*"
 )
 _NO_END: Final = re.compile(r"(?:^|[\s(.])(?:[^\W\d_]|\d{1,2})\.\s+$")  # an initial ("J. Doe"), an ordinal ("3. Mai")
+_BEFORE_END: Final = 3  # characters before the mark that the pattern above reads
 
 
 def split_text(text: str) -> list[tuple[str, str]]:
@@ -34,7 +35,7 @@ def _sentences(paragraph: str) -> Iterator[str]:
     start = 0
     for end in _END.finditer(paragraph):
         follows_lower = paragraph[end.end() : end.end() + 1].islower()
-        if not follows_lower and not _NO_END.search(paragraph, start, end.end()):
+        if not follows_lower and not _NO_END.search(paragraph, max(start, end.start() - _BEFORE_END), end.end()):
             yield paragraph[start : end.end()].strip()
             start = end.end()
     if paragraph[start:].strip():

@@ -1,25 +1,13 @@
-"""seqio tasks and mixtures over the training TFRecords, and their batches behind the trainer's iterator interface.
-
-TensorFlow and seqio are imported by the functions that need them. To train through seqio, write in a gin file::
-
-    import newsembed.tasks.seqio_tasks
-    DataOptions.open_set = @SeqioBatches
-"""
+"""seqio tasks and mixtures over the training TFRecords; the functions import TensorFlow and seqio when called."""
 
 import functools
-import json
-from collections.abc import Mapping
 from typing import Any, Final
 
-import gin
-import numpy as np
-
-from ..errors import InputError
 from ..formats.manifest import DataSet, example_paths, example_pattern
-from ..formats.tfrecords.schema import PIECES, FeatureSpec
+from ..formats.tfrecords import PIECES, FeatureSpec
 from ..formats.vocabulary import read_vocabulary
 from . import registry
-from .smoothing import smoothed_sizes
+from .registry import smoothed_sizes
 
 _SPLIT: Final = "train"
 
@@ -70,89 +58,6 @@ def task_name(task: str, language: str, prefix: str = "newsembed") -> str:
     'newsembed_mlm_pt_BR'
     """
     return f"{prefix}_{task}_{language.replace('-', '_')}"
-
-
-@gin.register
-class SeqioBatches:
-    """Batches of one set by seqio: the interface and the rows of the trainer's `GrainBatches`, in another order.
-
-    The order depends on the seed only. The state is the number of batches taken; a resumed run skips as many.
-
-    Args:
-      data_set: what to read.
-      options: the trainer's `BatchOptions`.
-      shuffle_buffer: number of examples among which seqio shuffles.
-
-    Raises:
-      InputError: from the constructor for missing or damaged files, and for `BatchOptions.batch_days`.
-    """
-
-    def __init__(self, data_set: DataSet, options: Any, shuffle_buffer: int = 10_000) -> None:
-        if options.batch_days:
-            raise InputError(
-                f"got {options.batch_days}, but seqio cannot group rows by day",
-                field="BATCH_DAYS",
-                remedy="Set BATCH_DAYS = 0, or DataOptions.open_set = @GrainBatches.",
-            )
-        self._task = registry.get(data_set.task)
-        self._data_set = data_set
-        self._options = options
-        self._shuffle_buffer = shuffle_buffer
-        self._make_row = registry.RowMaker(self._task, options.lengths, options.bounds)
-        self._taken = 0
-        self._rows = self._open(0)
-
-    def __iter__(self) -> "SeqioBatches":
-        return self
-
-    def __next__(self) -> dict[str, np.ndarray]:
-        """The next batch: int32 arrays by feature name."""
-        rows = [self._row(next(self._rows)) for _ in range(self._options.batch_size)]
-        self._taken += 1
-        return {name: np.stack([row[name] for row in rows]) for name in rows[0]}
-
-    def get_state(self) -> bytes:
-        """JSON: the number of batches taken."""
-        return json.dumps({"seed": self._options.seed, "batches": self._taken}).encode()
-
-    def set_state(self, state: bytes) -> None:
-        """Continues after the batch at which `get_state` was called.
-
-        Raises:
-          InputError: if the state was saved with another seed.
-        """
-        values = json.loads(state)
-        if values["seed"] != self._options.seed:
-            raise InputError(
-                f"the checkpoint was trained with the seed {values['seed']}, this run has {self._options.seed}",
-                field="SEED",
-                remedy="Resume with the same seed, or start another MODEL_DIR.",
-            )
-        self._taken = values["batches"]
-        self._rows = self._open(self._taken)
-
-    def _open(self, batches_to_skip: int) -> Any:
-        """An iterator over this process's rows."""
-        options = self._options
-        source = _source(options.directory, self._data_set)
-        count = registry.example_counts(options.directory).get(self._data_set, 0)
-        dataset = source.get_dataset(split=_SPLIT, shuffle=False)
-        # All processes run the same pipeline and take their block of each global batch.
-        dataset = dataset.shuffle(
-            max(1, min(count, self._shuffle_buffer)), seed=options.seed, reshuffle_each_iteration=True
-        ).repeat()
-        if options.process_count > 1:
-            size, count, index = options.batch_size, options.process_count, options.process_index
-            dataset = (
-                dataset.enumerate()
-                .filter(lambda number, _: number // size % count == index)
-                .map(lambda _, example: example)
-            )
-        return dataset.skip(batches_to_skip * options.batch_size).as_numpy_iterator()
-
-    def _row(self, example: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-        integers = {spec.name: np.asarray(example[spec.name]).astype(np.int32) for spec in self._task.row_features}
-        return self._make_row(integers, f"{self._options.directory}: {self._data_set}")
 
 
 def _mixtures() -> dict[str, tuple[str, ...]]:

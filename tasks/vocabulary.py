@@ -6,32 +6,32 @@ the vocabulary. TensorFlow's operations run inside a SavedModel; on arrays, `pla
 TensorFlow, so a served model reads the tokens that it was trained on.
 
 An imported model brings its own tokenizer, ``tokenizer.json`` next to ``vocab.txt``, see `imported_tokenizer`; of
-BERT's tokenizers, `wordpiece_graph` gives the same ids inside a SavedModel.
+BERT's tokenizers, `imported_tokenizer` gives the same ids inside a SavedModel.
 """
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final, Self
 
 import numpy as np
 
 from ..errors import InputError
-from ..formats.tokenizer_files import TOKENIZER_FILE, TokenizerFiles
 from ..formats.vocabulary import (
     CLS_ID,
     CONTINUATION,
     SEP_ID,
     SPECIAL_TOKENS,
+    TOKENIZER_FILE,
     UNK_ID,
     VOCABULARY_FILE,
+    TokenizerFiles,
     VocabularyFile,
     continues_word,
     read_vocabulary,
     vocabulary_bytes,
 )
-from . import plain_tokenizer
-from .imported_tokenizer import ImportedTokenizer
-from .wordpiece_graph import WordPieceGraph, why_not_in_graph
+from .imported_tokenizer import ImportedTokenizer, WordPieceGraph, why_not_in_graph
+from .plain_tokenizer import PlainTokenizer, words
 
 # TF-Text's default of 100 bytes makes long runs of Thai, kana and Hangul [UNK].
 MAX_BYTES_PER_WORD: Final = 400
@@ -97,14 +97,7 @@ class Vocabulary:
 
     def encode_texts(self, texts: Sequence[str]) -> list[np.ndarray]:
         """Ids of every text, without special tokens: int32 ``[number of pieces]`` each."""
-        if not texts:
-            return []
-        if self._imported is not None:
-            return self._imported.encode([raw.decode("utf-8") for raw in _as_bytes(texts)])
-        if self._plain is not None:
-            return self._plain.encode([raw.decode("utf-8") for raw in _as_bytes(texts)])
-        ragged = self._tokenize(_as_bytes(texts))
-        return np.split(ragged.values.numpy(), ragged.row_splits.numpy()[1:-1])
+        return self._tokenizer.encode([_valid(text) for text in texts])
 
     def encode_documents(self, titles: Sequence[str], bodies: Sequence[str], max_length: int) -> list[np.ndarray]:
         """``[CLS] title [SEP] body [SEP]`` of every document, int32 ``[length]`` each.
@@ -151,11 +144,10 @@ class Vocabulary:
         """
         words: list[str] = []
         indices: list[int] = np.asarray(ids, dtype=np.int64).tolist()
-        for index in indices:
-            if not 0 <= index < self.size:
-                raise IndexError(f"got the id {index}, expected 0 to {self.size - 1}")
-        if self._imported is not None:
-            return self._imported.decode(indices)
+        if indices and not 0 <= min(indices) <= max(indices) < self.size:
+            raise IndexError(f"got ids from {min(indices)} to {max(indices)}, expected 0 to {self.size - 1}")
+        if isinstance(self._tokenizer, ImportedTokenizer):
+            return self._tokenizer.decode(indices)
         for index in indices:
             piece = self.pieces[index]
             if index < len(SPECIAL_TOKENS) and index != UNK_ID:
@@ -183,7 +175,7 @@ class Vocabulary:
         import tensorflow as tf
 
         _check_length(max_length)
-        parts = [self._tokenize(titles), self._tokenize(bodies)]
+        parts = [self._in_graph(titles), self._in_graph(bodies)]
         closed = [tf.concat([part, _column_where(part.row_lengths() > 0, SEP_ID)], axis=1) for part in parts]
         opening = tf.fill([tf.shape(titles)[0], 1], tf.constant(CLS_ID, tf.int32))
         document = tf.concat([opening, *closed], axis=1)
@@ -213,27 +205,25 @@ class Vocabulary:
         return np.array(self.file().continuations)
 
     @functools.cached_property
-    def _imported(self) -> ImportedTokenizer | None:
-        return None if self.tokenizer is None else ImportedTokenizer(self.tokenizer)
+    def _tokenizer(self) -> ImportedTokenizer | PlainTokenizer:
+        if self.tokenizer is not None:
+            return ImportedTokenizer(self.tokenizer)
+        return PlainTokenizer(self.pieces, MAX_BYTES_PER_WORD)
 
     @functools.cached_property
-    def _plain(self) -> plain_tokenizer.PlainTokenizer | None:
-        return plain_tokenizer.PlainTokenizer(self.pieces, MAX_BYTES_PER_WORD) if plain_tokenizer.is_exact() else None
-
-    @functools.cached_property
-    def _tokenizer(self) -> Any:
-        if self.tokenizer is None:
-            return _fast_tokenizer(self.pieces)
-        self.check_graph()
-        return WordPieceGraph(self.tokenizer, self.pieces)
-
-    def _tokenize(self, texts: Any) -> Any:
+    def _in_graph(self) -> Callable[[Any], Any]:
         """tf.RaggedTensor int32 ``[batch, (pieces)]`` of tf.string ``[batch]``."""
+        import tensorflow as tf
         import tensorflow_text
 
         if self.tokenizer is not None:
-            return self._tokenizer(texts)
-        return self._tokenizer.tokenize(tensorflow_text.case_fold_utf8(texts))
+            self.check_graph()
+            return WordPieceGraph(self.tokenizer, self.pieces)
+        with tf.init_scope():  # the model buffer must outlive the graph in which it is first used
+            own = tensorflow_text.FastBertTokenizer(
+                list(self.pieces), max_bytes_per_word=MAX_BYTES_PER_WORD, token_out_type=tf.int32
+            )
+        return lambda texts: own.tokenize(tensorflow_text.case_fold_utf8(texts))
 
     def __getstate__(self) -> dict[str, Any]:
         return {"pieces": self.pieces, "digest": self.digest, "tokenizer": self.tokenizer}
@@ -263,52 +253,8 @@ def normalize_for_learning(texts: Sequence[str]) -> list[str]:
     A learner that splits them at the spaces counts the words that TF-Text will cut into pieces. Words of more than
     :data:`MAX_BYTES_PER_WORD` are left out: the tokenizer makes them [UNK] with any vocabulary.
     """
-    if plain_tokenizer.is_exact():
-        found = [plain_tokenizer.words(raw.decode("utf-8")) for raw in _as_bytes(texts)]
-        return [" ".join(word for word in row if len(word.encode()) <= MAX_BYTES_PER_WORD) for row in found]
-    return _normalized_by_tf_text(texts) if texts else []
-
-
-def _normalized_by_tf_text(texts: Sequence[str]) -> list[str]:
-    import tensorflow_text
-
-    cleaned = _fast_normalizer().normalize(tensorflow_text.case_fold_utf8(_as_bytes(texts)))
-    _, starts, ends = _word_splitter().tokenize_with_offsets(cleaned)
-    splits = starts.row_splits.numpy()[1:-1]
-    rows = zip(
-        cleaned.numpy(), np.split(starts.values.numpy(), splits), np.split(ends.values.numpy(), splits), strict=True
-    )
-    return [_join_words(*row) for row in rows]
-
-
-def _join_words(raw: bytes, starts: np.ndarray, ends: np.ndarray) -> str:
-    kept = ends - starts <= MAX_BYTES_PER_WORD
-    words = [raw[start:end] for start, end in zip(starts[kept].tolist(), ends[kept].tolist(), strict=True)]
-    return b" ".join(words).decode("utf-8")
-
-
-def _fast_tokenizer(pieces: Sequence[str]) -> Any:
-    import tensorflow as tf
-    import tensorflow_text
-
-    with tf.init_scope():  # the model buffer must outlive the graph in which it is first used
-        return tensorflow_text.FastBertTokenizer(
-            list(pieces), max_bytes_per_word=MAX_BYTES_PER_WORD, token_out_type=tf.int32
-        )
-
-
-@functools.cache
-def _word_splitter() -> Any:
-    """A tokenizer without words: each word becomes one [UNK], whose offsets are the bounds of the word."""
-    never_assigned = "\U0010ffff"  # the library needs one piece other than the special tokens
-    return _fast_tokenizer((*SPECIAL_TOKENS, never_assigned))
-
-
-@functools.cache
-def _fast_normalizer() -> Any:
-    import tensorflow_text
-
-    return tensorflow_text.FastBertNormalizer()
+    rows = (words(_valid(text)) for text in texts)
+    return [" ".join(word for word in row if len(word.encode()) <= MAX_BYTES_PER_WORD) for row in rows]
 
 
 def _column_where(condition: Any, value: int) -> Any:
@@ -328,9 +274,9 @@ def _cut_rows(ragged: Any, lengths: Any) -> Any:
     return tf.RaggedTensor.from_row_lengths(tf.boolean_mask(ragged.values, kept), lengths)
 
 
-def _as_bytes(texts: Sequence[str]) -> list[bytes]:
-    # Half a surrogate pair, which JSON can smuggle in, has no UTF-8 form.
-    return [text.encode("utf-8", errors="replace") for text in texts]
+def _valid(text: str) -> str:
+    """The text; half a surrogate pair, which JSON can smuggle in, has no UTF-8 form and becomes a question mark."""
+    return text.encode("utf-8", errors="replace").decode("utf-8")
 
 
 def _check_length(max_length: int) -> None:

@@ -1,6 +1,7 @@
 """The table of documents of `triplets` as one process makes it, from all documents at once."""
 
 import numpy as np
+from newsembed.beam_pipelines.triplets.table import DocumentTable
 from newsembed.formats.arrays import write_arrays
 from scipy.stats import rankdata
 
@@ -21,3 +22,11 @@ def write_table(path, stats):
         "languages": np.array(languages, str),
     }
     write_arrays(path, arrays)
+
+
+def make_table(ids, numbers=None, publishers=None):
+    """A table of sorted ids, with a publisher of its own and ranks of 1 for each document unless they are given."""
+    codes = np.stack([np.arange(len(ids)) if publishers is None else publishers, np.zeros(len(ids), int)], axis=1)
+    numbers = np.ones((len(ids), 3), np.float32) if numbers is None else numbers
+    ids = np.array(ids, np.uint64)
+    return DocumentTable({"ids": ids, "numbers": numbers, "codes": codes, "languages": np.array(["en"])})

@@ -14,7 +14,6 @@ LONGEST = (
     "tests/training/test_kills.py",
     "tests/test_notebooks.py",
     "tests/launch/test_import_tokenizers.py",
-    "tests/beam_pipelines/test_limited_memory.py",
     "tests/beam_pipelines/test_bitext_mining.py",
     "tests/beam_pipelines/test_translation.py",
     "tests/studies/test_ablate_tables.py",
@@ -28,7 +27,7 @@ LONGEST = (
     "tests/studies/test_distil.py",
     "tests/learning/objectives/test_bilingual.py",
     "tests/training/test_early_stopping.py",
-    "tests/training/test_whitening.py",
+    "tests/training/test_calibration.py",
     "tests/serving/test_long_documents.py",
 )
 

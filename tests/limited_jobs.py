@@ -28,6 +28,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+import numpy as np
 from newsembed.beam_pipelines import jobs, worker, workflow
 from newsembed.beam_pipelines.clean.languages import probabilities
 from newsembed.beam_pipelines.shards import Shard
@@ -37,20 +38,25 @@ from newsembed.formats.manifest import write_manifest
 from newsembed.formats.parquet import read_records, shard_paths, write_shard
 from newsembed.formats.records import Article, Hub
 
-# The default allocators keep what they once had. Local workers have the first two, see `beam_pipelines.options`; by the
+# The default allocators keep what they once had. Local workers have the first two, see `beam_pipelines.workers`; by the
 # last one a text is never in memory that another one has left, so a job that holds texts needs more by their size.
 ENVIRONMENT: Final = {
     "ARROW_DEFAULT_MEMORY_POOL": "system",
     "MALLOC_ARENA_MAX": "1",
     "MALLOC_MMAP_THRESHOLD_": "12288",
+    # Threads wait forever where the limit leaves no memory for their stacks.
+    "OMP_NUM_THREADS": "1",
+    "OPENBLAS_NUM_THREADS": "1",
+    "TOKENIZERS_PARALLELISM": "false",
+    "RAYON_NUM_THREADS": "1",
 }
 HOLDS_ALL: Final = "holds all articles"
 _SMALL, _LARGE = 1, 10  # shards
 _SHARD_ARTICLES: Final = 50
-_TEXT_BYTES: Final = 14_000  # of an article, so 7 MB of the large corpus
+_TEXT_BYTES: Final = 20_000  # of an article, so 10 MB of the large corpus
 _DAYS: Final = 430  # few, since the time of `triplets` grows with the months
-_MARGIN: Final = 6_000_000
-_STEP: Final = 1 << 20
+_MARGIN: Final = 7_500_000
+_TRIES: Final = 4
 _SAMPLED_SECONDS: Final = 0.008
 _IMPORTED: Final = (
     "IPython",
@@ -151,11 +157,13 @@ class Corpora:
         if small.error:
             return {"small": small.peak, "limit": 0, "error": f"without a limit: {small.error}"}
         limit = small.peak + _MARGIN
-        large = self.run(job, inputs, _LARGE, limit)
-        # Samples may miss the peak of the small corpus. Then its own job fails, too, in the memory that they show.
-        while large.error and self.run(job, inputs, _SMALL, limit - _MARGIN).error:
-            limit += _STEP
+        # Samples miss some of the peak of the small corpus, and threads that meet need more than threads that do not. A
+        # job that holds the articles fails however often it is tried.
+        for _ in range(_TRIES):
             large = self.run(job, inputs, _LARGE, limit)
+            if not large.error:
+                break
+            limit = max(limit, self.run(job, inputs, _SMALL).peak + _MARGIN)
         return {"small": small.peak, "limit": limit, "error": large.error}
 
 
@@ -208,7 +216,7 @@ def _jobs() -> list[tuple[jobs.Job, dict[str, str]]]:
         if name != "extract":
             found.append((workflow.load_job(name), dict(zip(words[::2], words[1::2], strict=True))))
     spec = jobs.InputSpec("articles", "")
-    return [*found, (jobs.Job(HOLDS_ALL, "", "", (spec,), NoOptions, _hold_all), {"articles": "extracted"})]
+    return [*found, (jobs.Job(HOLDS_ALL, "", (spec,), NoOptions, _hold_all), {"articles": "extracted"})]
 
 
 def _load() -> None:
@@ -218,6 +226,9 @@ def _load() -> None:
             importlib.import_module(name)
     place_names()
     probabilities("It is a text.")
+    for kind in (np.float32, np.float64):  # some processors' BLAS takes 30 MB at the first large product
+        square = np.ones((512, 512), kind)
+        np.dot(square, square)
     gc.collect()
     gc.freeze()
 

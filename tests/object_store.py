@@ -36,6 +36,16 @@ class Store:
             "--s3_region_name=us-east-1",
         ]
 
+    @property
+    def environment(self) -> dict[str, str]:
+        """Variables that say the same."""
+        return {
+            "AWS_ENDPOINT_URL": self.endpoint,
+            "AWS_ACCESS_KEY_ID": self.access_key,
+            "AWS_SECRET_ACCESS_KEY": self.secret_key,
+            "AWS_REGION": "us-east-1",
+        }
+
 
 @contextlib.contextmanager
 def running() -> Iterator[Store]:

@@ -1,7 +1,7 @@
 """Runs a phase of a job whose shards get rows, without Beam."""
 
+from newsembed.beam_pipelines.graph import blocks_of, received
 from newsembed.beam_pipelines.shards import Shard
-from newsembed.beam_pipelines.shuffle import blocks_of, received
 
 
 def map_rows(phase, function, streams):

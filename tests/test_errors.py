@@ -4,8 +4,7 @@ import pickle
 from pathlib import Path
 
 import pytest
-from newsembed.errors import InputError, counted
-from newsembed.launch.extras import MissingExtraError
+from newsembed.errors import InputError, reading
 
 
 @pytest.mark.parametrize("path", ["folder/file.json", Path("folder/file.json")], ids=["str", "PathLike"])
@@ -24,15 +23,8 @@ def test_an_error_without_a_path_is_its_problem() -> None:
     assert error.path is None
 
 
-@pytest.mark.parametrize(
-    "error",
-    [
-        InputError("is empty", path="file.json", field="rows", remedy="write it again"),
-        MissingExtraError("umap", "umap"),
-    ],
-    ids=lambda error: type(error).__name__,
-)
-def test_an_error_of_another_process_arrives_whole(error: InputError) -> None:
+def test_an_error_of_another_process_arrives_whole() -> None:
+    error = InputError("is empty", path="file.json", field="rows", remedy="write it again")
     again = pickle.loads(pickle.dumps(error))
     assert type(again) is type(error)
     assert str(again) == str(error)
@@ -41,15 +33,18 @@ def test_an_error_of_another_process_arrives_whole(error: InputError) -> None:
 
 
 @pytest.mark.parametrize(
-    ("count", "text"),
+    ("error", "text"),
     [
-        (0, "0 files"),
-        (1, "1 file"),
-        (2, "2 files"),
-        (999, "999 files"),
-        (1000, "1,000 files"),
-        (1_000_001, "1,000,001 files"),
+        (ValueError("bad digit"), "table.tsv: cannot be read: bad digit\n  remedy: write it again"),
+        (KeyError("title"), "table.tsv: cannot be read: no 'title'\n  remedy: write it again"),
+        (InputError("is empty", field="rows"), "table.tsv: rows: is empty\n  remedy: write it again"),
+        (InputError("is empty", path="a", remedy="fill it"), "a: is empty\n  remedy: fill it"),
+        (EOFError("ends"), "table.tsv: cannot be read: ends\n  remedy: write it again"),
     ],
 )
-def test_a_noun_has_the_form_of_its_number(count: int, text: str) -> None:
-    assert counted(count, "file") == text
+def test_errors_of_reading_name_file_and_remedy(error: Exception, text: str) -> None:
+    with pytest.raises(InputError) as raised, reading("table.tsv", "write it again", EOFError):
+        raise error
+    assert str(raised.value) == text
+    with pytest.raises(OSError, match="disk"), reading("table.tsv", "write it again"):
+        raise OSError("disk")

@@ -16,10 +16,9 @@ import numpy as np
 import pytest
 from fastapi.testclient import TestClient
 from newsembed.errors import InputError
-from newsembed.evaluation.retrieval import SameEventRetrieval
+from newsembed.evaluation.benchmarks.retrieval import SameEventRetrieval
 from newsembed.formats.manifest import DataSet, write_manifest
-from newsembed.formats.tfrecords.schema import PIECES, FeatureSpec
-from newsembed.formats.tfrecords.writer import TFRecordShardWriter
+from newsembed.formats.tfrecords import PIECES, FeatureSpec, TFRecordShardWriter
 from newsembed.formats.vocabulary import PAD_ID, SPECIAL_TOKENS
 from newsembed.launch import cli
 from newsembed.learning.objectives import OBJECTIVES, Metrics, Model, Objective
@@ -31,8 +30,7 @@ from newsembed.serving.interface import DocumentEncoder
 from newsembed.serving.saved_model import SavedModelEncoder
 from newsembed.serving.server import Service, create_app
 from newsembed.tasks import registry
-from newsembed.tasks.registry import Task
-from newsembed.tasks.rows import TEXT
+from newsembed.tasks.registry import TEXT, Task
 from newsembed.tasks.vocabulary import Vocabulary
 
 ROOT = Path(__file__).parents[1]
@@ -81,9 +79,6 @@ class ToyBagConfig:
     def check(self, length):
         pass
 
-    def flops(self, method, length):
-        return 0.0  # no matrix product
-
     def summary(self):
         return "a bag of tokens"
 
@@ -118,9 +113,6 @@ class ToyMatching(Objective):
         left, right = (model.apply(params, key, "embed", batch[name]) for name in ("left_tokens", "right_tokens"))
         scores = jax.nn.log_softmax(self.scale * left @ right.T)
         return -jnp.mean(jnp.diag(scores)), {"accuracy": jnp.mean(jnp.argmax(scores, 1) == jnp.arange(len(scores)))}
-
-    def flops(self, config: Any, lengths: Mapping[str, int], batch_size: int) -> float:
-        return float(batch_size * batch_size * 2 * config.embedding_size)
 
 
 @pytest.fixture(scope="module", autouse=True)

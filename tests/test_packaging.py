@@ -20,16 +20,19 @@ SKIPPED = shutil.ignore_patterns(
     ".*_cache",
     ".hypothesis",
     "demo-output",
-    "tests",
-    "benchmarks",
 )
+
+
+def skipped(folder, names):
+    """What is not copied: leftovers anywhere, tests and benchmarks of the root."""
+    return SKIPPED(folder, names) | ({"tests", "benchmarks"} & set(names) if Path(folder) == ROOT else set())
 
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory):
     """(wheel, sdist); the wheel is built from the sdist, as a worker builds it."""
     source = tmp_path_factory.mktemp("source") / "clone"
-    shutil.copytree(ROOT, source, ignore=SKIPPED)
+    shutil.copytree(ROOT, source, ignore=skipped)
     dist = tmp_path_factory.mktemp("dist")
     done = subprocess.run(
         [sys.executable, "-m", "build", "--no-isolation", "--outdir", str(dist), str(source)],

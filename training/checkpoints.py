@@ -9,40 +9,27 @@ array is written once.
 
 import contextlib
 import dataclasses
-import errno
 import os
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, Self
 
 import jax
-import numpy as np
 import orbax.checkpoint as ocp
 from etils import epath
 
-from ..errors import InputError
+from ..errors import InputError, of_file_system, of_file_system_text
 from ..formats.digests import damage, write_sums
-from ..formats.model_folder import (
-    ITERATORS,
-    PARAMS,
-    TRAINING,
-    ModelFolder,
-    folder_of_checkpoint,
-    is_checkpoint,
-)
+from ..formats.model_folder import ITERATORS, PARAMS, TRAINING, ModelFolder, folder_of_checkpoint, is_checkpoint
 from ..formats.vocabulary import VocabularyFile
 from ..learning.model_files import check_same_model
-from ..learning.objectives import parameter_names
 from ..models.architecture import parts_of
 from ..models.encoders import Architecture
 from .huggingface import initial_params
-from .keeping import Keeping
+from .options import CheckpointOptions
 from .processes import gather_bytes, wait_for_all
 from .train_state import StateLayout, TrainState
 
-_FULL_DISK: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-_FULL_DISK_WORDS: Final = tuple(
-    os.strerror(number) for number in _FULL_DISK
-)  # where a library passes on the words only
+_ANOTHER_STEP: Final = "Name another step of that run: INITIAL_CHECKPOINT_PATH may be one checkpoints/<step>."
 
 
 class Checkpoints:
@@ -50,19 +37,19 @@ class Checkpoints:
 
     Args:
       model_dir: the model folder.
-      keeping: which to keep.
+      options: which to keep.
     """
 
-    def __init__(self, model_dir: str, keeping: Keeping = Keeping()) -> None:  # noqa: B008 - a frozen value
+    def __init__(self, model_dir: str, options: CheckpointOptions | None = None) -> None:
         self.folder = ModelFolder(os.path.abspath(model_dir))
         self.path = self.folder.checkpoints
-        self._keeping = keeping
+        self._options = options or CheckpointOptions()
         self._saved: int | None = None
         self._saving: int | None = None
         self._without_sums: int | None = None
         with self._errors_named():
             self._manager = ocp.CheckpointManager(
-                self.path, options=keeping.options(), item_names=(PARAMS, TRAINING, ITERATORS)
+                self.path, options=self._options.for_orbax(), item_names=(PARAMS, TRAINING, ITERATORS)
             )
         self._saved = self.latest_step()
 
@@ -81,8 +68,8 @@ class Checkpoints:
         return step
 
     def best_step(self) -> int | None:
-        """The complete checkpoint with the best metric `Keeping.best`, None without one."""
-        step: int | None = self._manager.best_step() if self._keeping.best is not None else None
+        """The complete checkpoint with the best metric KEEP_BEST, None without one."""
+        step: int | None = self._manager.best_step() if self._options.keep_best is not None else None
         return step
 
     def steps(self) -> list[int]:
@@ -100,10 +87,10 @@ class Checkpoints:
 
         Raises:
           InputError: if this save or the one before failed, because a disk is full for example; if `metrics` lack the
-            one of `Keeping.best`.
+            one of KEEP_BEST.
         """
-        if self._keeping.best is not None and metrics is not None:
-            self._keeping.figure(metrics)
+        if self._options.keep_best is not None and metrics is not None:
+            self._options.figure(metrics)
         states = [state.decode() for state in gather_bytes(iterators)]
         with self._errors_named():
             self._finish()
@@ -115,7 +102,7 @@ class Checkpoints:
                     training=ocp.args.StandardSave({"step": state.step, "opt_state": state.opt_state}),
                     iterators=ocp.args.JsonSave({"state": states[0]} if len(set(states)) == 1 else {"states": states}),
                 ),
-                metrics=dict(metrics) if metrics is not None and self._keeping.best is not None else None,
+                metrics=dict(metrics) if metrics is not None and self._options.keep_best is not None else None,
             )
             self._without_sums = step
 
@@ -184,21 +171,17 @@ class Checkpoints:
 
     @contextlib.contextmanager
     def _errors_named(self) -> Iterator[None]:
-        """Turns an error of the file system into one that says what is safe and what to do.
-
-        Raises:
-          InputError: for an error of the file system.
-        """
+        """Turns an error of the file system into one that says what is safe and what to do."""
         try:
             yield
         except InputError:
             raise
         except Exception as error:
-            reason = _file_system_reason(error)
-            if reason is None:
+            if (found := of_file_system(error) or of_file_system_text(str(error))) is None:
                 raise
             safe = f"step {self._saved} is safe" if self._saved is not None else "no earlier checkpoint exists"
             of_step = "" if self._saving is None else f" of step {self._saving}"
+            reason = found.problem.removeprefix("cannot be written: ")
             raise InputError(
                 f"a checkpoint{of_step} cannot be written: {reason}; {safe}",
                 path=self.path,
@@ -208,25 +191,8 @@ class Checkpoints:
             ) from error
 
 
-def _file_system_reason(error: BaseException) -> str | None:
-    """The file system's message, None if it is not its error. Orbax and TensorStore pass it on in several forms."""
-    seen: BaseException | None = error
-    while seen is not None:
-        if isinstance(seen, OSError) and seen.errno is not None:
-            return seen.strerror or str(seen)
-        for words in _FULL_DISK_WORDS:
-            if words in str(seen):
-                return words
-        seen = seen.__cause__ or seen.__context__
-    return None
-
-
 def _own_iterators(saved: Mapping[str, Any], folder: str) -> bytes:
-    """This process's part of what `Checkpoints.save` wrote. A state that all processes share fits any number.
-
-    Raises:
-      InputError: if the states of several processes differ and there are now more or fewer of them.
-    """
+    """This process's part of what `Checkpoints.save` wrote. A state that all processes share fits any number."""
     if "state" in saved:
         return str(saved["state"]).encode()
     states = saved["states"]
@@ -303,18 +269,13 @@ def start_state(
         params = initial_params(initial_checkpoint_path, config, vocabulary, state.params)
         return Start(state.replace(params=params), 0, None, f"parameters imported from {initial_checkpoint_path}")
     folder, params = _read_params(initial_checkpoint_path, layout.abstract, config, vocabulary)
-    kept = {name: params.get(name, fresh) for name, fresh in state.params.items()}
-    return Start(state.replace(params=kept), 0, None, f"parameters restored from {folder}")
+    return Start(state.replace(params=params), 0, None, f"parameters restored from {folder}")
 
 
 def _from_parts(
     paths: Mapping[str, str], state: TrainState, layout: StateLayout, config: Architecture, vocabulary: VocabularyFile
 ) -> Start:
-    """The state with the parameters of each part from its checkpoint.
-
-    Raises:
-      InputError: unless every part has a checkpoint and only parts have; as `_read_params`.
-    """
+    """The state with the parameters of each part from its checkpoint."""
     parts = parts_of(config)
     if set(paths) != set(parts) or not parts:
         expected = f"one for each of {', '.join(parts)}" if parts else "one path: this model has no parts"
@@ -338,25 +299,16 @@ def _read_params(
 
     Raises:
       InputError: if it is missing, cannot be read, or is of another model than `config` or of another vocabulary.
-    """  # noqa: DOC501 - _damaged makes an InputError
+    """
     folder = find_checkpoint(path)
     params_path = os.path.join(folder, PARAMS)
-    remedy = "Name another step of that run: INITIAL_CHECKPOINT_PATH may be one checkpoints/<step>."
     if problem := damage(folder, [PARAMS]):
-        raise InputError(f"the checkpoint cannot be read ({problem})", path=params_path, remedy=remedy)
-    try:
-        wanted = _as_saved(params_path, abstract)
-        _check_shapes(params_path, wanted)
-    except InputError:
-        raise  # it can be read and is of another model
-    except Exception as error:
-        raise _damaged(params_path, error, remedy) from error
+        raise InputError(f"the checkpoint cannot be read ({problem})", path=params_path, remedy=_ANOTHER_STEP)
+    with _damage_named(params_path, _ANOTHER_STEP):
+        _check_shapes(params_path, abstract.params)
     check_same_model(folder_of_checkpoint(folder).path, config, vocabulary)
-    try:
-        with ocp.StandardCheckpointer() as checkpointer:
-            return folder, checkpointer.restore(params_path, wanted)
-    except Exception as error:
-        raise _damaged(params_path, error, remedy) from error
+    with _damage_named(params_path, _ANOTHER_STEP), ocp.StandardCheckpointer() as checkpointer:
+        return folder, checkpointer.restore(params_path, abstract.params)
 
 
 def _resume(checkpoints: Checkpoints, layout: StateLayout) -> Start | None:
@@ -364,32 +316,36 @@ def _resume(checkpoints: Checkpoints, layout: StateLayout) -> Start | None:
 
     Raises:
       InputError: if a checkpoint is of another run, or if none can be read.
-    """  # noqa: DOC501 - _damaged makes an InputError
+    """
     steps, notes = checkpoints.steps(), []
+    remedy = "No checkpoint before it is left: restore the folder from a copy, or start another MODEL_DIR."
     for step in steps:
         try:
-            state, iterators = checkpoints.restore(step, layout.abstract)
-        except InputError:
-            raise  # it can be read and is of another run: falling back would hide that
-        except Exception as error:
-            if step == steps[-1]:
-                raise _damaged(
-                    checkpoints.folder.checkpoint(step),
-                    error,
-                    "No checkpoint before it is left: restore the folder from a copy, or start another MODEL_DIR.",
-                ) from error
+            with _damage_named(checkpoints.folder.checkpoint(step), remedy):
+                state, iterators = checkpoints.restore(step, layout.abstract)
+        except InputError as error:
+            # A checkpoint of another run can be read: falling back would hide that.
+            if error.__cause__ is None or step == steps[-1]:
+                raise
             target = checkpoints.set_aside(step)
-            notes.append(f"step {step} cannot be read ({_first_line(error)}), set aside as {target}")
+            notes.append(f"step {step} cannot be read ({_first_line(error.__cause__)}), set aside as {target}")
         else:
             return Start(state, step, iterators, "; ".join([f"resumed from step {step} of {checkpoints.path}", *notes]))
     return None
 
 
-def _damaged(path: str, error: Exception, remedy: str) -> InputError:
-    return InputError(f"the checkpoint cannot be read ({_first_line(error)})", path=path, remedy=remedy)
+@contextlib.contextmanager
+def _damage_named(path: str, remedy: str) -> Iterator[None]:
+    """Turns any error of Orbax into one that names the checkpoint; errors about another model stay as they are."""
+    try:
+        yield
+    except InputError:
+        raise
+    except Exception as error:
+        raise InputError(f"the checkpoint cannot be read ({_first_line(error)})", path=path, remedy=remedy) from error
 
 
-def _first_line(error: Exception) -> str:
+def _first_line(error: BaseException) -> str:
     lines = str(error).strip().splitlines()
     return f"{type(error).__name__}: {lines[0][:200]}" if lines else type(error).__name__
 
@@ -415,35 +371,21 @@ def find_checkpoint(path: str) -> str:
     return folder.checkpoint(steps[-1])
 
 
-def _as_saved(path: str, abstract: TrainState) -> dict[str, Any]:
-    """The parameters to read: those of the model, and those that objectives added to it when it was saved."""
-    names, saved = parameter_names(), _saved_shapes(path)
-    wanted = {name: array for name, array in abstract.params.items() if name not in names}
-    # The step number is laid out as any scalar is: whole on every device.
-    whole = abstract.step.sharding
-    return wanted | {
-        name: jax.ShapeDtypeStruct(saved[name], np.float32, sharding=whole) for name in sorted(names & saved.keys())
-    }
-
-
 def _saved_shapes(path: str) -> dict[str, tuple[int, ...]]:
     tree = ocp.PyTreeCheckpointHandler().metadata(epath.Path(path)).tree
     if not tree:
-        raise FileNotFoundError(errno.ENOENT, "no metadata of arrays", path)
+        raise FileNotFoundError(f"{path} has no metadata of arrays")
     return _shapes(tree)
 
 
 def _check_shapes(path: str, expected_tree: Any) -> None:
-    """Compares a saved tree with what the run needs, before anything is read.
-
-    Raises:
-      InputError: naming the first array that differs.
-    """
-    saved = _saved_shapes(path)
-    expected = _shapes(expected_tree)
+    """Compares a saved tree with what the run needs, before anything is read; names the first array that differs."""
+    saved, expected = _saved_shapes(path), _shapes(expected_tree)
     for name in sorted(saved.keys() | expected.keys()):
         if saved.get(name) != expected.get(name):
-            got, wanted = (_describe(shapes.get(name)) for shapes in (saved, expected))
+            got, wanted = (
+                f"shape {list(shapes[name])}" if name in shapes else "no such array" for shapes in (saved, expected)
+            )
             raise InputError(
                 f"the checkpoint has {got}, this run's model {wanted}: another architecture or optimizer",
                 path=path,
@@ -455,15 +397,4 @@ def _check_shapes(path: str, expected_tree: Any) -> None:
 
 def _shapes(tree: Any) -> dict[str, tuple[int, ...]]:
     flat, _ = jax.tree_util.tree_flatten_with_path(tree)
-    return {"/".join(_key(part) for part in path): tuple(leaf.shape) for path, leaf in flat}
-
-
-def _key(part: Any) -> str:
-    for name in ("key", "name", "idx"):
-        if hasattr(part, name):
-            return str(getattr(part, name))
-    return str(part)
-
-
-def _describe(shape: tuple[int, ...] | None) -> str:
-    return "no such array" if shape is None else f"shape {list(shape)}"
+    return {jax.tree_util.keystr(path, simple=True, separator="/"): tuple(leaf.shape) for path, leaf in flat}

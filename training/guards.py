@@ -14,18 +14,27 @@ import numpy as np
 import optax
 
 from ..errors import InputError
+from ..formats.command_line import GinOptions, option
+from ..formats.files import writing_text
 from ..formats.model_folder import ModelFolder
 from ..formats.records import words_to_doc_id
 from ..learning.mixture import Draw
 
 _NORMAL_SCALE: Final = 1.4826  # times the median absolute deviation, the standard deviation of a normal distribution
 _LEAST_SPREAD: Final = 0.01  # of the median: where losses hardly vary, a ripple is not a spike
+_WINDOW: Final = 64  # last losses of a set that are compared with
+_LEAST_LOSSES: Final = 16  # of a set in this run before one can be a spike
+_MOST_SKIPPED: Final = 10  # steps left out in a row; one more stops the run
 _SHOWN: Final = 4  # records in a message; the report has all
+_LOWER: Final = (
+    "Lower LEARNING_RATE, lengthen the warm-up or set adam.clip_norm, and run again; it continues from the last "
+    "checkpoint."
+)
 
 
 @gin.register
 @dataclasses.dataclass(frozen=True)
-class Guards:
+class Guards(GinOptions):
     """When a run stops itself.
 
     A loss or gradient that is not finite always stops it, unless `skip_nonfinite` is set.
@@ -34,30 +43,12 @@ class Guards:
       spike_factor: a loss above median + `spike_factor` x deviation of the same set's last losses stops the run. The
         deviation is 1.4826 x the median absolute deviation, at least 1 % of the median. None switches the guard off. 20
         separates a broken batch from a hard one.
-      spike_window: number of last losses of a set that are compared with.
-      spike_minimum: losses of a set that must be known before one can be a spike. The count restarts with the run.
       skip_nonfinite: leave out the update of a step whose gradient is not finite, and continue. The step is counted, in
         the metric `skipped_steps` too; parameters and optimizer keep their values.
-      max_skipped: more such steps in a row stop the run.
     """
 
-    spike_factor: float | None = None
-    spike_window: int = 64
-    spike_minimum: int = 16
+    spike_factor: float | None = option(None, gt=0)
     skip_nonfinite: bool = False
-    max_skipped: int = 10
-
-    def __post_init__(self) -> None:
-        if self.spike_factor is not None and not self.spike_factor > 0:
-            raise InputError(
-                f"got {self.spike_factor}, expected a positive number or None", field="Guards.spike_factor"
-            )
-        if not 2 <= self.spike_minimum <= self.spike_window:
-            raise InputError(
-                f"got {self.spike_minimum}, expected 2 to spike_window = {self.spike_window}",
-                field="Guards.spike_minimum",
-                remedy="Lower it or raise Guards.spike_window.",
-            )
 
     def guarded(self, optimizer: optax.GradientTransformation) -> optax.GradientTransformation:
         """Returns the optimizer; with `skip_nonfinite`, it leaves out updates that are not finite."""
@@ -91,7 +82,7 @@ class Watch:
         self._guards = guards
         self._model_dir = model_dir
         self._losses: dict[str, collections.deque[float]] = collections.defaultdict(
-            lambda: collections.deque(maxlen=guards.spike_window)
+            lambda: collections.deque(maxlen=_WINDOW)
         )
         self._skipped = 0
 
@@ -102,73 +93,51 @@ class Watch:
           InputError: for a loss or gradient that is not finite, too many skipped steps, or a spike. It names the step,
             the set, the records of the batch and a file that lists all of them.
         """
-        for name in ("loss", "gradient_norm"):
-            if math.isfinite(metrics[name]):
-                continue
+        problem, remedy = "", f"{_LOWER} Guards.skip_nonfinite=True leaves out such steps."
+        if broken := [name for name in ("loss", "gradient_norm") if not math.isfinite(metrics[name])]:
             self._skipped += 1
-            if self._guards.skip_nonfinite and self._skipped <= self._guards.max_skipped:
+            if self._guards.skip_nonfinite and self._skipped <= _MOST_SKIPPED:
                 return False
             times = f", the {self._skipped}th time in a row" if self._guards.skip_nonfinite else ""
-            raise self._stopped(
-                step,
-                draw,
-                metrics,
-                f"the {name} is {metrics[name]}{times}",
-                "Lower LEARNING_RATE, lengthen the warm-up or set adam.clip_norm, and run again; it continues from the "
-                "last checkpoint. Guards.skip_nonfinite=True leaves out such steps.",
+            problem = f"the {broken[0]} is {metrics[broken[0]]}{times}"
+        elif problem := self._spike(self._losses[str(draw.data_set)], metrics["loss"]):
+            remedy = (
+                "Look at the records; then lower LEARNING_RATE or remove them, and run again: it continues from the "
+                "last checkpoint. Raise Guards.spike_factor, or set it to None, if the batch is correct."
             )
-        self._skipped = 0
-        self._check_spike(step, draw, metrics)
-        return True
-
-    def check_parameters(self, step: int, params: Any) -> None:
-        """Refuses to save parameters that are not finite: the last update may break them after loss and gradient.
-
-        Args:
-          step: steps done.
-          params: arrays, on the devices.
-
-        Raises:
-          InputError: if one is not finite; nothing of this step is saved.
-        """
-        if not bool(np.asarray(_all_finite(params))):
-            raise InputError(
-                f"parameters are not finite after step {step}; it is not saved, nothing after the last checkpoint is "
-                "kept",
-                field=f"step {step}",
-                remedy="Lower LEARNING_RATE, lengthen the warm-up or set adam.clip_norm, and run again; it continues "
-                "from the last checkpoint.",
-            )
-
-    def _check_spike(self, step: int, draw: Draw, metrics: Mapping[str, float]) -> None:
-        factor = self._guards.spike_factor
-        if factor is None:
-            return
-        before, loss = self._losses[str(draw.data_set)], metrics["loss"]
-        if len(before) >= self._guards.spike_minimum:
-            limit = spike_limit(np.asarray(before), factor)
-            if loss > limit:
-                raise self._stopped(
-                    step,
-                    draw,
-                    metrics,
-                    f"the loss is {loss:.4g}, above {limit:.4g}; the median of this set's last {len(before)} is "
-                    f"{np.median(before):.4g}",
-                    "Look at the records; then lower LEARNING_RATE or remove them, and run again: it continues from "
-                    "the last checkpoint. Raise Guards.spike_factor, or set it to None, if the batch is correct.",
-                )
-        before.append(loss)
-
-    def _stopped(self, step: int, draw: Draw, metrics: Mapping[str, float], problem: str, remedy: str) -> InputError:
+        if not problem:
+            self._skipped = 0
+            return True
         path = write_batch_report(self._model_dir, step, draw, metrics)
         records = draw.places()
         some = f" ({', '.join(records[:_SHOWN])}{', …' if len(records) > _SHOWN else ''})" if records else ""
-        return InputError(
+        raise InputError(
             f"{problem} at step {step}, on a batch of {draw.data_set}{some}; nothing after the last checkpoint is "
             f"kept; the batch is listed in {path}",
             field=f"step {step}, {draw.data_set}",
             remedy=remedy,
         )
+
+    def check_parameters(self, step: int, params: Any) -> None:
+        """Refuses to save parameters that are not finite: the last update may break them after loss and gradient.
+
+        Raises:
+          InputError: if one is not finite; nothing of this step is saved.
+        """
+        if not bool(np.asarray(_all_finite(params))):
+            problem = f"parameters are not finite after step {step}, which is not saved"
+            raise InputError(problem, field=f"step {step}", remedy=_LOWER)
+
+    def _spike(self, before: collections.deque[float], loss: float) -> str:
+        """Returns what is wrong with a loss after those `before`, which it joins if nothing is."""
+        factor = self._guards.spike_factor
+        if factor is None:
+            return ""
+        if len(before) >= _LEAST_LOSSES and loss > (limit := spike_limit(np.asarray(before), factor)):
+            usual = f"the median of this set's last {len(before)} is {np.median(before):.4g}"
+            return f"the loss is {loss:.4g}, above {limit:.4g}; {usual}"
+        before.append(loss)
+        return ""
 
 
 @jax.jit
@@ -202,7 +171,7 @@ def write_batch_report(model_dir: str, step: int, draw: Draw, metrics: Mapping[s
         "records": draw.places(),
         "doc_ids": doc_ids,
     }
-    with open(path, "w", encoding="utf-8") as file:
+    with writing_text(path) as file:
         json.dump(report, file, indent=1)
     return path
 

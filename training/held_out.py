@@ -1,13 +1,16 @@
-"""Evaluation while a run trains: the loss on held-out examples, and a hook for benchmarks.
+"""Evaluation while a run trains: losses and retrieval on held-out examples, and a hook for benchmarks.
 
 Benchmarks import more than the trainer may, so they come in by gin (`HeldOut.evaluate`).
 """
 
+import collections
 import dataclasses
+import functools
+import itertools
 import math
 import os
-from collections.abc import Callable, Mapping
-from typing import Any, Final
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final, NamedTuple
 
 import gin
 import jax
@@ -15,16 +18,18 @@ import numpy as np
 from jax.sharding import Mesh
 
 from ..errors import InputError
+from ..formats.command_line import GinOptions, option
 from ..formats.manifest import DataSet
 from ..learning.batches import BatchIterator, BatchOpener, BatchOptions
 from ..learning.mixture import select_sets
-from ..learning.objectives import Model, Objectives, Pairs
-from ..learning.partitioning import Partitioner, data_share, place_all, replicated, shard_batch
+from ..learning.objectives import Objectives, Pairs
+from ..learning.partitioning import Partitioner, data_share, place_all, shard_batch
 from ..models.encoders import Architecture
-from .retrieval import join_pairs, retrieval_figures
+from ..models.losses import same_documents
 
 PREFIX: Final = "eval/"
 _MASKS: Final = 0x5EED  # held-out rows have the same masks at every evaluation of every run
+_QUERIES: Final = 1024  # whose scores exist at a time
 
 
 @dataclasses.dataclass(frozen=True)
@@ -54,7 +59,7 @@ Evaluator = Callable[[Snapshot], Mapping[str, float]]
 
 @gin.register
 @dataclasses.dataclass(frozen=True)
-class HeldOut:
+class HeldOut(GinOptions):
     """What is evaluated, and when.
 
     Attributes:
@@ -69,57 +74,40 @@ class HeldOut:
         it.
     """
 
-    period: int = 0
+    period: int = option(0, ge=0, macro="EVAL_PERIOD")
     data_dir: str | None = None
-    batches: int = 8
+    batches: int = option(8, ge=1, macro="EVAL_BATCHES")
     evaluate: Evaluator | None = None
-    retrieval_rows: int = 0
-    start: bool = False
+    retrieval_rows: int = option(0, ge=0, macro="EVAL_RETRIEVAL_ROWS")
+    start: bool = option(False, macro="EVAL_START")
 
     def __post_init__(self) -> None:
-        if self.period < 0 or self.batches < 1:
-            raise InputError(
-                f"got period {self.period} and {self.batches} batches, expected a period of 0 or more and at least one "
-                "batch",
-                field="HeldOut",
-                remedy="Set EVAL_PERIOD = 0 to evaluate nothing.",
-            )
-        if self.retrieval_rows < 0 or (self.retrieval_rows and self.data_dir is None):
-            raise InputError(
-                f"got {self.retrieval_rows} with EVAL_DATA_DIR = {self.data_dir!r}, expected a number of held-out rows",
-                field="EVAL_RETRIEVAL_ROWS",
-                remedy="Name the held-out examples (EVAL_DATA_DIR), or set it to 0.",
-            )
+        super().__post_init__()
+        if self.retrieval_rows and self.data_dir is None:
+            raise self.refuse("retrieval_rows", "0 where no EVAL_DATA_DIR is named")
         if self.period and self.data_dir is None and self.evaluate is None:
-            raise InputError(
-                f"got EVAL_PERIOD = {self.period}, but nothing to evaluate",
-                field="HeldOut",
-                remedy="Set EVAL_DATA_DIR or HeldOut.evaluate, or EVAL_PERIOD = 0.",
-            )
+            raise self.refuse("period", "0 where there is neither EVAL_DATA_DIR nor HeldOut.evaluate")
         if self.start and not self.period:
-            remedy = "Set EVAL_PERIOD, or EVAL_START = False."
-            raise InputError("got True in a run that evaluates nothing", field="EVAL_START", remedy=remedy)
+            raise self.refuse("start", "False in a run that evaluates nothing (EVAL_PERIOD = 0)")
 
     def is_due(self, step: int) -> bool:
         """Whether this step is evaluated even if it is not the last one."""
         return self.period > 0 and step % self.period == 0
 
 
-@dataclasses.dataclass(frozen=True)
-class _HeldOutSet:
-    """The batches of one set that are evaluated, from the state `beginning`.
-
-    Attributes:
-      iterator: of the set.
-      beginning: its state at the first batch.
-      count: batches for the losses.
-      retrieval_count: batches for the retrieval figures.
-    """
+class _HeldOutSet(NamedTuple):
+    """The batches of one set that are evaluated: for the losses and for retrieval, from the state `beginning`."""
 
     iterator: BatchIterator
     beginning: bytes
-    count: int
+    loss_count: int
     retrieval_count: int
+
+    def first(self, count: int) -> Iterator[Mapping[str, np.ndarray]]:
+        """Yields the first batches."""
+        self.iterator.set_state(self.beginning)
+        for _ in range(count):
+            yield next(self.iterator)
 
 
 def open_held_out(
@@ -134,11 +122,17 @@ def open_held_out(
       options: of the training data; the folder is replaced.
 
     Raises:
-      InputError: if the held-out folder does not fit, or has nothing of the mixture.
+      InputError: if the held-out folder is that of the training data, does not fit, or has nothing of the mixture.
     """
     if not held_out.period or held_out.data_dir is None:
         return {}
-    _refuse_training_data(held_out.data_dir, options.directory)
+    if os.path.realpath(held_out.data_dir) == os.path.realpath(options.directory):
+        raise InputError(
+            "got DATA_DIR, expected examples that the run does not train on",
+            path=held_out.data_dir,
+            field="EVAL_DATA_DIR",
+            remedy="Hold some days out (newsembed examples --held_out_share=0.08) and name DATA_DIR/held_out.",
+        )
     # Figures of runs with other BATCH_DAYS can be compared.
     options = dataclasses.replace(options, directory=held_out.data_dir, batch_days=0)
     sets = {}
@@ -151,130 +145,107 @@ def open_held_out(
     return sets
 
 
-class HeldOutLosses:
-    """The losses on the held-out sets.
+class Evaluation:
+    """The evaluations of one run.
 
     Args:
+      held_out: what and when.
       sets: see `open_held_out`.
       objectives: of the run; what only helps training is left out.
       partitioner: the axis rules.
       mesh: the devices.
-    """
-
-    def __init__(
-        self, sets: Mapping[DataSet, _HeldOutSet], objectives: Objectives, partitioner: Partitioner, mesh: Mesh
-    ) -> None:
-        self._sets, self._objectives, self._partitioner, self._mesh = sets, objectives.evaluated(), partitioner, mesh
-        self._compiled: dict[str, Callable[..., Any]] = {}
-
-    def compute(self, params: Any) -> dict[str, float]:
-        """Returns `loss/<task>/<language>` and its metrics, `loss/<task>` and `loss`, see `Evaluation.run`."""
-        by_set: dict[str, float] = {}
-        losses: dict[str, list[float]] = {}
-        for data_set, held in self._sets.items():
-            held.iterator.set_state(held.beginning)
-            parts = []
-            for number in range(held.count):
-                batch = shard_batch(next(held.iterator), self._mesh)
-                part = self._loss_of(data_set.task)(params, batch, number)
-                # Wait for each: on CPUs, programs that do not depend on each other may meet their partners in
-                # another order.
-                parts.append({name: float(value) for name, value in part.items()})
-            for name in parts[0]:
-                mean = math.fsum(part[name] for part in parts) / held.count
-                by_set[f"{name}/{data_set}"] = mean
-                if name == "loss":
-                    losses.setdefault(f"loss/{data_set.task}", []).append(mean)
-        by_task = {name: math.fsum(values) / len(values) for name, values in losses.items()}
-        every = [value for values in losses.values() for value in values]
-        overall = {"loss": math.fsum(every) / len(every)} if every else {}
-        return overall | by_task | by_set
-
-    def _loss_of(self, task: str) -> Callable[..., dict[str, jax.Array]]:
-        """Returns the compiled loss of a task: (parameters, batch, number of the batch) to metrics."""
-        if task not in self._compiled:
-
-            def loss_of(params: Any, batch: dict[str, jax.Array], number: int) -> dict[str, jax.Array]:
-                key = jax.random.fold_in(jax.random.key(_MASKS), number)
-                loss, metrics = self._objectives.loss(task, params, batch, key)
-                return {"loss": loss, **metrics}
-
-            compiled = jax.jit(loss_of, out_shardings=replicated(self._mesh))
-            run = self._partitioner.wrap(compiled, self._mesh)
-            tables = place_all(self._objectives.tables(task), self._mesh)
-            self._compiled[task] = lambda params, batch, number: run(params, {**tables, **batch}, number)
-        return self._compiled[task]
-
-
-class HeldOutRetrieval:
-    """The retrieval figures on the held-out sets, of tasks whose objective has pairs.
-
-    Args:
-      sets: see `open_held_out`.
-      rows: at most this many of each set.
-      objectives: of the run.
-      partitioner: the axis rules.
-      mesh: the devices.
+      vocabulary_path: see `Snapshot`.
+      text_length: see `Snapshot`.
     """
 
     def __init__(
         self,
+        held_out: HeldOut,
         sets: Mapping[DataSet, _HeldOutSet],
-        rows: int,
         objectives: Objectives,
         partitioner: Partitioner,
         mesh: Mesh,
+        vocabulary_path: str,
+        text_length: int,
     ) -> None:
-        self._sets, self._rows, self._mesh = sets if rows else {}, rows, mesh
-        objectives = objectives.evaluated()
+        self.held_out = held_out
+        self._sets, self._objectives, self._mesh = sets, objectives.evaluated(), mesh
+        self._vocabulary_path, self._text_length = vocabulary_path, text_length
 
-        def pairs_of(task: str, params: Any, batch: dict[str, jax.Array]) -> Pairs | None:
-            return objectives.pairs(task, params, batch)
+        def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
+            return partitioner.compiled(function, mesh)
 
-        compiled = jax.jit(pairs_of, static_argnums=0, out_shardings=replicated(mesh))
-        self._pairs_of = partitioner.wrap(compiled, mesh)
+        def loss(task: str, params: Any, batch: dict[str, jax.Array], number: int) -> dict[str, jax.Array]:
+            key = jax.random.fold_in(jax.random.key(_MASKS), number)
+            loss, metrics = self._objectives.loss(task, params, batch, key)
+            return {"loss": loss, **metrics}
 
-    def compute(self, params: Any) -> dict[str, float]:
-        """Returns `retrieval_mrr/<task>/<language>`, `retrieval_mrr`, the mean over the sets, likewise recall at 1."""
-        found: dict[str, dict[str, float]] = {}
-        for data_set, held in self._sets.items():
-            held.iterator.set_state(held.beginning)
-            parts = []
-            for _ in range(held.retrieval_count):
-                pairs = self._pairs_of(data_set.task, params, shard_batch(next(held.iterator), self._mesh))
-                if pairs is None:
-                    break
-                parts.append(Pairs(*map(np.asarray, pairs)))
-            if parts:
-                for name, value in retrieval_figures(join_pairs(parts, self._rows)).items():
-                    found.setdefault(name, {})[f"{name}/{data_set}"] = value
-        means = {name: math.fsum(by_set.values()) / len(by_set) for name, by_set in found.items()}
-        return means | {name: value for by_set in found.values() for name, value in by_set.items()}
-
-
-class Snapshots:
-    """Makes the snapshots of one run.
-
-    Args:
-      model: the model.
-      partitioner: the axis rules.
-      mesh: the devices.
-      vocabulary_path: its vocab.txt.
-      text_length: tokens to read of each text.
-    """
-
-    def __init__(
-        self, model: Model, partitioner: Partitioner, mesh: Mesh, vocabulary_path: str, text_length: int
-    ) -> None:
-        def embed_rows(params: Any, tokens: jax.Array) -> jax.Array:
-            result: jax.Array = model.module.apply({"params": params}, tokens, method="embed")
+        def embed(params: Any, tokens: jax.Array) -> jax.Array:
+            result: jax.Array = self._objectives.model.module.apply({"params": params}, tokens, method="embed")
             return result
 
-        self._config, self._mesh, self._vocabulary_path = model.config, mesh, vocabulary_path
-        self._text_length = text_length
-        self._embed = partitioner.wrap(jax.jit(embed_rows, out_shardings=replicated(mesh)), mesh)
+        tasks = {data_set.task for data_set in sets}
+        self._losses = {task: compiled(functools.partial(loss, task)) for task in tasks}
+        self._tables = {task: place_all(self._objectives.tables(task), mesh) for task in tasks}
+        self._pairs = {task: compiled(functools.partial(self._objectives.pairs, task)) for task in tasks}
+        self._embed = compiled(embed)
 
-    def take(self, step: int, params: Any) -> Snapshot:
+    def run(self, step: int, params: Any) -> dict[str, float]:
+        """Evaluates these parameters.
+
+        Returns:
+          `eval/loss/<task>/<language>` (likewise accuracy and what the loss adds), means over the batches;
+          `eval/loss/<task>`, the mean over the languages, and `eval/loss`, the mean over all sets;
+          `eval/retrieval_mrr/<task>/<language>` of tasks whose objective has pairs, `eval/retrieval_mrr`, the mean over
+          the sets, likewise recall at 1; and what the evaluator returns.
+
+        Raises:
+          InputError: if the evaluator returns a number that is not finite.
+        """
+        results = self.losses(params) | self.retrieval(params)
+        if self.held_out.evaluate is not None:
+            found = self.held_out.evaluate(self.snapshot(step, params))
+            for name, value in found.items():
+                if not math.isfinite(value):
+                    remedy = "Correct HeldOut.evaluate, or set it to None."
+                    problem = f"got {value}, expected a finite number"
+                    raise InputError(problem, field=f"{PREFIX}{name}", remedy=remedy)
+            results |= found
+        return {f"{PREFIX}{name}": value for name, value in results.items()}
+
+    def losses(self, params: Any) -> dict[str, float]:
+        """Returns the losses and their metrics on the held-out sets, see `run`."""
+        by_set: dict[str, float] = {}
+        of_task: dict[str, list[float]] = collections.defaultdict(list)
+        for data_set, held in self._sets.items():
+            loss, tables, parts = self._losses[data_set.task], self._tables[data_set.task], []
+            for number, batch in enumerate(held.first(held.loss_count)):
+                part = loss(params, {**tables, **shard_batch(batch, self._mesh)}, number)
+                # Wait for each: on CPUs, programs that do not depend on each other may meet their partners in
+                # another order.
+                parts.append({name: float(value) for name, value in part.items()})
+            by_set |= {f"{name}/{data_set}": _mean([part[name] for part in parts]) for name in parts[0]}
+            of_task[f"loss/{data_set.task}"].append(by_set[f"loss/{data_set}"])
+        overall = {"loss": _mean([one for values in of_task.values() for one in values])} if of_task else {}
+        return overall | {name: _mean(values) for name, values in of_task.items()} | by_set
+
+    def retrieval(self, params: Any) -> dict[str, float]:
+        """Returns the retrieval figures on the held-out sets, see `run`."""
+        by_set: dict[str, float] = {}
+        of_name: dict[str, list[float]] = collections.defaultdict(list)
+        for data_set, held in self._sets.items() if self.held_out.retrieval_rows else ():
+            batches = (shard_batch(batch, self._mesh) for batch in held.first(held.retrieval_count))
+            found = (self._pairs[data_set.task](params, batch) for batch in batches)
+            parts = [
+                Pairs(*map(np.asarray, pairs)) for pairs in itertools.takewhile(lambda one: one is not None, found)
+            ]
+            figures = retrieval_figures(join_pairs(parts, self.held_out.retrieval_rows)) if parts else {}
+            for name, value in figures.items():
+                of_name[name].append(value)
+                by_set[f"{name}/{data_set}"] = value
+        return {name: _mean(values) for name, values in of_name.items()} | by_set
+
+    def snapshot(self, step: int, params: Any) -> Snapshot:
         """Returns the model after `step` steps."""
         share = data_share(self._mesh)
 
@@ -282,73 +253,45 @@ class Snapshots:
             mine = np.split(tokens, share.count)[share.index]
             return np.asarray(self._embed(params, shard_batch({"tokens": mine}, self._mesh)["tokens"]))
 
-        rows_multiple = len(self._mesh.devices)
-        return Snapshot(step, self._config, self._vocabulary_path, embed, rows_multiple, self._text_length)
+        config, multiple = self._objectives.model.config, len(self._mesh.devices)
+        return Snapshot(step, config, self._vocabulary_path, embed, multiple, self._text_length)
 
 
-@dataclasses.dataclass(frozen=True)
-class Evaluation:
-    """The evaluations of one run.
+def join_pairs(parts: list[Pairs], limit: int) -> Pairs:
+    """Returns the distinct rows of all parts, in order, at most this many; NumPy arrays.
 
-    Attributes:
-      held_out: what and when.
-      losses: the losses on held-out examples.
-      retrieval: the retrieval figures on them.
-      snapshots: makes what the evaluator sees.
+    Rows are the same if their documents and kinds are: the last batch of a set may begin its next epoch.
     """
-
-    held_out: HeldOut
-    losses: HeldOutLosses
-    retrieval: HeldOutRetrieval
-    snapshots: Snapshots
-
-    @property
-    def is_on(self) -> bool:
-        """Whether anything is ever evaluated."""
-        return self.held_out.period > 0
-
-    @property
-    def is_due_at_start(self) -> bool:
-        """Whether what a new run starts from is evaluated and saved."""
-        return self.held_out.start
-
-    def is_due(self, step: int) -> bool:
-        """Whether this step is evaluated even if it is not the last one."""
-        return self.held_out.is_due(step)
-
-    def run(self, step: int, params: Any) -> dict[str, float]:
-        """Evaluates these parameters.
-
-        Returns:
-          `eval/loss/<task>/<language>` (likewise accuracy and what the loss adds), means over the batches;
-          `eval/loss/<task>`, the mean over the languages, and `eval/loss`, the mean over all sets; the retrieval
-          figures, see `HeldOutRetrieval.compute`; and what the evaluator returns.
-
-        Raises:
-          InputError: if the evaluator returns a number that is not finite.
-        """
-        results = self.losses.compute(params) | self.retrieval.compute(params)
-        if self.held_out.evaluate is not None:
-            results |= _checked(self.held_out.evaluate(self.snapshots.take(step, params)))
-        return {f"{PREFIX}{name}": value for name, value in results.items()}
+    joined = Pairs(*(np.concatenate([np.asarray(array) for array in arrays]) for arrays in zip(*parts, strict=True)))
+    keys = np.concatenate([joined.query_ids[:, :2], joined.answer_ids[:, :2], joined.kind[:, None]], axis=1)
+    _, first = np.unique(keys, axis=0, return_index=True)
+    kept = np.sort(first)[:limit]
+    return Pairs(*(array[kept] for array in joined))
 
 
-def _checked(results: Mapping[str, float]) -> dict[str, float]:
-    for name, value in results.items():
-        if not math.isfinite(value):
-            raise InputError(
-                f"got {value}, expected a finite number",
-                field=f"{PREFIX}{name}",
-                remedy="Correct HeldOut.evaluate, or set it to None.",
-            )
-    return dict(results)
+def answer_ranks(pairs: Pairs, event_days: int = 1) -> np.ndarray:
+    """Returns the rank of each query's answer among the answers of all rows, int64 [B]; 1 is best.
+
+    Documents of the query's own row do not compete, nor do those of the same event: of
+    the same story, with days that differ by at most `event_days` from a day of the row. Ties count against the answer.
+    """
+    query, answer = np.asarray(pairs.query, np.float32), np.asarray(pairs.answer, np.float32)
+    own = np.einsum("id,id->i", query, answer)
+    ranks = np.ones(len(query), np.int64)
+    for start in range(0, len(query), _QUERIES):
+        rows = slice(start, start + _QUERIES)
+        competes = np.ones((len(query[rows]), len(answer)), bool)
+        for mine in (np.asarray(pairs.query_ids)[rows], np.asarray(pairs.answer_ids)[rows]):
+            competes &= ~same_documents(mine, np.asarray(pairs.answer_ids), event_days)
+        ranks[rows] += np.sum(competes & (query[rows] @ answer.T >= own[rows, None]), axis=1)
+    return ranks
 
 
-def _refuse_training_data(held_out: str, training: str) -> None:
-    if os.path.realpath(held_out) == os.path.realpath(training):
-        raise InputError(
-            "got DATA_DIR, expected examples that the run does not train on",
-            path=held_out,
-            field="EVAL_DATA_DIR",
-            remedy="Hold some days out (newsembed examples --held_out_share=0.08) and name DATA_DIR/held_out.",
-        )
+def retrieval_figures(pairs: Pairs) -> dict[str, float]:
+    """Returns the share of queries that rank their answer first, and the mean of 1 / rank."""
+    ranks = answer_ranks(pairs)
+    return {"retrieval_recall_at_1": float(np.mean(ranks == 1)), "retrieval_mrr": float(np.mean(1.0 / ranks))}
+
+
+def _mean(values: list[float]) -> float:
+    return math.fsum(values) / len(values)

@@ -12,7 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import InputError
-from ..formats import huggingface as formats
+from ..formats.huggingface import HuggingFaceFolder
+from ..formats.huggingface import read_huggingface as read_folder
 from ..formats.vocabulary import VocabularyFile
 from ..models.encoders import KINDS, NEWS_KIND, Architecture, Capability, require
 from ..models.huggingface import reorder_tokens
@@ -36,7 +37,7 @@ class HuggingFaceModel:
       differences: how ids for texts differ from those of the folder's libraries; a line each.
     """
 
-    source: formats.HuggingFaceFolder
+    source: HuggingFaceFolder
     config: HuggingFaceArchitecture
     params: dict[str, Any]
     plain_heads: dict[str, Any]
@@ -80,7 +81,7 @@ def read_huggingface(
       InputError: for a missing or broken file, a model that the architecture does not compute, an array that is missing
         or has another shape, or a tokenizer that `import_vocabulary` refuses.
     """
-    source = formats.read_huggingface(folder)
+    source = read_folder(folder)
     architecture = cast(type[HuggingFaceArchitecture], KINDS[kind])
     try:
         model = architecture.from_huggingface(

@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import json
 import os
 import signal
 import sys
@@ -21,12 +22,12 @@ from .checkpoints import Checkpoints, Start
 from .guards import Watch
 from .held_out import Evaluation
 from .metrics import Report, StepCost, count_tokens
+from .options import CheckpointOptions
 from .processes import device_counts
-from .stopping import Patience
-from .train_state import TrainState
-from .train_step import COUNTS, TrainStep
+from .train_state import COUNTS, TrainState, TrainStep
 
 _CONTROL_C: Final = "Ctrl-C"
+_PATIENCE: Final = "patience"  # no name of a set, so it tells the two forms of a saved state apart
 
 
 class TaskStep(NamedTuple):
@@ -34,25 +35,58 @@ class TaskStep(NamedTuple):
 
     Attributes:
       run: the compiled step; tasks may share one.
-      flops: model FLOPs of one step, see `costs`.
+      flops: model FLOPs of one step, see `metrics`.
     """
 
     run: TrainStep
     flops: float
 
 
-class Saving(NamedTuple):
-    """Where and how often a run saves.
+class Patience:
+    """Counts the evaluations in a row without a better figure: a run ends when they no longer improve.
 
-    Attributes:
-      checkpoints: of its model folder.
-      period: steps between checkpoints.
-      patience: ends the run early.
+    Its counts are saved with the iterators' state, so that a resumed run ends where an unbroken one does.
+
+    Args:
+      options: the figure, whether less or more of it is better, and how many evaluations end the run.
     """
 
-    checkpoints: Checkpoints
-    period: int
-    patience: Patience
+    def __init__(self, options: CheckpointOptions) -> None:
+        self._options, self._evaluations = options, options.patience
+        self._best: float | None = None
+        self._without_better = 0
+
+    @property
+    def is_exhausted(self) -> bool:
+        """Whether the run ends now."""
+        return 0 < self._evaluations <= self._without_better
+
+    def note(self, results: Mapping[str, float]) -> None:
+        """Takes in the results of one evaluation."""
+        if not self._evaluations:
+            return
+        value = self._options.figure(results)
+        sign = 1.0 if self._options.keep_best_mode == "max" else -1.0
+        if self._best is None or sign * value > sign * self._best:
+            self._best, self._without_better = value, 0
+        else:
+            self._without_better += 1
+
+    def add_to(self, batches: bytes) -> bytes:
+        """Returns the iterators' state together with the counts; the former alone for a run without patience."""
+        if not self._evaluations:
+            return batches
+        counts = {"best": self._best, "without_better": self._without_better}
+        return json.dumps({"batches": batches.decode(), _PATIENCE: counts}, sort_keys=True).encode()
+
+    def take_from(self, state: bytes) -> bytes:
+        """Continues at the counts in a saved state, if it has some, and returns the iterators' part."""
+        values = json.loads(state)
+        if _PATIENCE not in values:
+            return state
+        counts = values[_PATIENCE]
+        self._best, self._without_better = counts["best"], counts["without_better"]
+        return str(values["batches"]).encode()
 
 
 @dataclasses.dataclass
@@ -72,26 +106,14 @@ class _Clock:
 
     def restart(self) -> None:
         """Forgets what was measured since the last lap."""
-        self._start, self._waited, self._is_spoilt = time.monotonic(), 0.0, False
-
-    def spoil(self) -> None:
-        """The current lap will not be counted."""
-        self._is_spoilt = True
-
-    @contextlib.contextmanager
-    def waiting(self) -> Iterator[None]:
-        """Counts the time of the block as waiting for a batch."""
-        started = time.monotonic()
-        yield
-        self._waited += time.monotonic() - started
+        self.start, self.waited, self.is_spoilt = time.monotonic(), 0.0, False
 
     def lap(self) -> tuple[float | None, float]:
         """Returns the seconds since the last lap, None if it was spoilt, and those of them spent waiting."""
-        now = time.monotonic()
-        result = None if self._is_spoilt else now - self._start, self._waited
+        seconds = None if self.is_spoilt else time.monotonic() - self.start
+        waited = self.waited
         self.restart()
-        self._start = now
-        return result
+        return seconds, waited
 
 
 @dataclasses.dataclass
@@ -103,7 +125,9 @@ class Loop:
       steps: of each task.
       mesh: the devices.
       key: PRNG key; each step derives its own from the step number.
-      saving: where and how often to save.
+      checkpoints: of its model folder.
+      checkpoint_period: steps between checkpoints.
+      patience: ends the run early.
       evaluation: what is evaluated on the way.
       watch: stops the run where its loss says so.
       report: where metrics go.
@@ -113,7 +137,9 @@ class Loop:
     steps: Mapping[str, TaskStep]
     mesh: Mesh
     key: jax.Array
-    saving: Saving
+    checkpoints: Checkpoints
+    checkpoint_period: int
+    patience: Patience
     evaluation: Evaluation
     watch: Watch
     report: Report
@@ -127,22 +153,20 @@ class Loop:
         Returns:
           The step reached, and what asked the run to end: "SIGTERM", "Ctrl-C" (also during its last step) or, where
           that ended another process early, "another process"; empty if nothing did.
-
-        Raises:
-          InputError: if the guards stop the run, or a checkpoint cannot be written.
         """
         state, step = start.state, start.step
         saved = None if start.iterators is None else step  # a new run of no step is evaluated and saved, too
         pending: _Pending | None = None
         results: dict[str, float] | None = None
-        patience = self.saving.patience
-        if saved is None and self.evaluation.is_due_at_start and step < train_steps:
+        patience, held_out = self.patience, self.evaluation.held_out
+        if saved is None and held_out.start and step < train_steps:
             self._save(step, state, self._evaluate(step, state))
         self._clock.restart()
         with _stop_noted() as asked_to_stop:
             while step < train_steps and not self._is_stopping and not patience.is_exhausted:
-                with self._clock.waiting():
-                    draw = self.batches.draw(step)
+                started = time.monotonic()
+                draw = self.batches.draw(step)
+                self._clock.waited += time.monotonic() - started
                 state, metrics = self._step(state, draw, bool(asked_to_stop))
                 # Only now wait for the step before: while a step runs, the batch of the next one is read, copied and
                 # queued behind it.
@@ -151,11 +175,11 @@ class Loop:
                 pending = _Pending(step, draw, metrics)
                 # One process knows at once. Several must leave the loop at the same step: when the sum of one arrives.
                 self._is_stopping |= jax.process_count() == 1 and bool(asked_to_stop)
-                if step < train_steps and (step % self.saving.period == 0 or self.evaluation.is_due(step)):
+                if step < train_steps and (step % self.checkpoint_period == 0 or held_out.is_due(step)):
                     self._finish(pending)
                     pending = None
-                    results = self._evaluate(step, state) if self.evaluation.is_due(step) else None
-                    if step % self.saving.period == 0 and not patience.is_exhausted:
+                    results = self._evaluate(step, state) if held_out.is_due(step) else None
+                    if step % self.checkpoint_period == 0 and not patience.is_exhausted:
                         saved = self._save(step, state, results)
                     self._clock.restart()
             self._finish(pending, last=True)
@@ -163,9 +187,9 @@ class Loop:
             if saved != step:
                 state = finish(state) if is_done else state
                 if not patience.is_exhausted:  # else this step has been evaluated
-                    results = self._evaluate(step, state) if is_done and self.evaluation.is_on else None
+                    results = self._evaluate(step, state) if is_done and held_out.period else None
                 self._save(step, state, results)
-            self.saving.checkpoints.wait()
+            self.checkpoints.wait()
             return step, asked_to_stop[0] if asked_to_stop else "" if is_done else "another process"
 
     def _step(self, state: TrainState, draw: Draw, is_asked_to_stop: bool) -> tuple[TrainState, dict[str, jax.Array]]:
@@ -175,7 +199,7 @@ class Loop:
         run = self.steps[draw.data_set.task].run
         if run not in self._seen:
             self._seen.add(run)
-            self._clock.spoil()  # the call compiles
+            self._clock.is_spoilt = True  # the call compiles
         return run(state, shard_batch(draw.batch, self.mesh) | {COUNTS: counts}, self.key)
 
     def _finish(self, pending: _Pending | None, *, last: bool = False) -> None:
@@ -187,26 +211,24 @@ class Loop:
         seconds, wait_seconds = self._clock.lap()
         self._is_stopping |= stop > 0
         cost = StepCost(tokens, positions, self.steps[pending.draw.data_set.task].flops, seconds, wait_seconds)
-        if self.watch.check(pending.step, pending.draw, metrics):
-            self.report.means.add(pending.draw.data_set, metrics, cost)
-        else:
-            self.report.means.add_skipped(cost)
+        counts = self.watch.check(pending.step, pending.draw, metrics)
+        self.report.means.add(cost, pending.draw.data_set if counts else None, metrics if counts else None)
         self.report.progress.advance(pending.step)
         if last or pending.step % self.report.period == 0:
-            self.saving.checkpoints.check()
+            self.checkpoints.check()
             self.report.write(pending.step)
 
     def _evaluate(self, step: int, state: TrainState) -> dict[str, float]:
         results = self.evaluation.run(step, state.params)
-        self.saving.patience.note(results)
+        self.patience.note(results)
         self.report.evaluated(step, results)
         return results
 
     def _save(self, step: int, state: TrainState, results: dict[str, float] | None) -> int:
         jax.block_until_ready(state)  # what follows talks to the other processes, too
         self.watch.check_parameters(step, state.params)
-        iterators = self.saving.patience.add_to(self.batches.get_state())
-        self.saving.checkpoints.save(step, state, iterators, results)
+        iterators = self.patience.add_to(self.batches.get_state())
+        self.checkpoints.save(step, state, iterators, results)
         return step
 
 

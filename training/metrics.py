@@ -10,9 +10,14 @@ One record per `period` steps, with means over the steps since the last record::
 record is absent. `padding` is the share of input positions that hold no token; it and `tokens_per_second` count the
 whole batch, over all processes. Times include the input pipeline and exclude compilation, checkpoints and evaluations.
 `input_wait` is the share of the time that the loop of this process waited for the next batch: near 0, the devices never
-starve. `mfu` is defined in `costs`; it is absent if the peak of the devices is not known. `peak_device_bytes`, the most
-memory that one device of this process ever held, is absent if the platform does not report it. `skipped_steps` counts
-steps without update, see `guards.Guards`. Names that begin with `eval/` come from `held_out`.
+starve. `peak_device_bytes`, the most memory that one device of this process ever held, is absent if the platform does
+not report it. `skipped_steps` counts steps without update, see `guards.Guards`. Names that begin with `eval/` come from
+`held_out`.
+
+`mfu`, model FLOPs utilisation (Chowdhery et al. 2022, "PaLM", appendix B), is the share of the devices' peak that the
+arithmetic of the model took; it is absent if the peak is not known. The matrix products of the loss count
+(`models.flops`), and the backward pass as twice the forward pass. All positions count, padding too, because the devices
+compute it.
 """
 
 import collections
@@ -27,14 +32,69 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, Self
 
 import jax
+import jax.numpy as jnp
 
 from ..formats.manifest import DataSet
 from ..formats.model_folder import ModelFolder
 from ..formats.vocabulary import PAD_ID
 from ..learning.mixture import Draw
+from ..learning.objectives import Model, Objectives
+from ..models.flops import count_flops
 from ..tasks import registry
 
 _WHOLE_RUN: Final = ("gradient_norm",)  # not split by set
+_STEP_OVER_FORWARD: Final = 3
+# Dense bfloat16 TFLOP/s of one JAX device (float16 where there is no bfloat16), from the makers' data sheets. A device
+# of TPU v2, v3 and 7x is one of a chip's two cores. The first name that the device's kind begins with counts, so longer
+# names come first.
+PEAK_TERAFLOPS: Final = {
+    "TPU v2": 22.5, "TPU v3": 61.5, "TPU v4 lite": 138, "TPU v4": 275, "TPU v5 lite": 197, "TPU v5e": 197,
+    "TPU v5": 459, "TPU v6 lite": 918, "TPU v6e": 918, "TPU7x": 1153.5, "Tesla V100": 125, "Tesla T4": 65,
+    "NVIDIA A100": 312, "NVIDIA A10G": 70, "NVIDIA A10": 125, "NVIDIA L40S": 362, "NVIDIA L40": 181, "NVIDIA L4": 121,
+    "NVIDIA H100 PCIe": 756, "NVIDIA H100 NVL": 835, "NVIDIA H100": 989, "NVIDIA H200": 989, "NVIDIA GH200": 989,
+    "NVIDIA B200": 2250, "NVIDIA GB200": 2500,
+}  # fmt: skip
+
+
+def peak_flops(device_kind: str) -> float | None:
+    """Returns the peak FLOP/s of one device of this kind (`jax.Device.device_kind`), None if unknown, as for CPUs.
+
+    >>> peak_flops("TPU v5 lite"), peak_flops("NVIDIA H100 80GB HBM3"), peak_flops("cpu")
+    (197000000000000.0, 989000000000000.0, None)
+    """
+    return next((1e12 * peak for name, peak in PEAK_TERAFLOPS.items() if device_kind.startswith(name)), None)
+
+
+def step_flops(objectives: Objectives, task: str, params: Any, lengths: Mapping[str, int], batch_size: int) -> float:
+    """Returns the model FLOPs of one training step.
+
+    Args:
+      objectives: of the run, with their model.
+      task: whose rows.
+      params: arrays or their shapes.
+      lengths: `TASK_FEATURE_LENGTHS`.
+      batch_size: examples over all devices.
+    """
+    model = Model(objectives.model.config.portable(), objectives.model.continuations)
+    plain = Objectives(model, {task: objectives.of_task[task]})
+
+    def loss(params: Any, batch: Any) -> jax.Array:
+        return plain.loss(task, params, batch, jax.random.key(0))[0]
+
+    shapes = registry.get(task).shapes(lengths)
+    batch = {name: jax.ShapeDtypeStruct((batch_size, *shape), jnp.int32) for name, shape in shapes.items()}
+    whole = jax.tree.map(lambda array: jax.ShapeDtypeStruct(array.shape, array.dtype), params)
+    return _STEP_OVER_FORWARD * count_flops(loss, whole, batch)
+
+
+def total_peak_flops(per_device: float | None) -> float | None:
+    """Returns the peak FLOP/s of all devices together, None if it is not known.
+
+    Args:
+      per_device: of one device; None takes that of its kind.
+    """
+    per_device = per_device or peak_flops(jax.devices()[0].device_kind)
+    return None if per_device is None else per_device * jax.device_count()
 
 
 def count_tokens(draw: Draw) -> tuple[int, int]:
@@ -51,7 +111,7 @@ class StepCost:
     Attributes:
       tokens: input positions that hold a token.
       positions: all input positions.
-      flops: of the model, see `costs.step_flops`.
+      flops: of the model, see `step_flops`.
       seconds: from the end of the step before to its own end; None for a step that was compiled.
       wait_seconds: of these, how long the loop of this process waited for the batch of the next step.
     """
@@ -79,18 +139,11 @@ class Means:
         self._costs: list[StepCost] = []
         self._skipped = 0
 
-    def add(self, data_set: DataSet, metrics: Mapping[str, float], cost: StepCost) -> None:
-        """Adds one step."""
-        for name, value in metrics.items():
+    def add(self, cost: StepCost, data_set: DataSet | None = None, metrics: Mapping[str, float] | None = None) -> None:
+        """Adds one step. Without a set its update was left out; its loss is not finite and not averaged."""
+        for name, value in (metrics or {}).items():
             self._values[name if name in _WHOLE_RUN else f"{name}/{data_set}"].append(value)
-        self._add_cost(cost)
-
-    def add_skipped(self, cost: StepCost) -> None:
-        """Adds one step whose update was left out; its loss is not finite and not averaged."""
-        self._skipped += 1
-        self._add_cost(cost)
-
-    def _add_cost(self, cost: StepCost) -> None:
+        self._skipped += data_set is None
         self._values["padding"].append(1 - cost.tokens / cost.positions)
         self._costs.append(cost)
 
@@ -181,26 +234,12 @@ class Progress:
         self._counted_from = (start_step, time.monotonic())
         self._is_compiled = False
         if enabled and sys.stderr.isatty():
+            from rich import progress
             from rich.console import Console
-            from rich.progress import (
-                BarColumn,
-                MofNCompleteColumn,
-                Progress,
-                TextColumn,
-                TimeElapsedColumn,
-                TimeRemainingColumn,
-            )
 
-            columns = (
-                "train",
-                BarColumn(),
-                MofNCompleteColumn(),
-                TimeElapsedColumn(),
-                "left",
-                TimeRemainingColumn(),
-                TextColumn("{task.description}"),
-            )
-            self._bar = Progress(*columns, console=Console(stderr=True))
+            times = progress.TimeElapsedColumn(), "left", progress.TimeRemainingColumn()
+            columns = "train", progress.BarColumn(), progress.MofNCompleteColumn(), *times, "{task.description}"
+            self._bar = progress.Progress(*columns, console=Console(stderr=True))
             self._task = self._bar.add_task("", total=total_steps, completed=start_step)
 
     @contextlib.contextmanager

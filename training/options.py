@@ -2,44 +2,37 @@
 
 import dataclasses
 from collections.abc import Mapping
+from typing import Any, Literal
 
 import gin
 import numpy as np
 import optax
+import orbax.checkpoint as ocp
 
 from ..errors import InputError
+from ..formats.command_line import GinOptions, option, required
 from .guards import Guards
 from .held_out import HeldOut
-from .keeping import Keeping
 
 
 @gin.register
 @dataclasses.dataclass(frozen=True)
-class RunOptions:
+class RunOptions(GinOptions):
     """Where a run writes, how long it takes and what it reports.
 
     Attributes:
-      model_dir: MODEL_DIR, created if need be; see `checkpoints` for what it holds.
+      model_dir: MODEL_DIR, created if need be; see `formats.model_folder` for what it holds.
       train_steps: TRAIN_STEPS, total over all restarts.
       log_period: LOG_PERIOD, steps between metric records.
-      peak_flops_per_device: PEAK_FLOPS_PER_DEVICE, for the metric `mfu`; None takes it from `costs.PEAK_FLOPS`.
+      peak_flops_per_device: PEAK_FLOPS_PER_DEVICE, for the metric `mfu`; None takes it from `metrics.PEAK_TERAFLOPS`.
       seed: SEED, of the initialisation, the shuffle, the choice of sets, masks and dropout.
     """
 
     model_dir: str
-    train_steps: int
-    log_period: int = 10
-    peak_flops_per_device: float | None = None
+    train_steps: int = required(ge=0, macro="TRAIN_STEPS")
+    log_period: int = option(10, ge=1, macro="LOG_PERIOD")
+    peak_flops_per_device: float | None = option(None, gt=0, macro="PEAK_FLOPS_PER_DEVICE")
     seed: int = 0
-
-    def __post_init__(self) -> None:
-        _check_period("LOG_PERIOD", self.log_period)
-        if self.train_steps < 0:
-            remedy = "Give the number of steps, those of earlier runs in the folder included."
-            raise InputError(f"got {self.train_steps}, expected 0 or more", field="TRAIN_STEPS", remedy=remedy)
-        if self.peak_flops_per_device is not None and not self.peak_flops_per_device > 0:
-            problem = f"got {self.peak_flops_per_device}, expected a positive number"
-            raise InputError(problem, field="PEAK_FLOPS_PER_DEVICE", remedy="Give FLOP/s of a device, or None.")
 
 
 @gin.register
@@ -48,18 +41,14 @@ class OptimizerOptions:
     """How parameters are updated.
 
     Attributes:
-      optimizer: see `optimizers`.
+      optimizer: see `learning.optimizers`.
       learning_rate: the optimizer's, for the metrics only.
-      guards: when the run stops itself, see `guards.Guards`.
+      guards: when the run stops itself.
     """
 
     optimizer: optax.GradientTransformation
     learning_rate: optax.Schedule | float | None = None
     guards: Guards = dataclasses.field(default_factory=Guards)
-
-    def guarded(self) -> optax.GradientTransformation:
-        """Returns the optimizer, which leaves out updates that are not finite if the guards ask for it."""
-        return self.guards.guarded(self.optimizer)
 
     def warning(self, first: int, last: int) -> str:
         """Returns a warning if the learning rate is 0 in all steps from `first` to `last`; else an empty string."""
@@ -76,39 +65,39 @@ class OptimizerOptions:
 
 @gin.register
 @dataclasses.dataclass(frozen=True)
-class CheckpointOptions:
-    """What a run starts from and what it saves.
+class CheckpointOptions(GinOptions):
+    """What a run starts from, what it saves and which checkpoints stay; one that any rule keeps stays.
 
     Attributes:
       initial_checkpoint_path: INITIAL_CHECKPOINT_PATH, a model folder or one of its steps. Its parameters start this
         run. For a model that has other models as parts, one path for each part, by name.
       period: CHECKPOINT_PERIOD, steps between checkpoints; the last step is always saved.
-      keeping: which checkpoints stay.
+      keep: KEEP_CHECKPOINTS, how many of the newest stay.
+      keep_period: KEEP_PERIOD; checkpoints whose step is a multiple of it stay for good; None: no such rule.
+      keep_best: KEEP_BEST, a metric of the evaluation, such as "eval/loss": the checkpoint where it was best stays;
+        None: no such rule.
+      keep_best_mode: whether the best is the least ("min") or the most ("max").
       patience: PATIENCE; number of evaluations in a row without a better KEEP_BEST that ends the run. 0 trains to the
         last step.
     """
 
     initial_checkpoint_path: str | Mapping[str, str] | None = None
-    period: int = 1000
-    keeping: Keeping = dataclasses.field(default_factory=Keeping)
-    patience: int = 0
+    period: int = option(1000, ge=1, macro="CHECKPOINT_PERIOD")
+    keep: int = option(3, ge=1, macro="KEEP_CHECKPOINTS")
+    keep_period: int | None = option(None, ge=1, macro="KEEP_PERIOD")
+    keep_best: str | None = None
+    keep_best_mode: Literal["min", "max"] = option("min", choices=("min", "max"), macro="KEEP_BEST_MODE")
+    patience: int = option(0, ge=0, macro="PATIENCE")
 
     def __post_init__(self) -> None:
-        _check_period("CHECKPOINT_PERIOD", self.period)
-        if self.patience < 0 or (self.patience and self.keeping.best is None):
-            raise InputError(
-                f"got {self.patience} with KEEP_BEST = {self.keeping.best!r}, expected a number of evaluations",
-                field="PATIENCE",
-                remedy="Name the metric that must get better (KEEP_BEST), or set PATIENCE = 0.",
-            )
+        super().__post_init__()
+        if self.patience and self.keep_best is None:
+            remedy = "Name the metric that must get better (KEEP_BEST), or set PATIENCE = 0."
+            raise InputError(f"got {self.patience} without KEEP_BEST", field="PATIENCE", remedy=remedy)
 
     def check_evaluated(self, held_out: HeldOut) -> None:
-        """Refuses to keep the best checkpoint where some are not evaluated.
-
-        Raises:
-          InputError: naming the option.
-        """
-        best = self.keeping.best
+        """Refuses to keep the best checkpoint where some are not evaluated."""
+        best = self.keep_best
         if best is not None and (not held_out.period or self.period % held_out.period):
             raise InputError(
                 f"got {best!r}, but checkpoints every {self.period} steps are not all evaluated "
@@ -117,6 +106,33 @@ class CheckpointOptions:
                 remedy="Set EVAL_PERIOD so that it divides CHECKPOINT_PERIOD.",
             )
 
+    def for_orbax(self) -> ocp.CheckpointManagerOptions:
+        """Returns which checkpoints stay, in Orbax's terms."""
+        rules = ocp.checkpoint_managers
+        policies: list[Any] = [rules.LatestN(self.keep)]
+        if self.keep_period is not None:
+            policies.append(rules.EveryNSteps(self.keep_period))
+        if self.keep_best is not None:
+            # Orbax keeps the last ones in this order, so the least must come last.
+            is_least = self.keep_best_mode == "min"
+            best = {"get_metric_fn": self.figure, "reverse": is_least, "n": 1}
+            policies.append(rules.BestN(**best, keep_checkpoints_without_metrics=False))
+        return ocp.CheckpointManagerOptions(
+            preservation_policy=rules.AnyPreservationPolicy(policies),
+            best_fn=self.figure if self.keep_best is not None else None,  # without it Orbax stores no metrics
+            best_mode=self.keep_best_mode,
+            cleanup_tmp_directories=True,
+            enable_async_checkpointing=True,
+        )
+
+    def figure(self, metrics: Mapping[str, float]) -> float:
+        """Returns the metric `keep_best` of an evaluation; raises InputError if the evaluation does not give it."""
+        if self.keep_best is None or self.keep_best not in metrics:
+            known = ", ".join(metrics) or "nothing: the evaluation gives no metric"
+            remedy = "Name a metric that the evaluation gives."
+            raise InputError(f"got {self.keep_best!r}, expected one of {known}", field="KEEP_BEST", remedy=remedy)
+        return float(metrics[self.keep_best])
+
 
 @gin.register
 @dataclasses.dataclass(frozen=True)
@@ -124,11 +140,11 @@ class CalibrationOptions:
     """What a run computes from some of its texts instead of training it, see `calibration`.
 
     Attributes:
-      whitening_rows: WHITENING_ROWS, rows from which the weights of weighted pooling (`piece_weights`) and the
-        embedding head (`whitening`) are computed: after the last step of pretraining, which trains neither, or before
-        the first step of weak supervision from random parameters. 0 leaves the former equal and the latter random.
+      whitening_rows: WHITENING_ROWS, rows from which the weights of weighted pooling and the embedding head are
+        computed: after the last step of pretraining, which trains neither, or before the first step of weak supervision
+        from random parameters. 0 leaves the former equal and the latter random.
       latent_semantics: LATENT_SEMANTICS; where weak supervision starts from random parameters, its table of word pieces
-        is computed from these rows (`latent_semantics`).
+        is computed from these rows (`words.start_table`).
       word_vectors: WORD_VECTORS, a text file of word vectors (GloVe, word2vec) from which the table of word pieces
         starts in an architecture with `Capability.WORD_VECTORS`, where training starts from random parameters.
     """
@@ -141,8 +157,3 @@ class CalibrationOptions:
         if self.word_vectors and self.latent_semantics:
             remedy = "Set one of them."
             raise InputError("got a file and LATENT_SEMANTICS", field="WORD_VECTORS", remedy=remedy)
-
-
-def _check_period(name: str, period: int) -> None:
-    if period < 1:
-        raise InputError(f"got {period}, expected at least 1", field=name, remedy="Give a number of steps.")

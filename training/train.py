@@ -1,27 +1,36 @@
-"""Trains a model: the function that gin files configure, in T5X's terms."""
+"""Trains a model: the function that gin files configure, in T5X's terms, and what a run is built of."""
 
 import dataclasses
+import math
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import gin
 import jax
+import optax
+from jax.sharding import Mesh
 
 from ..errors import counted
+from ..formats.files import writing_text
+from ..formats.manifest import DataSet
 from ..formats.model_folder import ModelFolder
+from ..formats.vocabulary import VocabularyFile, read_vocabulary
+from ..learning.batches import Batch, BatchOptions
+from ..learning.mixture import MixtureBatches
 from ..learning.model_files import write_model_files
-from ..learning.objectives import Objective
+from ..learning.objectives import Model, Objective, Objectives, continuation_pieces, objectives_of
 from ..learning.options import DataOptions, ModelOptions
+from ..learning.partitioning import Partitioner, check_batch_size, data_share
+from ..models.encoders import Architecture
+from .calibration import Calibration, check_calibration, first_rows
 from .checkpoints import Checkpoints, Start, start_state
 from .guards import Watch
-from .held_out import HeldOut
-from .loop import Loop, Saving
-from .metrics import Means, MetricWriter, Progress, Report
+from .held_out import Evaluation, HeldOut, open_held_out
+from .loop import Loop, Patience, TaskStep
+from .metrics import Means, MetricWriter, Progress, Report, step_flops, total_peak_flops
 from .options import CalibrationOptions, CheckpointOptions, OptimizerOptions, RunOptions
-from .preparation import Setup, prepare, total_peak_flops
 from .processes import check_joined, wait_for_all
-from .stopping import Patience
-from .train_state import TrainState
+from .train_state import StateLayout, make_train_steps, plan_state
 
 
 @dataclasses.dataclass(frozen=True)
@@ -59,9 +68,8 @@ def train(
 
     A run that was killed and started again ends with the same parameters, bit for bit, as one that was not.
 
-    Several processes may train together (see `processes`): each calls this with the same arguments. The batches, their
-    order and so the losses are those of one process with the same devices in one mesh, up to the order in which
-    floating-point numbers are added.
+    Several processes may train together (see `processes`): each calls this with the same arguments. The losses are
+    those of one process with the same devices, up to the order in which floating-point numbers are added.
 
     Args:
       run: where it writes, how long it takes and what it reports.
@@ -74,37 +82,163 @@ def train(
       calibration: what is computed instead of trained.
 
     Raises:
-      InputError: for data, a vocabulary, a checkpoint or an option that do not fit; if the guards stop the run; and for
-        checkpoints that cannot be written.
+      InputError: for what does not fit; if the guards stop the run; and for checkpoints that cannot be written.
     """
     check_joined()
     checkpoints.check_evaluated(held_out)
     setup = prepare(run, data, model, objectives)
-    calibrate, batches, evaluation = _calibration(setup, calibration), setup.open_batches(), setup.evaluation(held_out)
-    layout = setup.layout(optimizer.guarded())
-    steps = setup.steps(optimizer.guarded(), layout)
+    calibrated = setup.calibration(calibration)
+    batches, evaluation = setup.open_batches(), setup.evaluation(held_out)
+    guarded = optimizer.guards.guarded(optimizer.optimizer)
+    layout = setup.layout(guarded)
+    steps = setup.steps(guarded, layout)
     os.makedirs(run.model_dir, exist_ok=True)
     init_key, loop_key = jax.random.split(jax.random.key(run.seed))
-    is_first_host, patience = jax.process_index() == 0, Patience(checkpoints.keeping, checkpoints.patience)
-    with Checkpoints(run.model_dir, checkpoints.keeping) as saved:
+    is_first_host, patience = jax.process_index() == 0, Patience(checkpoints)
+    with Checkpoints(run.model_dir, checkpoints) as saved:
         initial = checkpoints.initial_checkpoint_path
         start = start_state(saved, initial, layout, init_key, setup.config, setup.vocabulary)
         if start.iterators is not None:
             batches.set_state(patience.take_from(start.iterators))
         if is_first_host:
-            _write_description(run.model_dir, setup)
+            setup.write_description(run.model_dir)
         progress = Progress(run.train_steps, start.step, enabled=is_first_host)
         with MetricWriter(run.model_dir, start.step, enabled=is_first_host) as writer, progress.shown():
-            progress.say("\n".join([f"{start.origin}; {setup.summary()}", *data.left_out()]))
+            progress.say(f"{start.origin}; {setup.summary()}")
             means = Means(total_peak_flops(run.peak_flops_per_device))
             report = Report(writer, progress, means, optimizer.learning_rate_after, run.log_period)
-            saving, watch = Saving(saved, checkpoints.period, patience), Watch(optimizer.guards, run.model_dir)
-            loop = Loop(batches, steps, setup.mesh, loop_key, saving, evaluation, watch, report)
-            step, interrupted = _run(loop, calibrate, start, run.train_steps, optimizer)
+            watch, period = Watch(optimizer.guards, run.model_dir), checkpoints.period
+            loop = Loop(batches, steps, setup.mesh, loop_key, saved, period, patience, evaluation, watch, report)
+            step, interrupted = _run(loop, calibrated, start, run.train_steps, optimizer)
             result = TrainResult(step, interrupted, run.model_dir, start.origin, saved.best_step())
             _say_how_it_ended(progress, result, checkpoints, patience, run.train_steps)
     wait_for_all("trained")
     return result
+
+
+@dataclasses.dataclass(frozen=True)
+class Setup:
+    """What a run consists of; all is checked before it allocates.
+
+    Attributes:
+      data: its options.
+      vocabulary: of data and model.
+      objectives: of all tasks in the mixture, with the model.
+      weights: sampling probability of each set.
+      batch_options: for whoever opens a set.
+      text_length: see `ModelOptions.text_length_of`.
+      partitioner: the axis rules.
+      mesh: the devices.
+    """
+
+    data: DataOptions
+    vocabulary: VocabularyFile
+    objectives: Objectives
+    weights: Mapping[DataSet, float]
+    batch_options: BatchOptions
+    text_length: int | None
+    partitioner: Partitioner
+    mesh: Mesh
+
+    @property
+    def config(self) -> Architecture:
+        """The configuration of the model."""
+        return self.objectives.model.config
+
+    def summary(self) -> str:
+        """Returns the sets of the run and the shape of the model, for people to read."""
+        return f"{', '.join(map(str, sorted(self.weights)))}; {self.config.summary()}"
+
+    def write_description(self, model_dir: str) -> None:
+        """Writes the files of the model folder that describe the model and its run."""
+        write_model_files(model_dir, self.config, self.vocabulary, self.text_length)
+        with writing_text(ModelFolder(model_dir).config_file) as file:
+            file.write(gin.operative_config_str())
+
+    def open_batches(self) -> MixtureBatches:
+        """Returns the batches of the run from the first one."""
+        return MixtureBatches(self.weights, self.data.open_set, self.batch_options)
+
+    def calibration(self, options: CalibrationOptions) -> Calibration:
+        """Returns what computes parameters from the first rows of the run."""
+        count, is_pretraining = math.ceil(options.whitening_rows / self.data.batch_size), self.objectives.pretrains
+        check_calibration(self.config, options, is_pretraining=is_pretraining)
+
+        def rows() -> Iterator[Batch]:
+            return first_rows(self.open_batches(), count)
+
+        pieces = self.vocabulary.pieces
+        return Calibration(self.config, self.partitioner, self.mesh, rows, options, pieces, is_pretraining)
+
+    def evaluation(self, held_out: HeldOut) -> Evaluation:
+        """Returns the evaluations of the run."""
+        options = self.batch_options
+        if held_out.period and held_out.data_dir is not None:
+            options = dataclasses.replace(options, lengths=self.data.lengths_of(held_out.data_dir))
+        sets = open_held_out(held_out, self.data.mixture, self.data.open_set, options)
+        path, length = self.data.vocabulary_path, self.text_length or self.config.max_length
+        return Evaluation(held_out, sets, self.objectives, self.partitioner, self.mesh, path, length)
+
+    def layout(self, optimizer: optax.GradientTransformation) -> StateLayout:
+        """Returns the state of the run before it exists."""
+        return plan_state(self.objectives.model.module, optimizer, self.partitioner, self.mesh)
+
+    def steps(self, optimizer: optax.GradientTransformation, layout: StateLayout) -> dict[str, TaskStep]:
+        """Returns the step of every task, with its model FLOPs."""
+        compiled = make_train_steps(self.objectives, optimizer, layout)
+        lengths, size, params = self.data.lengths, self.data.batch_size, layout.abstract.params
+        return {
+            task: TaskStep(step, step_flops(self.objectives, task, params, lengths, size))
+            for task, step in compiled.items()
+        }
+
+
+def prepare(run: RunOptions, data: DataOptions, model: ModelOptions, objectives: Sequence[Objective] = ()) -> Setup:
+    """Builds a run; `objectives` take the place of the registered ones.
+
+    Raises:
+      InputError: for a vocabulary, data, an architecture, an objective or options that do not fit each other.
+    """
+    vocabulary = read_vocabulary(data.vocabulary_path)
+    config = model.config(vocabulary)
+    weights = data.weights()
+    tasks = {data_set.task for data_set in weights}
+    data.check_lengths(tasks, config)
+    table = Objectives(Model(config, continuation_pieces(vocabulary)), objectives_of(tasks, objectives))
+    mesh = model.partitioner.make_mesh()
+    check_batch_size(data.batch_size, mesh)
+    share = data_share(mesh)
+    options = BatchOptions(
+        directory=data.data_dir,
+        lengths=data.lengths,
+        batch_size=data.batch_size // share.count,
+        bounds=table.bounds,
+        seed=run.seed,
+        process_index=share.index,
+        process_count=share.count,
+        batch_days=data.batch_days,
+    )
+    text_length = model.text_length_of(None if table.pretrains else data.feature_lengths, config)
+    return Setup(data, vocabulary, table, weights, options, text_length, model.partitioner, mesh)
+
+
+def _run(
+    loop: Loop, calibration: Calibration, start: Start, train_steps: int, optimizer: OptimizerOptions
+) -> tuple[int, str]:
+    """Says what is odd about the optimizer, if anything is, and runs the loop; returns what `Loop.run` does.
+
+    A second Ctrl-C ends it with a KeyboardInterrupt that says which step is saved.
+    """
+    if warning := optimizer.warning(start.step, train_steps):
+        loop.report.progress.say(warning)
+    try:
+        if start.is_random:
+            state = start.state.replace(params=calibration.started(start.state.params))
+            start = dataclasses.replace(start, state=state)
+        return loop.run(start, train_steps, lambda state: state.replace(params=calibration.finished(state.params)))
+    except KeyboardInterrupt:
+        latest = loop.checkpoints.latest_step()
+        raise KeyboardInterrupt("no step is saved" if latest is None else f"step {latest} is saved") from None
 
 
 def _say_how_it_ended(
@@ -118,56 +252,4 @@ def _say_how_it_ended(
         without = counted(options.patience, "evaluation")
         progress.say(f"PATIENCE: ended at step {result.step}, {without} brought no better figure")
     if result.best_step is not None:
-        progress.say(f"KEEP_BEST: {options.keeping.best} was best at the checkpoint of step {result.best_step}")
-
-
-def _run(
-    loop: Loop, calibrate: "_Calibrate", start: Start, train_steps: int, optimizer: OptimizerOptions
-) -> tuple[int, str]:
-    """Says what is odd about the optimizer, if anything is, and runs the loop; returns what `Loop.run` does.
-
-    Raises:
-      KeyboardInterrupt: at a second Ctrl-C; says which step is saved.
-    """
-    if warning := optimizer.warning(start.step, train_steps):
-        loop.report.progress.say(warning)
-    try:
-        return loop.run(calibrate.before(start), train_steps, calibrate.after)
-    except KeyboardInterrupt:
-        latest = loop.saving.checkpoints.latest_step()
-        raise KeyboardInterrupt("no step is saved" if latest is None else f"step {latest} is saved") from None
-
-
-@dataclasses.dataclass(frozen=True)
-class _Calibrate:
-    """When a run is calibrated: before its first step from random parameters, or after its last step."""
-
-    before: Callable[[Start], Start]
-    after: Callable[[TrainState], TrainState]
-
-
-def _calibration(setup: Setup, options: CalibrationOptions) -> _Calibrate:
-    calibration = setup.calibration(options)
-    is_pretraining = setup.objectives.pretrains
-
-    def before(start: Start) -> Start:
-        if options.word_vectors and start.is_random:
-            pieces = setup.vocabulary.pieces
-            state, count = calibration.with_word_vectors(start.state, options.word_vectors, pieces)
-            print(f"WORD_VECTORS: {count:,} of {len(pieces):,} word pieces start from {options.word_vectors}")
-            start = dataclasses.replace(start, state=state)
-        if not options.whitening_rows or not start.is_random or is_pretraining:
-            return start
-        state = calibration.calibrated(start.state, latent_semantics=options.latent_semantics)
-        return dataclasses.replace(start, state=state)
-
-    def after(state: TrainState) -> TrainState:
-        return calibration.calibrated(state) if options.whitening_rows and is_pretraining else state
-
-    return _Calibrate(before, after)
-
-
-def _write_description(model_dir: str, setup: Setup) -> None:
-    write_model_files(model_dir, setup.config, setup.vocabulary, setup.text_length)
-    with open(ModelFolder(model_dir).config_file, "w", encoding="utf-8") as file:
-        file.write(gin.operative_config_str())
+        progress.say(f"KEEP_BEST: {options.keep_best} was best at the checkpoint of step {result.best_step}")

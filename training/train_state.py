@@ -1,8 +1,8 @@
-"""The state that training changes from step to step; its shapes are known before its memory is allocated."""
+"""The state that training changes, whose shapes are known before its memory is allocated, and the step that does so."""
 
 import math
-from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple, Self
+from collections.abc import Callable
+from typing import Any, Final, NamedTuple, Self
 
 import flax.linen as nn
 import flax.struct
@@ -12,7 +12,11 @@ import optax
 from jax.sharding import Mesh
 
 from ..errors import InputError
-from ..learning.partitioning import Partitioner
+from ..learning.objectives import DeviceBatch, Metrics, Objectives
+from ..learning.partitioning import Partitioner, place_all, replicated
+
+# int32 [devices, n] in a batch and [n] in the metrics: the messages between processes, see `processes`.
+COUNTS: Final = "counts"
 
 
 class TrainState(flax.struct.PyTreeNode):
@@ -20,7 +24,7 @@ class TrainState(flax.struct.PyTreeNode):
 
     Attributes:
       step: int32 scalar, steps done.
-      params: parameters of the model, float32, and of the objectives.
+      params: parameters of the model, float32.
       opt_state: optax's state.
     """
 
@@ -29,9 +33,12 @@ class TrainState(flax.struct.PyTreeNode):
     opt_state: Any
 
     def apply_gradients(self, gradients: Any, optimizer: optax.GradientTransformation) -> Self:
-        """The state after one more step."""
+        """Returns the state after one more step."""
         updates, opt_state = optimizer.update(gradients, self.opt_state, self.params)
         return self.replace(step=self.step + 1, params=optax.apply_updates(self.params, updates), opt_state=opt_state)
+
+
+TrainStep = Callable[[TrainState, DeviceBatch, jax.Array], tuple[TrainState, Metrics]]
 
 
 class StateLayout(NamedTuple):
@@ -40,10 +47,14 @@ class StateLayout(NamedTuple):
     Attributes:
       abstract: a `TrainState` of `jax.ShapeDtypeStruct`, each with its sharding.
       create: makes it, initialised from a PRNG key, each device its own shard only.
+      partitioner: the axis rules.
+      mesh: the devices.
     """
 
     abstract: TrainState
     create: Callable[[jax.Array], TrainState]
+    partitioner: Partitioner
+    mesh: Mesh
 
 
 def bytes_per_device(abstract: Any) -> int:
@@ -52,32 +63,8 @@ def bytes_per_device(abstract: Any) -> int:
     return sum(math.prod(array.sharding.shard_shape(array.shape)) * array.dtype.itemsize for array in arrays)
 
 
-def _check_divisible(arrays: Any, shardings: Any) -> None:
-    """Refuses arrays that their mesh axes do not divide.
-
-    Raises:
-      InputError: naming the first one.
-    """
-    for (path, array), sharding in zip(
-        jax.tree_util.tree_leaves_with_path(arrays), jax.tree.leaves(shardings), strict=True
-    ):
-        try:
-            sharding.shard_shape(array.shape)
-        except ValueError as error:
-            raise InputError(
-                f"{jax.tree_util.keystr(path)} of shape {list(array.shape)} cannot be laid out as {sharding.spec} over "
-                f"{dict(sharding.mesh.shape)}",
-                field="MODEL_PARALLEL",
-                remedy="Set a number that divides the attention heads, the width of the MLP and the vocabulary.",
-            ) from error
-
-
 def plan_state(
-    model: nn.Module,
-    optimizer: optax.GradientTransformation,
-    partitioner: Partitioner,
-    mesh: Mesh,
-    loss_parameters: Mapping[str, jax.Array] | None = None,
+    model: nn.Module, optimizer: optax.GradientTransformation, partitioner: Partitioner, mesh: Mesh
 ) -> StateLayout:
     """Shapes, types and shardings of a run's state, without allocating any of it.
 
@@ -86,29 +73,81 @@ def plan_state(
       optimizer: of the run.
       partitioner: the axis rules.
       mesh: the devices.
-      loss_parameters: parameters of the objectives, which join the model's.
 
     Raises:
       InputError: if the mesh's model axis does not divide the arrays that are sharded over it.
     """
 
     def boxed(key: jax.Array) -> TrainState:
-        params = {**model.init(key, jnp.zeros((1, 1), jnp.int32))["params"], **(loss_parameters or {})}
+        params = model.init(key, jnp.zeros((1, 1), jnp.int32))["params"]
         return TrainState(jnp.zeros((), jnp.int32), params, optimizer.init(params))
-
-    def create(key: jax.Array) -> TrainState:
-        return nn.unbox(boxed(key))
 
     with_axes = jax.eval_shape(boxed, jax.random.key(0))
     shardings = partitioner.state_shardings(with_axes, mesh)
-    _check_divisible(nn.unbox(with_axes), shardings)
-    abstract = jax.tree.map(
-        lambda array, sharding: jax.ShapeDtypeStruct(array.shape, array.dtype, sharding=sharding),
-        nn.unbox(with_axes),
-        shardings,
-    )
+    abstract = jax.tree_util.tree_map_with_path(_with_sharding, nn.unbox(with_axes), shardings)
     # Initialisation runs once: on a CPU, optimising its code takes longer than running it.
     options = {"xla_backend_optimization_level": 0} if jax.default_backend() == "cpu" else None
-    return StateLayout(
-        abstract, partitioner.wrap(jax.jit(create, out_shardings=shardings, compiler_options=options), mesh)
-    )
+    create = jax.jit(lambda key: nn.unbox(boxed(key)), out_shardings=shardings, compiler_options=options)
+    return StateLayout(abstract, partitioner.wrap(create, mesh), partitioner, mesh)
+
+
+def _with_sharding(path: tuple[Any, ...], array: Any, sharding: Any) -> jax.ShapeDtypeStruct:
+    try:
+        sharding.shard_shape(array.shape)
+    except ValueError as error:
+        raise InputError(
+            f"{jax.tree_util.keystr(path)} of shape {list(array.shape)} cannot be laid out as {sharding.spec} over "
+            f"{dict(sharding.mesh.shape)}",
+            field="MODEL_PARALLEL",
+            remedy="Set a number that divides the attention heads, the width of the MLP and the vocabulary.",
+        ) from error
+    return jax.ShapeDtypeStruct(array.shape, array.dtype, sharding=sharding)
+
+
+def make_train_step(
+    task: str, objectives: Objectives, optimizer: optax.GradientTransformation, layout: StateLayout
+) -> TrainStep:
+    """Returns the step of one task, which is compiled at its first call.
+
+    Args:
+      task: whose objective.
+      objectives: those of the run, with their model.
+      optimizer: optax's.
+      layout: of the state.
+
+    Returns:
+      ``step(state, batch, key) -> (state, metrics)``. It consumes `state`. All randomness follows from `key` and the
+      state's step number. Metrics are float32 scalars: loss, accuracy, gradient_norm and what the loss adds.
+    """
+
+    def step(state: TrainState, batch: DeviceBatch, key: jax.Array) -> tuple[TrainState, Metrics]:
+        step_key = jax.random.fold_in(key, state.step)
+        examples = {name: array for name, array in batch.items() if name != COUNTS}
+
+        def loss_of(params: Any) -> tuple[jax.Array, Metrics]:
+            return objectives.loss(task, params, examples, step_key)
+
+        (loss, metrics), gradients = jax.value_and_grad(loss_of, has_aux=True)(state.params)
+        # optax renamed its function of the norm within the range of versions that we support.
+        norm = jnp.sqrt(sum(jnp.sum(jnp.square(array)) for array in jax.tree.leaves(gradients)))
+        metrics |= {"loss": loss, "gradient_norm": norm}
+        if COUNTS in batch:
+            metrics[COUNTS] = jnp.sum(batch[COUNTS], axis=0)
+        return state.apply_gradients(gradients, optimizer), metrics
+
+    shardings = jax.tree.map(lambda array: array.sharding, layout.abstract)
+    compiled = jax.jit(step, donate_argnums=0, out_shardings=(shardings, replicated(layout.mesh)))
+    run = layout.partitioner.wrap(compiled, layout.mesh)
+    tables = place_all(objectives.tables(task), layout.mesh)
+    return lambda state, batch, key: run(state, {**tables, **batch}, key)
+
+
+def make_train_steps(
+    objectives: Objectives, optimizer: optax.GradientTransformation, layout: StateLayout
+) -> dict[str, TrainStep]:
+    """Returns the step of every task; tasks of one objective share one, so that it is compiled once."""
+    made: dict[int, TrainStep] = {}
+    for task, objective in objectives.of_task.items():
+        if id(objective) not in made:
+            made[id(objective)] = make_train_step(task, objectives, optimizer, layout)
+    return {task: made[id(objective)] for task, objective in objectives.of_task.items()}

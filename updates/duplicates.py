@@ -12,25 +12,63 @@ duplicates then takes time in proportion to their number.
 
 import collections
 import dataclasses
-from collections.abc import Callable
+import hashlib
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final, Self
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
-from ..beam_pipelines.clean.duplicates import REASONS, similarity
+from ..beam_pipelines.clean.duplicates import REASONS, sign, similarity
 from ..beam_pipelines.clean.options import CleanOptions
-from ..formats.archive_parts import SIGNATURES, SKETCHES, part_paths, read_array_part
+from ..formats.archive import SEEN, Archive
 from ..formats.arrays import Array
-from ..formats.records import Rejection
-from .signatures import SKETCH_TYPE, signature_type
+from ..formats.articles import ArticleText
+from ..formats.records import Article, Rejection
 
 _URL, _BODY, _NEAR = range(len(REASONS))
+_SKETCH: Final = np.dtype("<u4")
 Rows = npt.NDArray[np.int64]
 
 
 @dataclasses.dataclass(frozen=True)
-class Found:
-    """What the search found. Rows count the signatures of the archive and after them the new ones.
+class Signature:
+    """What the search for duplicates knows of an article: a row of `signature_type`, and its sketch, both as bytes."""
+
+    digests: bytes
+    sketch: bytes
+
+
+def signature_type(options: CleanOptions) -> np.dtype[np.void]:
+    """The dtype of digests: about 160 bytes with the default of 16 bands.
+
+    ``ordinal`` is the byline date, ``doc_id`` and ``body`` are what exact duplicates share, ``bands`` are the buckets
+    of near duplicates, and ``record`` is equal if nothing that the archive compares has changed.
+    """
+    bands = options.bands if options.near_duplicate_threshold <= 1 else 0
+    numbers = [(name, "<u8") for name in ("doc_id", "body", "record")]
+    return np.dtype([("ordinal", "<i4"), *numbers, ("bands", "<u8", (bands,))])
+
+
+def signature(article: Article, options: CleanOptions) -> Signature:
+    """The signature of a clean article."""
+    entries, sketch = sign(article, 0, 0, options)
+    row = np.zeros((), signature_type(options))
+    row["ordinal"], row["record"] = entries["ordinal"][0], record_digest(article)
+    row["doc_id"], row["body"], row["bands"] = entries["digest"][0], entries["digest"][1], entries["digest"][2:]
+    return Signature(row.tobytes(), sketch.astype(_SKETCH).tobytes())
+
+
+def record_digest(article: Article | ArticleText) -> int:
+    """64 bits of the URL, the texts and the byline date: an article that has the same again is already known."""
+    parts = (article.doc_id, article.title, article.body, str(article.byline_date))
+    return int.from_bytes(hashlib.blake2b("\0".join(parts).encode(), digest_size=8).digest(), "big")
+
+
+@dataclasses.dataclass(frozen=True)
+class Duplicates:
+    """The result of a search. Rows count the signatures of the archive and after them the new ones.
 
     Attributes:
       parents: int64 ``[N + n]``, the row that each row duplicates, directly or through others; its own if it is kept.
@@ -49,73 +87,82 @@ class Found:
         return row
 
 
-class Archive:
-    """The signatures and sketches of all articles so far.
+@dataclasses.dataclass(frozen=True)
+class Seen:
+    """What an archive knows of every article that passed the rules of a run, duplicates included, oldest first.
 
-    Args:
-      version: folder of the current version; "" before the first.
-      options: of the rules.
+    Attributes:
+      digests: ``[N]``, see `signature_type`.
+      sketches: theirs, as bytes.
+      parents: int64 ``[N]``, the row that each row duplicates, directly or through others; its own if it is kept.
     """
 
-    def __init__(self, version: str, options: CleanOptions) -> None:
-        parts = [read_array_part(path) for path in part_paths(version, SIGNATURES)]
-        self.signatures: Array = np.concatenate([np.zeros(0, signature_type(options)), *parts])
-        self._sketches = [read_array_part(path) for path in part_paths(version, SKETCHES)]
-        self._sketch_ends = np.cumsum(self.signatures["sketch"].astype(np.int64))
-        self._part_ends = np.cumsum([len(part) for part in self._sketches], dtype=np.int64)
+    digests: Array
+    sketches: Sequence[bytes]
+    parents: Rows
+
+    @classmethod
+    def of(cls, signatures: Iterable[Signature], options: CleanOptions) -> Self:
+        """Articles with these signatures, all of them kept."""
+        known = list(signatures)
+        digests = np.frombuffer(b"".join(one.digests for one in known), signature_type(options))
+        return cls(digests, [one.sketch for one in known], np.arange(len(known)))
+
+    @classmethod
+    def read(cls, archive: Archive | None, options: CleanOptions) -> Self:
+        """Those of an archive; none before its first version."""
+        rows = archive.whole(SEEN) if archive else None
+        if rows is None:
+            return cls.of([], options)
+        rows = rows.sort_by("row")
+        pairs = zip(*(rows[name].to_pylist() for name in ("digests", "sketch")), strict=True)
+        known = cls.of((Signature(*pair) for pair in pairs), options)
+        return dataclasses.replace(known, parents=rows["parent"].to_numpy())
 
     def __len__(self) -> int:
-        return len(self.signatures)
+        return len(self.digests)
 
-    def knows(self, signatures: Array) -> npt.NDArray[np.bool_]:
+    def knows(self, digests: Array) -> npt.NDArray[np.bool_]:
         """Whether each article is in the archive, or a duplicate of one there, with the same texts and date."""
-        return np.isin(signatures["record"], self.signatures["record"])
+        return np.isin(digests["record"], self.digests["record"])
 
-    def sketch(self, row: int) -> npt.NDArray[np.uint32]:
-        """The sketch of a row."""
-        end = int(self._sketch_ends[row])
-        start = end - int(self.signatures["sketch"][row])
-        if start == end:
-            return np.zeros(0, SKETCH_TYPE)
-        part = int(np.searchsorted(self._part_ends, start, side="right"))
-        offset = int(self._part_ends[part]) - len(self._sketches[part])
-        return np.asarray(self._sketches[part][start - offset : end - offset])
+    def only(self, chosen: npt.NDArray[np.bool_]) -> "Seen":
+        """Some of the articles, as if there were no others."""
+        rows = np.flatnonzero(chosen).tolist()
+        return Seen(self.digests[chosen], [self.sketches[row] for row in rows], np.arange(len(rows)))
+
+    def table(self, start: int, parents: Rows) -> pa.Table:
+        """The rows of the table `SEEN`, from a row on."""
+        digests = pa.array([row.tobytes() for row in self.digests], pa.binary())
+        columns = {"digests": digests, "sketch": pa.array(self.sketches, pa.large_binary())}
+        return pa.table({"row": np.arange(start, start + len(self)), "parent": parents, **columns})
 
 
-def find(archive: Archive, parents: Rows, signatures: Array, sketches: Array, threshold: float) -> Found:
+def find(seen: Seen, new: Seen, threshold: float) -> Duplicates:
     """Compares new articles with those of the archive and with one another.
 
     Args:
-      archive: its signatures.
-      parents: int64 ``[N]``, as an earlier run found them.
-      signatures: of the new articles ``[n]``, in the order of the input.
-      sketches: theirs, one after another.
+      seen: of the archive.
+      new: in the order of the input.
       threshold: least Jaccard similarity of near duplicates.
     """
-    count = len(archive)
-    bounds = np.cumsum([0, *signatures["sketch"].tolist()])
+    count, old, digests, sketches = len(seen), seen.digests, new.digests, [*seen.sketches, *new.sketches]
 
-    def sketch(row: int) -> npt.NDArray[np.uint32]:
-        if row < count:
-            return archive.sketch(row)
-        return np.asarray(sketches[bounds[row - count] : bounds[row - count + 1]])
+    def alike(one: int, two: int) -> bool:
+        return similarity(*(np.frombuffer(sketches[row], _SKETCH) for row in (one, two))) >= threshold
 
-    joined = _Components(np.concatenate([archive.signatures[["ordinal", "doc_id"]], signatures[["ordinal", "doc_id"]]]))
-    joined.parents[:count] = parents
-    for reason, column in ((_URL, "doc_id"), (_BODY, "body")):
-        _join_equal(joined, reason, archive.signatures[column], signatures[column])
-    for band in range(signatures["bands"].shape[1]):
-        old, new = archive.signatures["bands"][:, band], signatures["bands"][:, band]
-        _join_similar(joined, old, new, lambda one, two: similarity(sketch(one), sketch(two)) >= threshold)
+    joined = _Components(np.concatenate([old[["ordinal", "doc_id"]], digests[["ordinal", "doc_id"]]]))
+    joined.parents[:count] = seen.parents
+    joined.join_equal(_URL, old["doc_id"], digests["doc_id"])
+    joined.join_equal(_BODY, old["body"], digests["body"])
+    for band in range(digests["bands"].shape[1]):
+        joined.join_equal(_NEAR, old["bands"][:, band], digests["bands"][:, band], alike)
     roots = np.array([joined.root(row) for row in range(count, len(joined.parents))], np.int64)
     joined.parents[count:] = roots
-    before = np.flatnonzero(parents == np.arange(count))
-    reasons = {
-        row: REASONS[joined.reasons.get(row, _NEAR)]
-        for row in range(count, len(joined.parents))
-        if roots[row - count] != row
-    }
-    return Found(joined.parents, reasons, before[joined.parents[before] != before])
+    kept = np.flatnonzero(seen.parents == np.arange(count))
+    duplicates = [row for row, root in enumerate(roots.tolist(), count) if root != row]
+    reasons = {row: REASONS[joined.reasons.get(row, _NEAR)] for row in duplicates}
+    return Duplicates(joined.parents, reasons, kept[joined.parents[kept] != kept])
 
 
 class _Components:
@@ -137,36 +184,19 @@ class _Components:
             row = int(self.parents[row])
         return row
 
-    def join(self, one: int, two: int, reason: int) -> None:
-        """Joins the components of two rows."""
+    def join_equal(self, reason: int, old: Array, new: Array, alike: Callable[[int, int], bool] | None = None) -> None:
+        """Joins each new row with the first row of the same value, or with all of them that are alike."""
+        buckets = collections.defaultdict[int, list[int]](list)
+        for row in np.flatnonzero(np.isin(old, new)).tolist():
+            buckets[int(old[row])].append(row)
+        for row, value in enumerate(new.tolist(), len(old)):
+            for other in buckets[value] if alike else buckets[value][:1]:
+                if self.root(other) != self.root(row) and (alike is None or alike(other, row)):
+                    self._join(other, row, reason)
+            buckets[value].append(row)
+
+    def _join(self, one: int, two: int, reason: int) -> None:
         for row in (one, two):
             self.reasons[row] = min(reason, self.reasons.get(row, reason))
-        first, second = sorted((self.root(one), self.root(two)), key=self._age)
+        first, second = sorted((self.root(one), self.root(two)), key=lambda row: (*self._ages[row].item(), -row))
         self.parents[second] = first
-
-    def _age(self, row: int) -> tuple[int, int, int]:
-        return int(self._ages["ordinal"][row]), int(self._ages["doc_id"][row]), -row
-
-
-def _join_equal(joined: _Components, reason: int, old: Array, new: Array) -> None:
-    """Joins each new row with the first row that has the same value."""
-    first: dict[int, int] = {}
-    for row in np.flatnonzero(np.isin(old, new)).tolist():
-        first.setdefault(int(old[row]), row)
-    for row, value in enumerate(new.tolist(), len(old)):
-        other = first.setdefault(value, row)
-        if other != row:
-            joined.join(other, row, reason)
-
-
-def _join_similar(joined: _Components, old: Array, new: Array, alike: Callable[[int, int], bool]) -> None:
-    """Joins each new row with the rows of its bucket that are alike."""
-    buckets = collections.defaultdict[int, list[int]](list)
-    for row in np.flatnonzero(np.isin(old, new)).tolist():
-        buckets[int(old[row])].append(row)
-    for row, value in enumerate(new.tolist(), len(old)):
-        bucket = buckets[value]
-        for other in bucket:
-            if joined.root(other) != joined.root(row) and alike(other, row):
-                joined.join(other, row, _NEAR)
-        bucket.append(row)

@@ -1,33 +1,40 @@
-"""The first steps of an update, in the archive's work folder: crawl, extract, rules. Each is a job that resumes."""
+"""The first steps of an update, in its work folder: crawl, extract, rules. Each is a job that resumes.
 
+The rules are the first phase of ``newsembed clean``: those that need no other article. What they let pass is compared
+with the archive in :mod:`.duplicates`.
+"""
+
+import collections
 import dataclasses
 import glob
+import itertools
 import os
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, Final
 
-import numpy as np
-
-from ..beam_pipelines.accounting import Counts
-from ..beam_pipelines.crawl import JOB as CRAWL
+from ..beam_pipelines.clean import broken_rule, with_latest_date
+from ..beam_pipelines.clean.options import CleanOptions
+from ..beam_pipelines.clean.rules import cleaned, read_bad_words
+from ..beam_pipelines.crawl import JOB as CRAWL_JOB
 from ..beam_pipelines.extract import JOB as EXTRACT
-from ..beam_pipelines.jobs import execute, input_digest, resolve_inputs
+from ..beam_pipelines.jobs import InputSpec, Job, JobRun, execute, input_digest, resolve_inputs
 from ..beam_pipelines.progress import remarks
+from ..beam_pipelines.shards import Counts, Shard
 from ..errors import InputError
 from ..formats import files
-from ..formats.archive import CRAWL_STATE, copy_folder, read_json, work_folder, write_json
-from ..formats.arrays import Array
-from ..formats.manifest import has_manifest
-from ..formats.parquet import read_records, read_stream
+from ..formats.archive import CRAWL, Archive
+from ..formats.manifest import has_manifest, read_manifest
+from ..formats.parquet import read_records, read_stream, shard_paths
 from ..formats.records import Article, DeadLetter
-from . import rules
+from ..formats.trainings import read_json
+from .duplicates import Seen, Signature, signature
 from .options import Sources, UpdateOptions
-from .signatures import SKETCH_TYPE, signature_type
 
 _ONE_PROCESS_BYTES: Final = 20_000_000  # starting others takes longer than reading this
-_FAILED: Final = "failed"
 _ONE_PROCESS: Final = "--direct_num_workers=1"
+_ARTICLES, _SIGNATURES = "articles", "signatures"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -36,8 +43,7 @@ class Intake:
 
     Attributes:
       articles: those that passed the rules, in the order of the input.
-      signatures: ``[n]``, see :mod:`.signatures`.
-      sketches: theirs, one after another.
+      seen: their signatures.
       read: number of records other than hubs and images.
       hubs_and_images: number of those.
       rejected: number of rejected records by reason.
@@ -49,8 +55,7 @@ class Intake:
     """
 
     articles: list[Article]
-    signatures: Array
-    sketches: Array
+    seen: Seen
     read: int = 0
     hubs_and_images: int = 0
     rejected: Mapping[str, int] = dataclasses.field(default_factory=dict)
@@ -62,8 +67,8 @@ class Intake:
 
 
 def gather(
-    archive: str,
-    base: str,
+    work: str,
+    base: Archive | None,
     sources: Sources,
     options: UpdateOptions,
     beam_args: Sequence[str],
@@ -74,67 +79,69 @@ def gather(
     A crawl that an earlier run had finished before it was cut off is read, too: its pages will not be sent again.
 
     Args:
-      archive: its folder.
-      base: folder of the current version; "" before the first.
+      work: folder of the run.
+      base: the current version; None before the first.
       sources: what to read.
       options: of the jobs.
       beam_args: Beam's own options.
       reached: called with the name of each step when it is done.
-
-    Raises:
-      InputError: from a job.
     """
-    work = work_folder(archive)
     os.makedirs(work, exist_ok=True)
     crawls = _crawl(work, base, sources, options, beam_args)
     reached("crawl")
-    warc = [*(path for folder in crawls for path in sorted(glob.glob(f"{glob.escape(folder)}/warc/*.warc.gz")))]
+    warc = [path for folder in crawls for path in sorted(glob.glob(f"{glob.escape(folder)}/warc/*.warc.gz"))]
     inputs = {"warc": [*warc, *sources.warc], "articles": list(sources.articles)}
     if not any(inputs.values()):
-        return Intake([], np.zeros(0, signature_type(options.clean)), np.zeros(0, SKETCH_TYPE))
+        return Intake([], Seen.of([], options.clean))
     args = [*beam_args, *_workers(beam_args, inputs)]
     extracted = execute(EXTRACT, inputs, f"{work}/extract", options.extract, args)
     reached("extract")
-    checked = execute(
-        rules.JOB,
-        {"articles": [f"{work}/extract"], "bad_words": sources.bad_words},
-        f"{work}/rules",
-        options.clean,
-        args,
-    )
+    given = {"articles": [f"{work}/extract"], "bad_words": sources.bad_words}
+    checked = execute(RULES, given, f"{work}/rules", options.clean, args)
     reached("rules")
-    return _read(work, options, Counts.from_json(extracted.manifest["counts"]), checked.manifest["counts"], crawls)
+    before, after = (Counts.from_json(done.manifest["counts"]) for done in (extracted, checked))
+    others = before.written - after.read
+    letters = [*_letters(f"{work}/extract"), *_letters(f"{work}/rules")]
+    # Of a crawl the others are mostly those that did not change.
+    letters += [letter for folder in crawls for letter in _letters(folder) if letter.outcome == "failed"]
+    return Intake(
+        list(read_stream(f"{work}/rules/{_ARTICLES}", Article)),
+        Seen.of(read_stream(f"{work}/rules/{_SIGNATURES}", Signature), options.clean),
+        before.read - others,
+        others,
+        dict(collections.Counter(before.rejected) + collections.Counter(after.rejected)),
+        dict(collections.Counter(before.failed) + collections.Counter(after.failed)),
+        letters,
+        list(remarks(EXTRACT.name, before.tallies)),
+        [read_manifest(folder)["counts"] for folder in crawls],
+        f"{work}/state-{len(crawls) - 1:03d}" if crawls else "",
+    )
+
+
+def _letters(folder: str) -> Iterator[DeadLetter]:
+    paths = files.list_files(f"{folder}/dead_letters/**")
+    return itertools.chain.from_iterable(read_records(path, DeadLetter) for path in paths)
 
 
 def check_sources(sources: Sources) -> None:
-    """Refuses sources that are not there, before anything is loaded.
-
-    Raises:
-      InputError: if nothing is given, or a path does not exist.
-    """
-    if not sources.feeds and not sources.warc and not sources.articles:
-        raise InputError(
-            "no input", field="--feeds, --warc, --articles", remedy="give feeds to crawl, WARC files or article files"
-        )
+    """Refuses sources that are not there, before anything is loaded."""
+    if not (sources.feeds or sources.warc or sources.articles):
+        remedy = "give feeds to crawl, WARC files or article files"
+        raise InputError("no input", field="--feeds, --warc, --articles", remedy=remedy)
     if sources.feeds and not os.path.isfile(sources.feeds):
-        raise InputError(
-            "no such file", path=sources.feeds, field="--feeds", remedy="give a file with one URL on each line"
-        )
+        remedy = "give a file with one URL on each line"
+        raise InputError("no such file", path=sources.feeds, field="--feeds", remedy=remedy)
     found = resolve_inputs(EXTRACT, {"warc": sources.warc, "articles": sources.articles})
-    for name, paths in found.items():
-        for path in paths:
-            if "://" not in path and not path.startswith("@") and not os.path.isfile(path):
-                raise InputError("no such file", path=path, field=f"--{name}", remedy="check the path")
+    for name, path in ((name, path) for name, paths in found.items() for path in paths):
+        if "://" not in path and not path.startswith("@") and not os.path.isfile(path):
+            raise InputError("no such file", path=path, field=f"--{name}", remedy="check the path")
 
 
-def crawl_folders(work: str) -> list[str]:
-    """The folders of finished crawls, oldest first."""
-    return [path for path in sorted(glob.glob(f"{glob.escape(work)}/crawl-???")) if has_manifest(path)]
-
-
-def _crawl(work: str, base: str, sources: Sources, options: UpdateOptions, beam_args: Sequence[str]) -> list[str]:
-    """Crawls, if feeds are given; returns the folders of all crawls that no version has yet."""
-    done = crawl_folders(work)
+def _crawl(
+    work: str, base: Archive | None, sources: Sources, options: UpdateOptions, beam_args: Sequence[str]
+) -> list[str]:
+    """Crawls, if feeds are given; returns the folders of all crawls that no version has yet, oldest first."""
+    done = [path for path in sorted(glob.glob(f"{glob.escape(work)}/crawl-???")) if has_manifest(path)]
     if not sources.feeds:
         return done
     number = len(done)
@@ -143,11 +150,24 @@ def _crawl(work: str, base: str, sources: Sources, options: UpdateOptions, beam_
     if read_json(plan_path) != plan:  # the crawl that was cut off is not the one to resume
         shutil.rmtree(folder, ignore_errors=True)
         shutil.rmtree(state, ignore_errors=True)
-        write_json(plan_path, plan)
+        files.write_json(plan_path, plan)
     if not os.path.isdir(state):
-        copy_folder(f"{work}/state-{number - 1:03d}" if number else os.path.join(base, CRAWL_STATE), state)
-    execute(CRAWL, {"seeds": [sources.feeds]}, folder, dataclasses.replace(options.crawl, state=state), beam_args)
+        if number:
+            shutil.copytree(f"{work}/state-{number - 1:03d}", f"{state}.tmp", dirs_exist_ok=True)
+        else:
+            os.makedirs(f"{state}.tmp", exist_ok=True)
+            for name, content in crawl_state(base).items():
+                with open(f"{state}.tmp/{name}", "wb") as sink:
+                    sink.write(content)
+        os.replace(f"{state}.tmp", state)
+    execute(CRAWL_JOB, {"seeds": [sources.feeds]}, folder, dataclasses.replace(options.crawl, state=state), beam_args)
     return [*done, folder]
+
+
+def crawl_state(archive: Archive | None) -> dict[str, bytes]:
+    """The files of the state of an archive's crawls, by name."""
+    rows = archive.whole(CRAWL) if archive else None
+    return {} if rows is None else {row["name"]: row["content"] for row in rows.to_pylist()}
 
 
 def _workers(beam_args: Sequence[str], inputs: Mapping[str, Sequence[str]]) -> list[str]:
@@ -159,42 +179,35 @@ def _workers(beam_args: Sequence[str], inputs: Mapping[str, Sequence[str]]) -> l
     return [_ONE_PROCESS] if is_small else []
 
 
-def _read(
-    work: str, options: UpdateOptions, extracted: Counts, checked: Mapping[str, Any], crawls: Sequence[str]
-) -> Intake:
-    from ..formats.manifest import read_manifest
-
-    kept = Counts.from_json(checked)
-    others = extracted.written - kept.read
-    signatures = [np.load(path) for path in files.list_files(f"{work}/rules/{rules.SIGNATURES}/part-*.npy")]
-    sketches = [np.load(path) for path in files.list_files(f"{work}/rules/{rules.SKETCHES}/part-*.npy")]
-    letters = [
-        letter
-        for job in ("extract", "rules")
-        for path in files.list_files(f"{work}/{job}/dead_letters/**")
-        for letter in read_records(path, DeadLetter)
-    ]
-    letters += [
-        letter
-        for folder in crawls
-        for path in files.list_files(f"{folder}/dead_letters/**")
-        for letter in read_records(path, DeadLetter)
-        if letter.outcome == _FAILED  # the others are mostly those that did not change
-    ]
-    return Intake(
-        list(read_stream(f"{work}/rules/{rules.ARTICLES}", Article)),
-        np.concatenate([np.zeros(0, signature_type(options.clean)), *signatures]),
-        np.concatenate([np.zeros(0, SKETCH_TYPE), *sketches]),
-        extracted.read - others,
-        others,
-        {**_sum(extracted.rejected, kept.rejected)},
-        {**_sum(extracted.failed, kept.failed)},
-        letters,
-        list(remarks(EXTRACT.name, extracted.tallies)),
-        [read_manifest(folder)["counts"] for folder in crawls],
-        f"{work}/state-{len(crawls) - 1:03d}" if crawls else "",
-    )
+def _run_rules(job: JobRun) -> None:
+    """Applies the rules to each shard. Streams: ``articles``, and ``signatures`` in the same order."""
+    paths = shard_paths(f"{job.input('articles')}/articles")
+    options = with_latest_date(job.options)
+    job.map_shards("rules", partial(_apply_rules, options=options, bad_words=job.inputs["bad_words"]), paths)
 
 
-def _sum(one: Mapping[str, int], two: Mapping[str, int]) -> dict[str, int]:
-    return {name: one.get(name, 0) + two.get(name, 0) for name in sorted({*one, *two})}
+def _apply_rules(shard: Shard, path: str, options: CleanOptions, bad_words: Sequence[str]) -> None:
+    words = read_bad_words(bad_words)
+    kept, signatures = shard.records(_ARTICLES, Article), shard.records(_SIGNATURES, Signature)
+    for raw in read_records(path, Article):
+        shard.read()
+        article, dropped = cleaned(raw, options)
+        broken = broken_rule(article, dropped, options, words)
+        if broken is not None:
+            shard.reject(raw.url, *broken, f"{raw.title}\n{raw.body}")
+            continue
+        kept.write(article)
+        signatures.write(signature(article, options))
+        shard.written()
+
+
+RULES: Final = Job(
+    name="rules",
+    example="newsembed update --archive archive --encoder savedmodel:saved_model --articles today.jsonl",
+    inputs=(
+        InputSpec("articles", "folder that `newsembed extract` wrote"),
+        InputSpec("bad_words", "files with one word per line", required=False, many=True),
+    ),
+    options=CleanOptions,
+    run=_run_rules,
+)

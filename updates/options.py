@@ -9,8 +9,8 @@ from ..beam_pipelines.clean.options import CleanOptions
 from ..beam_pipelines.crawl.options import CrawlOptions
 from ..beam_pipelines.extract.job import ExtractOptions
 from ..errors import InputError
-from ..formats.archive import check_startable, read_pointer, trained_model, version_folder
-from ..formats.manifest import read_manifest
+from ..formats.archive import check_startable, read_runs
+from ..formats.trainings import trained_model
 from ..serving.events import EventOptions
 
 _LASTING = ("clean", "events", "encoder_digest", "encoder_options")
@@ -68,15 +68,10 @@ class UpdateOptions:
     events: EventOptions = dataclasses.field(default_factory=EventOptions)
 
     def __post_init__(self) -> None:
-        """Checks the values.
-
-        Raises:
-          InputError: if a folder for the state of the crawl is given.
-        """
+        """Refuses a folder for the state of the crawl."""
         if self.crawl.state:
-            raise InputError(
-                "the archive keeps the state of its crawls", field="--crawl.state", remedy="leave this option out"
-            )
+            problem, remedy = "the archive keeps the state of its crawls", "leave this option out"
+            raise InputError(problem, field="--crawl.state", remedy=remedy)
 
     def to_json(self, choice: EncoderChoice, encoder_digest: str) -> dict[str, Any]:
         """The options as the archive keeps them.
@@ -85,10 +80,7 @@ class UpdateOptions:
           choice: of the encoder.
           encoder_digest: of the encoder.
         """
-        values: dict[str, Any] = {
-            name: dataclasses.asdict(getattr(self, name)) for name in ("crawl", "extract", "clean", "events")
-        }
-        values |= encoder_values(choice, encoder_digest)
+        values = {**dataclasses.asdict(self), **encoder_values(choice, encoder_digest)}
         plain: dict[str, Any] = json.loads(json.dumps(values, default=str))
         return plain
 
@@ -109,14 +101,17 @@ def current_choice(archive: str, given: EncoderChoice | None) -> EncoderChoice:
     Raises:
       InputError: if there is none, another one is given than the archive began with, or the folder has other files.
     """
-    pointer = read_pointer(archive)
-    if pointer is None:
+    runs = read_runs(archive)
+    if not runs:
         check_startable(archive)  # before the model is read
         if given is None:
             remedy = "give the encoder of the new archive, such as model:work/trained"
             raise InputError("the archive has no version yet", path=archive, field="--encoder", remedy=remedy)
         return given
-    kept = read_manifest(version_folder(archive, pointer.version))["options"]
+    kept = runs[-1].settings
+    if "clean" not in kept:
+        problem, remedy = "is an index of newsembed index", "start an archive in another folder"
+        raise InputError(problem, path=archive, field="--archive", remedy=remedy)
     training = int(kept.get("training", 0))
     if not training:
         return given or EncoderChoice(kept["encoder"], **kept["encoder_options"])

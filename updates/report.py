@@ -69,21 +69,20 @@ class Report:
 def print_report(archive: str, report: Report) -> None:
     """Prints a short table, and a sentence about the archive."""
     rows = [("in", report.read), ("new", report.new), ("already known", report.known)]
-    rows += [(f"rejected: {name}", count) for name, count in _largest_first(report.rejected)]
-    rows += [(f"failed: {name}", count) for name, count in _largest_first(report.failed)]
-    optional = (
-        ("hubs and images", report.hubs_and_images),
-        ("superseded by earlier or corrected reports", report.superseded),
-        ("events opened", report.opened),
-        ("events merged", report.merged),
-    )
+    for what in ("rejected", "failed"):
+        rows += [(f"{what}: {name}", count) for name, count in _largest_first(getattr(report, what))]
+    optional = [("hubs and images", report.hubs_and_images)]
+    optional += [("superseded by earlier or corrected reports", report.superseded)]
+    optional += [("events opened", report.opened), ("events merged", report.merged)]
     rows += [(name, count) for name, count in optional if count]
     for counts in report.crawl:
         rows.append(("URLs crawled", counts["in"]))
         rows += [(f"URLs: {name}", count) for name, count in _largest_first(counts["rejected"] | counts["failed"])]
     print_table(("articles", "count"), [(name, f"{count:,}") for name, count in rows], numbers=("count",))
     unfetched = [counts for counts in report.crawl if counts["failed"]]
-    for note in [*report.notes, *(_NOTHING_FETCHED for counts in unfetched if not _has_answers(counts))]:
+    # A crawl has an answer if it has fetched anything, or heard that it has not changed.
+    silent = [one for one in unfetched if not (one["out"] or one["rejected"].get(Rejection.NOT_MODIFIED))]
+    for note in [*report.notes, *[_NOTHING_FETCHED] * len(silent)]:
         print(f"note: {note}")
     if report.rejected or report.failed or unfetched:
         print(f"`newsembed rejected {archive}` prints the rejected and failed records")
@@ -95,11 +94,6 @@ def print_report(archive: str, report: Report) -> None:
         print(f"{archive}: nothing new; version {report.version} stays, {has}")
     else:
         print(f"{archive}: nothing new; the archive has no version yet{_why(report)}")
-
-
-def _has_answers(counts: Mapping[str, Any]) -> bool:
-    """Whether a crawl has fetched anything, or heard that it has not changed."""
-    return bool(counts["out"] or counts["rejected"].get(Rejection.NOT_MODIFIED))
 
 
 def _why(report: Report) -> str:

@@ -1,55 +1,54 @@
-"""One update of an archive: from the lock to the new pointer."""
+"""One update of an archive: from the lock to the row of the run, which shows its changes in one step."""
 
+import collections
 import contextlib
 import dataclasses
 import datetime
-import filecmp
+import glob
+import hashlib
+import itertools
 import os
 import shutil
+import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
 
-from ..beam_pipelines.output_lock import locked
+from ..beam_pipelines.arrays import doc_id_of, doc_numbers_of
 from ..errors import InputError
-from ..formats import files
-from ..formats.archive import (
-    BASE,
-    CRAWL_STATE,
-    DEAD_LETTERS_FILE,
-    INDEX,
-    LAST_RUN,
-    VersionWriter,
-    check_startable,
-    publish,
-    read_json,
-    read_pointer,
-    read_version,
-    remove_other_versions,
-    remove_temporary_files,
-    version_folder,
-    work_folder,
-    write_json,
-)
-from ..formats.archive_parts import PARENTS, read_array_part
-from ..formats.arrays import DAMAGE, read_arrays, write_arrays
+from ..formats import files, stores
+from ..formats.archive import CRAWL, DEAD_LETTERS, LAST_RUN, SEEN, WORK, Archive, EventMerge, check_startable, schema
+from ..formats.archive_writer import Writer
+from ..formats.arrays import DAMAGE, Array, read_arrays, write_arrays
+from ..formats.articles import ArticleText
 from ..formats.parquet import write_shard
 from ..formats.records import Article, DeadLetter
-from ..serving.events import NO_EVENT, Vectors
+from ..formats.trainings import read_json
+from ..serving.embed import embedded
+from ..serving.events import NO_EVENT, UNDATED, Ids, Merge, Vectors, assign
+from ..serving.index import settings_of, table_rows
 from ..serving.interface import TextEncoder
-from .duplicates import Archive, Found, find
-from .indexing import grow_index, unit_vectors
-from .intake import Intake, check_sources, gather
+from .duplicates import Duplicates, Seen, find, record_digest
+from .intake import Intake, check_sources, crawl_state, gather
 from .options import EncoderChoice, Sources, UpdateOptions, check_same
 from .report import Report
-from .store import Change, Members, find_change, read_members, write_events, write_rest, write_streams
 
+KEEP_VERSIONS: Final = 7
+TEXTS: Final = ("doc_id", "url", "publisher", "title", "body", "language", "byline_date")
+_BASE: Final = "base.json"  # in the work folder: the run that it began from, 0 for none
+_LETTERS: Final = f"{DEAD_LETTERS}/part-00000-of-00001.parquet"
 _SAMPLE: Final = 500  # characters of a dead letter
-STEPS: Final = (
-    *("crawl", "extract", "rules", "duplicates", "embed", "streams", "events", "index", "manifest", "publish", "tidy"),
-)
+_EPOCH: Final = datetime.date(1970, 1, 1).toordinal()
+_CHUNK: Final = 4_096  # articles that are embedded at a time, and lost if a run is cut off
+# An article: its doc_id, the ordinal of its byline date or `UNDATED`, its event or `NO_EVENT`, and the number of its
+# row in the archive, -1 for a new one.
+_MEMBER: Final = np.dtype([("doc_id", "<u8"), ("day", "<i8"), ("event", "<u8"), ("number", "<i8")])
+STEPS: Final = ("crawl", "extract", "rules", "duplicates", "embed", "events", "write", "index", "publish", "tidy")
 
 
 def update(
@@ -60,17 +59,19 @@ def update(
     options: UpdateOptions,
     *,
     beam_args: Sequence[str] = (),
+    keep_versions: int = KEEP_VERSIONS,
     reached: Callable[[str], None] = lambda _: None,
 ) -> Report:
     """Adds what is new in the sources to an archive, or changes nothing.
 
     Args:
-      archive: its folder, local; made by the first run.
+      archive: its folder or URI; made by the first run.
       encoder: what embeds the articles.
       choice: how the command line names it.
       sources: what to read.
       options: of the steps.
       beam_args: Beam's own options.
+      keep_versions: that can be opened afterwards.
       reached: called with the name of each step, see :data:`STEPS`, when it is done.
 
     Raises:
@@ -79,170 +80,246 @@ def update(
       RuntimeError: if the counts do not add up.
     """
     archive = archive.rstrip("/") or archive
-    if "://" in archive:
-        problem = "an archive must be in a local folder: its versions share files"
-        raise InputError(problem, path=archive, field="--archive", remedy="name a local folder")
     check_sources(sources)
-    files.use_options(beam_args)
-    with locked(archive, "--archive"):
-        return _Run(archive, encoder, choice, options, reached).do(sources, beam_args)
+    stores.use_options(beam_args)
+    check_startable(archive)
+    with Writer(archive, "--archive") as writer:
+        return _Run(writer, encoder, choice, options, keep_versions, reached).do(sources, beam_args)
 
 
+def work_folder(archive: str) -> str:
+    """The local folder of the run in progress: in the archive, or a temporary one where that is on an object store."""
+    if "://" not in archive:
+        return os.path.join(archive, WORK)
+    return os.path.join(tempfile.gettempdir(), f"newsembed-{hashlib.sha256(archive.encode()).hexdigest()[:16]}")
+
+
+def unit_vectors(encoder: TextEncoder, articles: Sequence[Any]) -> Vectors:
+    """Embeds articles as float32 ``[n, D]``; a `RuntimeError` if the encoder leaves one out."""
+    texts = (ArticleText(*(getattr(article, name) for name in TEXTS)) for article in articles)
+    vectors = np.concatenate([vectors for _, vectors in embedded(encoder, texts)])
+    if len(vectors) != len(articles):
+        raise RuntimeError(f"{len(vectors)} vectors of {len(articles)} articles")
+    norms = np.linalg.norm(vectors, axis=1, keepdims=True)
+    return np.asarray(vectors / np.where(norms > 0, norms, 1), np.float32)
+
+
+def vectors_by_record(
+    encoder: TextEncoder, articles: Iterable[Article | ArticleText], cache: str
+) -> dict[int, npt.NDArray[np.float32]]:
+    """Unit vectors of articles by their :func:`~.duplicates.record_digest`.
+
+    Args:
+      encoder: what embeds.
+      articles: any number.
+      cache: a folder where each chunk is kept, so that a run that was cut off does not embed it again.
+    """
+    known = dict[int, npt.NDArray[np.float32]]()
+    for path in sorted(glob.glob(f"{glob.escape(cache)}/*.npz")):
+        with contextlib.suppress(InputError, *DAMAGE):
+            found = read_arrays(path)
+            if str(found["encoder"]) == encoder.digest:
+                known.update(zip(found["records"].tolist(), found["vectors"], strict=True))
+    waiting = iter(articles)
+    while chunk := {record_digest(article): article for article in itertools.islice(waiting, _CHUNK)}:
+        if new := {record: article for record, article in chunk.items() if record not in known}:
+            vectors, records = unit_vectors(encoder, [*new.values()]), np.array([*new], np.uint64)
+            known.update(zip(new, vectors, strict=True))
+            os.makedirs(cache, exist_ok=True)
+            path = os.path.join(cache, f"{records.min():016x}-{len(records)}.npz")
+            write_arrays(path, {"encoder": np.array(encoder.digest), "records": records, "vectors": vectors})
+    return known
+
+
+def _members(archive: Archive | None) -> Array:
+    """The articles of an archive, none before its first version; see `_MEMBER`."""
+    if archive is None:
+        return _new_members([])
+    rows = archive.rows(["doc_id", "byline_date", "event_id"])
+    members = np.zeros(len(rows), _MEMBER)
+    members["doc_id"], members["number"] = doc_numbers_of(rows["doc_id"]), rows["_rowid"].to_numpy()
+    members["day"] = rows["byline_date"].cast(pa.int32()).fill_null(UNDATED - _EPOCH).to_numpy().astype(int) + _EPOCH
+    members["event"] = [int(event, 16) if event else NO_EVENT for event in rows["event_id"].to_pylist()]
+    return members
+
+
+def _new_members(articles: Sequence[Article]) -> Array:
+    """Articles that have no event yet."""
+    days = (article.byline_date.toordinal() if article.byline_date else UNDATED for article in articles)
+    rows = zip((int(article.doc_id, 16) for article in articles), days, strict=True)
+    return np.array([(doc_id, day, NO_EVENT, -1) for doc_id, day in rows], _MEMBER)
+
+
+@dataclasses.dataclass
 class _Run:
-    """A run that holds the lock."""
+    """A run that holds the lock; its values are those of `update`."""
 
-    def __init__(
-        self,
-        archive: str,
-        encoder: TextEncoder,
-        choice: EncoderChoice,
-        options: UpdateOptions,
-        reached: Callable[[str], None],
-    ) -> None:
-        self._archive, self._encoder, self._choice, self._options = archive, encoder, choice, options
-        self._kept_options = options.to_json(choice, encoder.digest)
-        self._report_step = reached
+    _writer: Writer
+    _encoder: TextEncoder
+    _choice: EncoderChoice
+    _options: UpdateOptions
+    _keep: int
+    _report_step: Callable[[str], None]
+
+    def __post_init__(self) -> None:
+        base, self._uri = self._writer.base, self._writer.uri
+        self._work, self._seconds = work_folder(self._uri), dict[str, float]()
+        self._kept_options = self._options.to_json(self._choice, self._encoder.digest)
         self._started, self._step_started = datetime.datetime.now(datetime.UTC), time.monotonic()
-        self._seconds: dict[str, float] = {}
-        pointer = read_pointer(archive)
-        if pointer is None:
-            check_startable(archive)
-        self._number = pointer.version if pointer else 0
-        self._base = version_folder(archive, self._number) if pointer else ""
-        if pointer:
-            check_same(archive, read_version(archive, pointer)["options"], self._kept_options)
+        self._number = base.number if base else 0
+        self._base = Archive(self._uri) if base else None
+        self._before = _members(self._base)
+        if base:
+            check_same(self._uri, base.settings, self._kept_options)
 
     def do(self, sources: Sources, beam_args: Sequence[str]) -> Report:
         """Runs all steps."""
-        self._clear()
-        intake = gather(self._archive, self._base, sources, self._options, beam_args, self._reached)
-        known = Archive(self._base, self._options.clean)
-        is_known = known.knows(intake.signatures)
-        if is_known.all() and not self._has_new_crawl(intake):
-            report, letters = self._report(intake, is_known, {}, read_members(self._base)), intake.dead_letters
+        marker = os.path.join(self._work, _BASE)
+        if read_json(marker) != self._number:  # of a run that was published
+            shutil.rmtree(self._work, ignore_errors=True)
+            files.write_json(marker, self._number)
+        intake = gather(self._work, self._base, sources, self._options, beam_args, self._reached)
+        seen = Seen.read(self._base, self._options.clean)
+        is_known, folder = seen.knows(intake.seen.digests), intake.crawl_state
+        crawl = {path.name: path.read_bytes() for path in sorted(Path(folder).iterdir())} if folder else {}
+        if is_known.all() and (not crawl or crawl == crawl_state(self._base)):
+            report, letters = self._report(intake, is_known, {}, self._before), list(intake.dead_letters)
         else:
-            report, letters = self._write(intake, known, is_known)
-        remove_other_versions(self._archive, {report.version, report.version - 1})
-        shutil.rmtree(work_folder(self._archive), ignore_errors=True)
-        write_json(os.path.join(self._archive, LAST_RUN), report.to_json())
-        self._write_letters(letters)
+            report, letters = self._write(intake, seen, is_known, crawl)
+        shutil.rmtree(self._work, ignore_errors=True)
+        files.write_json(f"{self._uri}/{LAST_RUN}", report.to_json())
+        files.delete([f"{self._uri}/{DEAD_LETTERS}"])
+        if letters:
+            write_shard(f"{self._uri}/{_LETTERS}", letters, DeadLetter)
         self._reached("tidy")
         return report
 
-    def _clear(self) -> None:
-        """Removes what a run that was cut off left, except for jobs that this run resumes."""
-        work, marker = work_folder(self._archive), os.path.join(work_folder(self._archive), BASE)
-        if read_json(marker) != self._number:  # of a run that was published
-            shutil.rmtree(work, ignore_errors=True)
-            write_json(marker, self._number)
-        remove_other_versions(self._archive, {self._number, self._number - 1})
-        remove_temporary_files(self._archive)
-
-    def _write_letters(self, letters: Sequence[DeadLetter]) -> None:
-        """Replaces the dead letters of the run before, also where no version is made that could hold them."""
-        path = os.path.join(self._archive, DEAD_LETTERS_FILE)
-        shutil.rmtree(os.path.dirname(path), ignore_errors=True)
-        if letters:
-            write_shard(path, letters, DeadLetter)
-
-    def _write(self, intake: Intake, known: Archive, is_known: Any) -> tuple[Report, list[DeadLetter]]:
+    def _write(
+        self, intake: Intake, seen: Seen, is_known: npt.NDArray[np.bool_], crawl: Mapping[str, bytes]
+    ) -> tuple[Report, list[DeadLetter]]:
         """Writes and publishes a new version; returns the dead letters, too."""
-        places = np.flatnonzero(~is_known).tolist()
-        signatures, sketches = intake.signatures[~is_known], _sketches_of(intake, places)
-        parents = np.array(read_array_part(os.path.join(self._base, PARENTS)) if self._base else [], np.int64)
-        threshold = self._options.clean.near_duplicate_threshold
-        found = find(known, parents, signatures, sketches, threshold)
-        kept = [place for place in range(len(places)) if len(parents) + place not in found.reasons]
-        articles = [intake.articles[places[place]] for place in kept]
+        new, candidates = intake.seen.only(~is_known), [intake.articles[row] for row in np.flatnonzero(~is_known)]
+        found = find(seen, new, self._options.clean.near_duplicate_threshold)
+        kept = [row for row in range(len(candidates)) if len(seen) + row not in found.reasons]
+        articles = [candidates[row] for row in kept]
         self._reached("duplicates")
-        vectors = self._embed(articles, signatures["record"][kept])
+        known = vectors_by_record(self._encoder, articles, os.path.join(self._work, "vectors"))
+        vectors = np.array([known[record] for record in new.digests["record"][kept].tolist()], np.float32)
+        vectors = vectors.reshape(-1, self._encoder.dimensions)
         self._reached("embed")
-        change = find_change(parents, found, articles, vectors, [len(parents) + place for place in kept])
-        writer = VersionWriter(self._archive, self._number + 1, self._number if self._base else None)
-        write_streams(writer, change, found, signatures, sketches)
-        letters = [*intake.dead_letters, *_letters(intake, places, found, len(parents))]
-        write_rest(writer, intake.crawl_state, letters)
-        self._reached("streams")
-        members, merges = self._events(writer, change)
-        self._index(writer, change)
-        report = self._report(intake, is_known, found.reasons, members, change, len(merges))
-        writer.add_history(report.to_json())
-        writer.finish(self._kept_options, report.to_json())
-        self._reached("manifest")
-        publish(self._archive, writer.number)
-        self._reached("publish")
-        return dataclasses.replace(report, seconds=self._seconds), letters
-
-    def _events(self, writer: VersionWriter, change: Change) -> tuple[Members, list[Any]]:
-        found = write_events(writer, read_members(self._base), change, self._options.events, self._started.date())
+        doc_ids = np.concatenate([seen.digests["doc_id"], new.digests["doc_id"]])
+        heirs = {int(doc_ids[row]): int(doc_ids[found.root(row)]) for row in found.superseded.tolist()}
+        members, merges = self._events(articles, vectors, heirs)
         self._reached("events")
-        return found
-
-    def _index(self, writer: VersionWriter, change: Change) -> None:
-        if change.new or change.removed.any():
-            grow_index(writer, change.new, change.vectors, self._encoder, self._choice)
-        else:
-            writer.carry(INDEX)
+        self._write_articles(articles, vectors, heirs, members)
+        self._write_state(seen, new, found, crawl)
+        self._reached("write")
+        report = self._report(intake, is_known, found.reasons, members, articles, len(heirs), len(merges))
+        run = self._writer.finish(self._settings(articles), report.to_json(), merges, self._keep)
         self._reached("index")
+        self._writer.publish(run)
+        self._reached("publish")
+        duplicates = [(candidates[row - len(seen)], reason.value) for row, reason in sorted(found.reasons.items())]
+        letters = [
+            DeadLetter(article.url, "rejected", reason, "", f"{article.title}\n{article.body}"[:_SAMPLE])
+            for article, reason in duplicates
+        ]
+        return dataclasses.replace(report, seconds=self._seconds), [*intake.dead_letters, *letters]
 
-    def _embed(self, articles: Sequence[Article], records: Any) -> Vectors:
-        """Unit vectors of the new articles; those that a run had embedded before it was cut off are read.
+    def _events(
+        self, articles: Sequence[Article], vectors: Vectors, heirs: Mapping[int, int]
+    ) -> tuple[Array, list[EventMerge]]:
+        """Assigns events to the new articles. An article that replaces another belongs to the event of the latter.
 
-        Raises:
-          RuntimeError: if the encoder leaves out an article.
+        Args:
+          articles: the new ones.
+          vectors: theirs.
+          heirs: for each article that goes, the one that takes its place, both as numbers.
+
+        Returns:
+          The articles that stay and after them the new ones, see `_MEMBER`, and the merges.
         """
-        path = os.path.join(work_folder(self._archive), "vectors.npz")
-        with contextlib.suppress(InputError, *DAMAGE):
-            done = read_arrays(path)
-            if str(done["encoder"]) == self._encoder.digest and np.array_equal(done["records"], records):
-                return np.asarray(done["vectors"], np.float32)
-        vectors = unit_vectors(self._encoder, articles)
-        write_arrays(path, {"encoder": np.array(self._encoder.digest), "records": records, "vectors": vectors})
-        return vectors
+        gone = np.isin(self._before["doc_id"], np.array(list(heirs), np.uint64))
+        lost, members = self._before[gone], np.concatenate([self._before[~gone], _new_members(articles)])
+        place_of = {doc_id: place for place, doc_id in enumerate(members["doc_id"].tolist())} if gone.any() else {}
+        places, events = [place_of[heirs[doc_id]] for doc_id in lost["doc_id"].tolist()], members["event"]
+        for event, heir in zip(lost["event"].tolist(), places, strict=True):
+            if events[heir] == NO_EVENT:
+                events[heir] = event
+        stayed = len(members) - len(articles)
 
-    def _has_new_crawl(self, intake: Intake) -> bool:
-        """Whether the crawl has another state than the current version."""
-        if not intake.crawl_state:
-            return False
-        before = os.path.join(self._base, CRAWL_STATE)
-        names = sorted(os.listdir(intake.crawl_state))
-        if not self._base or sorted(os.listdir(before) if os.path.isdir(before) else []) != names:
-            return bool(names)
-        return filecmp.cmpfiles(before, intake.crawl_state, names, shallow=False)[0] != names
+        def read(rows: npt.NDArray[np.int64]) -> Vectors:
+            result = np.zeros((len(rows), self._encoder.dimensions), np.float32)
+            is_new = rows >= stayed
+            result[is_new] = vectors[rows[is_new] - stayed]
+            if self._base is not None:
+                result[~is_new] = self._base.vectors(members["number"][rows[~is_new]].tolist())
+            return result
+
+        merges = _emptied(lost["event"], places, events, members["doc_id"])
+        members["event"], found = assign(members["doc_id"], members["day"], events, read, self._options.events)
+        merges += found
+        _check_ended(members["event"], merges)
+        return members, [EventMerge(*map(doc_id_of, dataclasses.astuple(merge))) for merge in merges]
+
+    def _write_articles(
+        self, articles: Sequence[Article], vectors: Vectors, heirs: Mapping[int, int], members: Array
+    ) -> None:
+        shape, stayed = schema(self._encoder.dimensions, self._encoder.digest), len(members) - len(articles)
+        names = [doc_id_of(event) if event != NO_EVENT else "" for event in members["event"].tolist()]
+        rows = table_rows(articles, vectors, shape, names[stayed:])
+        if self._base is None:
+            self._writer.create(shape, rows.to_batches())
+            return
+        if articles or heirs:
+            self._writer.change(rows, map(doc_id_of, heirs))
+        event_of = dict(self._before[["doc_id", "event"]].tolist())
+        olds = zip(members[["doc_id", "event"]][:stayed].tolist(), names, strict=False)
+        self._writer.set_events({doc_id_of(doc): name for (doc, event), name in olds if event_of[doc] != event})
+
+    def _write_state(self, seen: Seen, new: Seen, found: Duplicates, crawl: Mapping[str, bytes]) -> None:
+        """Writes what the search for duplicates knows, and the state of the crawls."""
+        before, after = found.parents[: len(seen)], found.parents[len(seen) :]
+        self._writer.append(SEEN, new.table(len(seen), after))
+        if len(changed := np.flatnonzero(before != seen.parents)):
+            self._writer.update_rows(SEEN, "row", pa.table({"row": changed, "parent": before[changed]}))
+        if crawl:
+            contents = pa.array(crawl.values(), pa.large_binary())
+            self._writer.overwrite(CRAWL, pa.table({"name": list(crawl), "content": contents}))
+
+    def _settings(self, articles: Sequence[Article]) -> dict[str, Any]:
+        choice, known = self._choice, self._base.run.settings["languages"] if self._base else ()
+        languages = sorted({*known, *(article.language for article in articles)})
+        own = settings_of(self._uri, choice.spec, self._encoder, choice.document_prompt, choice.long_documents)
+        return {**own, **self._kept_options, "languages": languages}
 
     def _report(
         self,
         intake: Intake,
-        is_known: Any,
+        is_known: npt.NDArray[np.bool_],
         reasons: Mapping[int, str],
-        members: Members,
-        change: Change | None = None,
+        members: Array,
+        new: Sequence[Article] | None = None,
+        superseded: int = 0,
         merged: int = 0,
     ) -> Report:
-        """Counts the records by their outcome.
-
-        Raises:
-          RuntimeError: if the counts do not add up.
-        """
-        rejected = dict(intake.rejected)
-        for reason in reasons.values():
-            rejected[str(reason)] = rejected.get(str(reason), 0) + 1
-        events = set(members.events.tolist()) - {NO_EVENT}
-        opened = events - set(read_members(self._base).events.tolist()) if change else ()
+        """Counts the records by their outcome."""
+        rejected = collections.Counter(intake.rejected) + collections.Counter(map(str, reasons.values()))
+        events = set(members["event"].tolist()) - {NO_EVENT}
         report = Report(
-            version=self._number + (change is not None),
-            published=change is not None,
+            version=self._number + (new is not None),
+            published=new is not None,
             started=self._started.isoformat(timespec="seconds"),
             read=intake.read,
-            new=len(change.new) if change else 0,
+            new=len(new or ()),
             known=int(np.count_nonzero(is_known)),
             rejected=dict(sorted(rejected.items())),
             failed=intake.failed,
             hubs_and_images=intake.hubs_and_images,
-            superseded=int(change.removed.sum()) if change else 0,
+            superseded=superseded,
             articles=len(members),
             events=len(events),
-            opened=len(opened),
+            opened=len(events - set(self._before["event"].tolist())),
             merged=merged,
             notes=intake.notes,
             crawl=intake.crawl,
@@ -259,18 +336,17 @@ class _Run:
         self._report_step(step)
 
 
-def _sketches_of(intake: Intake, places: Sequence[int]) -> Any:
-    """The sketches of some articles, one after another."""
-    bounds = np.cumsum([0, *intake.signatures["sketch"].tolist()])
-    parts = [intake.sketches[bounds[place] : bounds[place + 1]] for place in places]
-    return np.concatenate([intake.sketches[:0], *parts])
+def _emptied(lost: Ids, heirs: Sequence[int], events: Ids, doc_ids: Ids) -> list[Merge]:
+    """The events whose last article was replaced by one of another event, with which they are merged."""
+    merges = list[Merge]()
+    for event, heir in zip(lost.tolist(), heirs, strict=True):
+        is_over = event != NO_EVENT and not np.any(events == event)
+        if is_over and event not in {merge.event for merge in merges}:
+            merges.append(Merge(event, int(events[heir]), int(doc_ids[heir])))
+    return merges
 
 
-def _letters(intake: Intake, places: Sequence[int], found: Found, before: int) -> list[DeadLetter]:
-    """A dead letter for each duplicate."""
-    letters = []
-    for row, reason in sorted(found.reasons.items()):
-        article = intake.articles[places[row - before]]
-        sample = f"{article.title}\n{article.body}"[:_SAMPLE]
-        letters.append(DeadLetter(article.url, "rejected", reason.value, "", sample))
-    return letters
+def _check_ended(events: Ids, merges: Sequence[Merge]) -> None:
+    """Checks that no article has an event that has ended."""
+    if np.isin(events, np.array([merge.event for merge in merges], np.uint64)).any():
+        raise RuntimeError("an article has an event that has ended")

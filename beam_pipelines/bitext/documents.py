@@ -2,30 +2,56 @@
 
 import dataclasses
 import datetime
+import heapq
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
 from ...errors import InputError
 from ...formats import files, parquet
-from ...formats.arrays import read_npy
+from ...formats.command_line import Options, option
 from ...formats.records import Failure, Rejection, Space, Vector
-from ..arrays import Array, write_array
-from ..neighbors.index import build_index
+from ...tasks.margin import DEFAULT_MARGIN, NEIGHBORS, Floats
+from ...tasks.sentences import split_text
+from ..arrays import Array, read_array, write_array
+from ..clean.languages import count_words
+from ..encoders import embed_unit, opened
+from ..graph import Received, Rows, send
+from ..neighbors.index import Engine, build_index
 from ..shards import Shard
-from ..shuffle import Received, Rows, send
-from ..texts import language_key
-from .options import BitextOptions
+from ..texts import ArticleText, language_key, read_text_batches, shuffle_key
+from ..token_store import day_number
 
 LANGUAGE: Final = "S16"
-_EPOCH: Final = datetime.date(1970, 1, 1).toordinal()
-_COUNTS: Final = np.dtype([("block", np.int32), ("language", LANGUAGE), ("count", np.int64)])
-LINKS: Final = np.dtype([("source", np.uint64), ("target", np.uint64)])
-_WANTED: Final = np.dtype([("doc_id", np.uint64), ("task", np.int32)])
-_SPACES: Final = (Space.ENTITY, Space.IMAGE)
+_COUNTS: Final = np.dtype([("block", np.int32), ("language", LANGUAGE)])
+_LINKS: Final = np.dtype([("source", np.uint64), ("target", np.uint64)])
+_DOCUMENTS: Final = "_documents"
+WANTED: Final = Rows("_wanted", np.dtype([("doc_id", np.uint64), ("task", np.int32)]))
+EXACT_BELOW: Final = 50_000  # rows of one side below which search is exact
 _IMAGE_BITS: Final = 64
+_LEAST_COSINES: Final = {Space.ENTITY: 0.3, Space.IMAGE: 0.9}  # of vectors of linked articles
+_LEAST_WORDS: Final = 4  # of a sentence
+_MOST_WORDS: Final = 100
+SAMPLE: Final = 20_000  # sentences of each language among which known pairs are mined
+
+
+@dataclasses.dataclass(frozen=True)
+class BitextOptions(Options):
+    """Options of ``bitext``."""
+
+    pivot: str = option("en", "pairs are mined between this language and each other; empty: between all languages")
+    window_days: int = option(1, "largest day gap of two articles whose sentences are compared", ge=0)
+    block_days: int = option(7, "days that one worker holds in memory, for each pair of languages", ge=1)
+    candidates: int = option(10, "with --vectors: nearest articles of each article in each space and language", ge=1)
+    neighbors: int = option(NEIGHBORS, "k of the margin: neighbors that a cosine is compared with", ge=1)
+    min_margin: float = option(DEFAULT_MARGIN, "least margin of a pair, where --known_pairs do not choose it", gt=0)
+    precision: float = option(0.9, "with --known_pairs: that of the least margin among them", gt=0, le=1)
+    translated_share: float = option(0.05, "with --known_pairs: share of translated sentences", gt=0, le=1)
+    max_copied: float = option(0.7, "share of the words that both sides have in common, at most", ge=0, le=1)
+    min_language_probability: float = option(0.1, "least of a side's language; 0 turns the rule off", ge=0, lt=1)
+    engine: Engine = option(Engine.AUTO, "auto: exact for small sets of sentences, else ScaNN, else faiss")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -38,8 +64,7 @@ class ArticleFacts:
     byline_date: datetime.date | None
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Task:
+class Task(NamedTuple):
     """What one worker compares: the articles of one language in a block of days with those of another near them.
 
     Attributes:
@@ -60,25 +85,37 @@ class Task:
 
 @dataclasses.dataclass(frozen=True)
 class Plan:
-    """The tasks of a job.
+    """What the workers of all phases know.
 
     Attributes:
+      options: of the job.
       tasks: all of them; their place is their number.
-      blocks: the blocks that occur in tasks, ascending.
       shard_count: number of shards of articles.
       is_linked: whether only articles with similar vectors are compared.
       dimensions: of entity vectors; 0 if there are none.
+      encoder: name of the encoder.
+      has_known_pairs: whether a sample of the sentences is kept, among which known pairs are mined.
     """
 
+    options: BitextOptions
     tasks: tuple[Task, ...]
-    blocks: tuple[int, ...]
     shard_count: int
     is_linked: bool
     dimensions: int
+    encoder: str
+    has_known_pairs: bool
 
-    def of_block(self, block: int) -> Iterator[tuple[int, Task]]:
-        """Yields the numbers and tasks of one block."""
-        return ((number, task) for number, task in enumerate(self.tasks) if task.block == block)
+    @property
+    def blocks(self) -> list[int]:
+        """The blocks that occur in tasks, ascending."""
+        return sorted({task.block for task in self.tasks})
+
+    @property
+    def document_rows(self) -> Rows:
+        """Articles with their vectors, which are sent to the blocks of their days; zeros stand for no vector."""
+        vectors = [("entity", np.float32, (self.dimensions,)), ("image", np.float32, (_IMAGE_BITS * self.is_linked,))]
+        facts = [("doc_id", np.uint64), ("day", np.int32), ("language", LANGUAGE), ("shard", np.int32)]
+        return Rows(_DOCUMENTS, np.dtype([*facts, *vectors]))
 
 
 def main_language(tag: str) -> str | None:
@@ -91,21 +128,14 @@ def main_language(tag: str) -> str | None:
     return None if key is None else key.partition("-")[0].lower()
 
 
-def day_of(date: datetime.date) -> int:
-    """Returns the number of a day since 1970-01-01."""
-    return date.toordinal() - _EPOCH
+def takes_part(article: Any) -> bool:
+    """Whether an article has a date and a language; :func:`count_documents` counts those that have not."""
+    return article.byline_date is not None and article.language and main_language(article.language) is not None
 
 
-def takes_part(article: Any, options: BitextOptions) -> bool:
-    """Whether an article has a date and one of the languages; :func:`count_documents` counts those that have not."""
-    language = main_language(article.language) if article.language else None
-    is_wanted = not options.languages or language in {main_language(tag) for tag in options.languages}
-    return article.byline_date is not None and language is not None and is_wanted
-
-
-def count_documents(options: BitextOptions, shard: Shard, path: str) -> None:
-    """Counts the articles that take part, by block of days and language."""
-    counts: dict[tuple[int, bytes], int] = {}
+def count_documents(shard: Shard, path: str, block_days: int) -> None:
+    """Counts the articles that take part, and writes their blocks of days and languages."""
+    present: set[tuple[int, bytes]] = set()
     for article in parquet.read_records(path, ArticleFacts):
         shard.read()
         language = main_language(article.language)
@@ -116,23 +146,18 @@ def count_documents(options: BitextOptions, shard: Shard, path: str) -> None:
             shard.reject(article.doc_id, Rejection.UNKNOWN_LANGUAGE, "no language", article.title)
         elif article.byline_date is None:
             shard.reject(article.doc_id, Rejection.NO_BYLINE_DATE, "", article.title)
-        elif not takes_part(article, options):
-            shard.reject(article.doc_id, Rejection.OTHER_LANGUAGE, language, article.title)
         else:
             shard.written()
-            key = day_of(article.byline_date) // options.block_days, language.encode()
-            counts[key] = counts.get(key, 0) + 1
-    rows = [(*key, count) for key, count in sorted(counts.items())]
-    write_array(shard.path("_counts", "npy"), np.array(rows, _COUNTS))
+            present.add((day_number(article.byline_date) // block_days, language.encode()))
+    shard.write_array("_counts", np.array(sorted(present), _COUNTS))
 
 
 def plan_tasks(workspace: str, options: BitextOptions) -> tuple[Task, ...]:
     """Returns the tasks for the articles that :func:`count_documents` counted, by pair of languages, then block."""
     present: dict[str, set[int]] = {}
     for path in files.list_files(f"{workspace}/_counts/part-*.npy"):
-        with files.open_read(path) as source:
-            for block, language, _ in read_npy(source, path).tolist():
-                present.setdefault(language.decode(), set()).add(block)
+        for block, language in read_array(path).tolist():
+            present.setdefault(language.decode(), set()).add(block)
     margin = -(-options.window_days // options.block_days)
     return tuple(
         Task(block, source, target)
@@ -160,93 +185,67 @@ def vector_paths(folder: str, shard_count: int) -> list[tuple[str, ...]]:
     Raises:
       InputError: if the vectors have another number of shards than the articles.
     """
-    paths = [parquet.shard_paths(f"{folder}/{space.value}") for space in _SPACES]
-    if any(len(found) != shard_count for found in paths):
-        problem = f"got {len(paths[0])} shards of vectors for {shard_count} shards of articles"
+    entities, images = (parquet.shard_paths(f"{folder}/{space.value}") for space in _LEAST_COSINES)
+    if {len(entities), len(images)} != {shard_count}:
+        problem = f"got {len(entities)} and {len(images)} shards of vectors for {shard_count} shards of articles"
         remedy = "give the vectors that `newsembed vectors` made of these articles"
         raise InputError(problem, path=folder, field="--vectors", remedy=remedy)
-    return list(zip(*paths, strict=True))
+    return list(zip(entities, images, strict=True))
 
 
 def entity_dimensions(paths: Sequence[tuple[str, ...]]) -> int:
     """Returns the size of entity vectors, 0 if there are none."""
-    for entity, _ in paths:
-        for batch in parquet.read_batches(entity, ["values"], rows=1):
-            return len(batch.column("values")[0])
-    return 0
+    batches = (batch for entity, _ in paths for batch in parquet.read_batches(entity, ["values"], rows=1))
+    return next((len(batch.column("values")[0]) for batch in batches), 0)
 
 
-def document_rows(plan: Plan) -> Rows:
-    """Returns the articles that are sent to the blocks of their days."""
-    return Rows("_documents", _row_type(plan))
+def send_documents(shard: Shard, paths: Sequence[str], plan: Plan) -> None:
+    """Sends the articles of a shard to all blocks that they may have to do with.
 
-
-def wanted_rows() -> Rows:
-    """Returns the ids of linked articles, which are sent to the shards of the articles, each with its task."""
-    return Rows("_wanted", _WANTED)
-
-
-def _row_type(plan: Plan) -> np.dtype[Any]:
-    """Articles with their vectors; zeros stand for none."""
-    image = _IMAGE_BITS if plan.is_linked else 0
-    vectors = [("entity", np.float32, (plan.dimensions,)), ("image", np.float32, (image,))]
-    return np.dtype([("doc_id", np.uint64), ("day", np.int32), ("language", LANGUAGE), ("shard", np.int32), *vectors])
-
-
-def send_documents(
-    options: BitextOptions, plan: Plan, shard: Shard, payload: tuple[str, tuple[str, ...] | None]
-) -> None:
-    """Sends the articles of a shard, with their vectors, to all blocks that they may have to do with."""
-    path, vectors = payload
-    entities, images = ({}, {}) if vectors is None else (_read_vectors(one) for one in vectors)
-    articles = [one for one in parquet.read_records(path, ArticleFacts) if takes_part(one, options)]
-    rows = np.zeros(len(articles), _row_type(plan))
-    for row, article in zip(rows, articles, strict=True):
-        assert article.byline_date is not None
-        row["doc_id"], row["day"] = int(article.doc_id, 16), day_of(article.byline_date)
-        row["language"], row["shard"] = (main_language(article.language) or "").encode(), shard.index
-        for name, found in (("entity", entities), ("image", images)):
+    Args:
+      shard: of the articles.
+      paths: of the articles, and of their entity and image vectors if there are any.
+      plan: of the job.
+    """
+    articles = [one for one in parquet.read_records(paths[0], ArticleFacts) if takes_part(one)]
+    rows = np.zeros(len(articles), plan.document_rows.dtype)
+    rows["doc_id"] = [int(one.doc_id, 16) for one in articles]
+    rows["day"] = [day_number(one.byline_date) for one in articles]
+    rows["language"] = [(main_language(one.language) or "").encode() for one in articles]
+    rows["shard"] = shard.index
+    for space, path in zip(_LEAST_COSINES, paths[1:], strict=False):
+        found = {vector.doc_id: vector.values for vector in parquet.read_records(path, Vector)}
+        for row, article in zip(rows[space.value], articles, strict=True):
             if (values := found.get(article.doc_id)) is not None:
-                row[name] = values
-    near = [_blocks_near(int(day), options) for day in rows["day"]]
+                row[:] = values
     numbers = {block: number for number, block in enumerate(plan.blocks)}
+    window, size = plan.options.window_days, plan.options.block_days
+    near = (range((day - window) // size, (day + window) // size + 1) for day in rows["day"].tolist())
     sent = [(row, numbers[block]) for row, blocks in enumerate(near) for block in blocks if block in numbers]
     chosen = np.array(sent, np.int64).reshape(-1, 2)
-    send(shard, "_documents", rows[chosen[:, 0]], chosen[:, 1])
+    send(shard, _DOCUMENTS, rows[chosen[:, 0]], chosen[:, 1])
 
 
-def _read_vectors(path: str) -> Mapping[str, tuple[float, ...]]:
-    return {vector.doc_id: vector.values for vector in parquet.read_records(path, Vector)}
-
-
-def _blocks_near(day: int, options: BitextOptions) -> range:
-    first, last = ((day + gap) // options.block_days for gap in (-options.window_days, options.window_days))
-    return range(first, last + 1)
-
-
-def link_documents(options: BitextOptions, plan: Plan, shard: Shard, received: Received) -> None:
+def link_documents(shard: Shard, received: Received, plan: Plan) -> None:
     """Writes the linked articles of every task of a block, and tells the shards of the articles."""
-    rows, block = received.rows["_documents"], plan.blocks[shard.index]
-    shards = dict(zip(rows["doc_id"].tolist(), rows["shard"].tolist(), strict=True))
-    first = block * options.block_days
-    wanted = [np.zeros(0, _WANTED)]
-    for number, task in plan.of_block(block):
-        is_here = (rows["day"] >= first) & (rows["day"] < first + options.block_days)
-        sources = rows[(rows["language"] == task.source.encode()) & is_here]
+    rows, block, size = received.rows[_DOCUMENTS], plan.blocks[shard.index], plan.options.block_days
+    wanted = [np.zeros(0, WANTED.dtype)]
+    for number, task in enumerate(plan.tasks):
+        if task.block != block:
+            continue
+        sources = rows[(rows["language"] == task.source.encode()) & (rows["day"] // size == block)]
         targets = rows[rows["language"] == task.target.encode()]
         if plan.is_linked:
-            links = find_links(sources, targets, options)
+            links = find_links(sources, targets, plan.options)
             write_array(links_path(shard.workspace, number), links)
-            doc_ids = [np.unique(links[side]) for side in ("source", "target")]
             shard.tally(f"linked_articles/{task.languages}", len(links))
+            sides = [links["source"], links["target"]]
         else:
-            doc_ids = [np.unique(side["doc_id"]) for side in (sources, targets) if len(sources) and len(targets)]
-        for found in doc_ids:
-            of_task = np.zeros(len(found), _WANTED)
-            of_task["doc_id"], of_task["task"] = found, number
-            wanted.append(of_task)
+            sides = [sources["doc_id"], targets["doc_id"]] if len(sources) and len(targets) else []
+        wanted += [np.array([(doc_id, number) for doc_id in np.unique(side)], WANTED.dtype) for side in sides]
     joined = np.concatenate(wanted)
-    send(shard, "_wanted", joined, np.array([shards[doc_id] for doc_id in joined["doc_id"].tolist()], np.int64))
+    shards = dict(zip(rows["doc_id"].tolist(), rows["shard"].tolist(), strict=True))
+    send(shard, WANTED.stream, joined, np.array([shards[one] for one in joined["doc_id"].tolist()], np.int64))
 
 
 def links_path(workspace: str, task: int) -> str:
@@ -263,28 +262,154 @@ def find_links(sources: Array, targets: Array, options: BitextOptions) -> Array:
       options: how many, how near.
     """
     found = [np.zeros((0, 2), np.uint64)]
-    for space, least in (
-        (Space.ENTITY, options.min_entity_similarity),
-        (Space.IMAGE, options.min_image_similarity),
-    ):
+    for space in _LEAST_COSINES:
         left, right = (side[side[space.value].any(axis=1)] for side in (sources, targets))
-        found += [_nearest(left, right, space, least, options), _nearest(right, left, space, least, options)[:, ::-1]]
-    pairs = np.unique(np.concatenate(found), axis=0)
-    links = np.zeros(len(pairs), LINKS)
-    links["source"], links["target"] = pairs.T
-    return links
+        found += _nearest(left, right, space, options)
+        found += [pairs[:, ::-1] for pairs in _nearest(right, left, space, options)]
+    return np.ascontiguousarray(np.unique(np.concatenate(found), axis=0)).view(_LINKS).ravel()
 
 
-def _nearest(queries: Array, others: Array, space: Space, least: float, options: BitextOptions) -> Array:
-    """The ids of each query and its nearest others, uint64 ``[P, 2]``."""
-    found = [np.zeros((0, 2), np.uint64)]
+def _nearest(queries: Array, others: Array, space: Space, options: BitextOptions) -> Iterator[Array]:
+    """Yields the ids of each query and its nearest others, uint64 ``[P, 2]``, day by day."""
     for day in np.unique(queries["day"]):
         asked = queries[queries["day"] == day]
         near = others[np.abs(others["day"] - day) <= options.window_days]
-        if not len(near):
+        if len(near):
+            index = build_index(near[space.value], options.engine, EXACT_BELOW, len(asked))
+            hits, cosines = index.search(asked[space.value], options.candidates)
+            places, slots = np.nonzero((hits >= 0) & (cosines >= _LEAST_COSINES[space]))
+            yield np.stack([asked["doc_id"][places], near["doc_id"][hits[places, slots]]], 1)
+
+
+# Sentences
+
+
+def row_type(dimensions: int) -> np.dtype[Any]:
+    """The rows of sentences: article, place in it, language, bytes of the text in UTF-8, and embedding."""
+    facts = [("doc_id", np.uint64), ("number", np.int32), ("language", LANGUAGE), ("bytes", np.int32)]
+    return np.dtype([*facts, ("vector", np.float32, (dimensions,))])
+
+
+# Rows and their texts as bytes, which are sent to tasks, and to the phase that mines known pairs.
+SENTENCES: Final = (Rows("_sentences", row_type(0)), Rows("_texts", np.dtype(np.uint8)))
+SAMPLED: Final = (Rows("_sample", row_type(0)), Rows("_sample_texts", np.dtype(np.uint8)))
+
+
+class _Sentence(NamedTuple):
+    doc_id: int
+    number: int
+    language: str
+    text: str
+
+
+_Embedded = tuple[_Sentence, Floats]
+
+
+def send_sentences(shard: Shard, received: Received, plan: Plan) -> None:
+    """Embeds the sentences of the articles that some task wants, and sends them to these tasks."""
+    encoder = opened(plan.encoder, shard.workspace)
+    tasks: dict[int, list[int]] = {}
+    for doc_id, task in received.rows[WANTED.stream].tolist():
+        tasks.setdefault(doc_id, []).append(task)
+    sample: dict[str, dict[str, _Embedded]] = {}
+    for chunk, batch in enumerate(read_text_batches(received.payload)):
+        sentences = [one for article in batch for one in _sentences_of(shard, article, tasks)]
+        vectors = embed_unit(encoder, [one.text for one in sentences], plan.encoder)
+        shard.tally("sentences_embedded", len(sentences))
+        if not sentences:
             continue
-        index = build_index(near[space.value], options.engine, options.exact_below, len(asked))
-        hits, cosines = index.search(asked[space.value], options.candidates)
-        places, slots = np.nonzero((hits >= 0) & (cosines >= least))
-        found.append(np.stack([asked["doc_id"][places], near["doc_id"][hits[places, slots]]], 1))
-    return np.concatenate(found)
+        embedded = list(zip(sentences, vectors, strict=True))
+        places = [(place, task) for place, one in enumerate(sentences) for task in tasks[one.doc_id]]
+        places.sort(key=lambda pair: pair[1])  # stable: the sentences of a task keep their order
+        chosen, receivers = np.array(places, np.int64).T
+        _send(shard, SENTENCES, [embedded[place] for place in chosen.tolist()], receivers, chunk)
+        if plan.has_known_pairs:
+            _sample(sample, embedded, -(-2 * SAMPLE // plan.shard_count))
+    kept = [one for language in sorted(sample) for one in sample[language].values()]
+    if kept:
+        _send(shard, SAMPLED, kept, np.zeros(len(kept), np.int64))
+
+
+def _sentences_of(shard: Shard, article: ArticleText, tasks: Mapping[int, list[int]]) -> Iterator[_Sentence]:
+    """Yields the sentences of one article that may be paired; counts the article, and the others by reason."""
+    if not takes_part(article):
+        return  # counted before
+    shard.read()
+    doc_id, language = int(article.doc_id, 16), main_language(article.language) or ""
+    if doc_id not in tasks:
+        shard.reject(article.doc_id, Rejection.NO_CANDIDATE, "no article of another language is near", article.title)
+        return
+    kept = []
+    for number, text in enumerate(split_article(article.title, article.body)):
+        words = count_words(text)
+        shard.tally("sentences")
+        if _LEAST_WORDS <= words <= _MOST_WORDS:
+            kept.append(_Sentence(doc_id, number, language, text))
+        else:
+            shard.tally("sentences_too_short" if words < _LEAST_WORDS else "sentences_too_long")
+    if kept:
+        shard.written()
+        yield from kept
+    else:
+        shard.reject(article.doc_id, Rejection.NO_SENTENCE, "", article.title)
+
+
+def split_article(title: str, body: str) -> list[str]:
+    r"""Returns the title and the sentences of the body, with single spaces.
+
+    >>> split_article("A title", "One.  Two.\nThree\tfour")
+    ['A title', 'One.', 'Two.', 'Three four']
+    """
+    parts = [title, *(sentence for _, sentence in split_text(body))]
+    return [text for part in parts if (text := " ".join(part.split()))]
+
+
+def _send(
+    shard: Shard, streams: tuple[Rows, Rows], embedded: Sequence[_Embedded], receivers: Array, chunk: int = 0
+) -> None:
+    """Sends rows, and the texts as bytes in the same order."""
+    texts = [one.text.encode("utf-8", "replace") for one, _ in embedded]
+    facts = zip(embedded, texts, strict=True)
+    values = [(one.doc_id, one.number, one.language.encode(), len(text), vector) for (one, vector), text in facts]
+    rows = np.array(values, row_type(len(embedded[0][1])))
+    send(shard, streams[0].stream, rows, receivers, chunk)
+    raw = np.frombuffer(b"".join(texts), np.uint8)
+    send(shard, streams[1].stream, raw, np.repeat(receivers.astype(np.int32), rows["bytes"]), chunk)
+
+
+def _sample(sample: dict[str, dict[str, _Embedded]], embedded: Iterable[_Embedded], most: int) -> None:
+    """Adds those sentences whose digests are among the lowest ``most`` of their language; each text once, in order."""
+    for one, vector in embedded:
+        sample.setdefault(one.language, {}).setdefault(one.text, (one, vector.copy()))
+    for language, found in sample.items():
+        sample[language] = {text: found[text] for text in heapq.nsmallest(most, found, key=_draw)}
+
+
+def _draw(text: str) -> tuple[bytes, str]:
+    """What sorts texts at random."""
+    return shuffle_key("bitext", text)[:8], text
+
+
+def received_sentences(
+    received: Received, workspace: str, streams: tuple[Rows, Rows] = SENTENCES
+) -> tuple[Array, list[str]]:
+    """Returns the rows and texts that a shard gets.
+
+    Raises:
+      InputError: if rows and texts do not fit each other.
+    """
+    rows, raw = received.rows[streams[0].stream], received.rows[streams[1].stream].tobytes()
+    ends = np.cumsum(rows["bytes"], dtype=np.int64)
+    if len(raw) != rows["bytes"].sum(dtype=np.int64):
+        raise InputError("rows and texts do not fit", path=workspace, remedy="delete this folder and start again")
+    starts = ends - rows["bytes"]
+    return rows, [raw[start:end].decode() for start, end in zip(starts.tolist(), ends.tolist(), strict=True)]
+
+
+def received_sample(received: Received, workspace: str, language: str) -> tuple[Array, list[str]]:
+    """Returns the sample of the sentences of a language: rows and texts, each text once, at most `SAMPLE`."""
+    rows, texts = received_sentences(received, workspace, SAMPLED)
+    places = np.flatnonzero(rows["language"] == language.encode()).tolist()
+    unique = {texts[place]: place for place in reversed(places)}
+    chosen = heapq.nsmallest(SAMPLE, unique, key=_draw)
+    return rows[[unique[text] for text in chosen]], chosen

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from ...errors import InputError
-from ...formats.command_line import option
+from ...formats.command_line import Options, option
 from ...formats.records import Rejection
 
 SWITCHES: Final[Mapping[str, str]] = {
@@ -35,22 +35,16 @@ SWITCHES: Final[Mapping[str, str]] = {
 
 
 @dataclasses.dataclass(frozen=True)
-class CleanOptions:
+class CleanOptions(Options):
     """Options of the rules and the search for duplicates; defaults follow the paper, and C4 where it suits news."""
 
-    min_words: int = option(100, "articles with fewer words are rejected")
-    require_author: bool = option(True, "reject articles without an author")
+    min_words: int = option(100, "articles with fewer words are rejected", ge=0)
+    require_author: bool = option(False, "reject articles without an author")
     require_byline_date: bool = option(True, "reject articles without a byline date")
     earliest_date: datetime.date = option(datetime.date(1990, 1, 1), "articles dated before this day are rejected")
-    latest_date: datetime.date | None = option(
-        None, "articles dated after this day, or after they were fetched, are rejected; default: tomorrow"
-    )
-    max_date_disagreement_days: int = option(
-        7,
-        "articles whose byline date differs by more days from the day in the URL, or is by more days later "
-        "than the last modification, are rejected; -1 turns the rule off",
-    )
-    min_sentences: int = option(3, "articles with fewer sentences are rejected")
+    latest_date: datetime.date | None = option(None, "articles dated later are rejected; default: tomorrow")
+    max_date_disagreement_days: int = option(7, "days between the dates of an article at most; -1 turns the rule off")
+    min_sentences: int = option(3, "articles with fewer sentences are rejected", ge=0)
     require_terminal_punctuation: bool = option(True, "drop lines that do not end like a sentence (captions, menus)")
     min_words_per_line: int = option(3, "drop lines with fewer words")
     drop_javascript_lines: bool = option(True, "drop lines that ask readers to enable JavaScript")
@@ -58,61 +52,19 @@ class CleanOptions:
     drop_policy_lines: bool = option(True, "drop notices about terms, privacy, rights and newsletters")
     refuse_error_pages: bool = option(True, "reject error pages")
     refuse_placeholder_text: bool = option(True, 'reject texts with "lorem ipsum"')
-    refuse_curly_braces: bool = option(
-        False, "reject texts with a curly brace, as C4 does; off because news rarely quotes code"
-    )
-    max_repeated_share: float = option(0.3, "reject texts with a larger share of repeated lines; 1 turns the rule off")
-    max_repeated_span_share: float = option(
-        0.3, "reject texts with a larger share of repeated spans of three sentences; 1 turns the rule off"
-    )
+    refuse_curly_braces: bool = option(False, "reject texts with a curly brace, as C4 does")
+    max_repeated_share: float = option(0.3, "share of a text in repeated lines at most; 1: no limit", ge=0, le=1)
+    max_repeated_span_share: float = option(0.3, "the same for spans of three sentences; 1: no limit", ge=0, le=1)
     min_language_probability: float = option(0.4, "languages identified with a lower probability count as unknown")
     require_language: bool = option(True, "reject articles whose language is not recognised")
-    min_script_share: float = option(
-        0.5, "reject articles with a smaller share of letters in a script of their language; 0 turns the rule off"
-    )
-    near_duplicate_threshold: float = option(
-        0.8, "minimum Jaccard similarity of word 5-grams of near duplicates; values above 1 turn the search off"
-    )
-    permutations: int = option(112, "MinHash permutations")
-    bands: int = option(16, "LSH bands; must divide --permutations")
-
-    min_yield_drop: float = option(
-        0.1, "with --history: warn about publishers whose yield, a share of 1, dropped by this much"
-    )
-    yield_false_discovery_rate: float = option(
-        0.01,
-        "with --history: expected share of false alarms among these warnings (Fisher's exact test, Benjamini-Hochberg)",
-    )
-    fail_on_yield_alarm: bool = option(False, "with --history: publish nothing if there is a warning")
+    min_script_share: float = option(0.5, "share of letters in a script of the language at least", ge=0, le=1)
+    near_duplicate_threshold: float = option(0.8, "least similarity of near duplicates; above 1: none are sought", gt=0)
+    permutations: int = option(112, "MinHash permutations", ge=1)
+    bands: int = option(16, "LSH bands; must divide --permutations", ge=1)
 
     def __post_init__(self) -> None:
-        """Checks the values.
-
-        Raises:
-          InputError: naming the option with an invalid value.
-        """
-        if self.bands < 1 or self.permutations % self.bands:
-            raise InputError(
-                f"got {self.bands} bands for {self.permutations} permutations",
-                field="--bands",
-                remedy="choose a divisor of --permutations",
-            )
-        if self.near_duplicate_threshold <= 0:
-            raise InputError(
-                f"got {self.near_duplicate_threshold}, expected more than 0",
-                field="--near_duplicate_threshold",
-                remedy="0.8 is usual",
-            )
-        if self.min_words < 0 or self.min_sentences < 0:
-            raise InputError(
-                "got a negative number", field="--min_words, --min_sentences", remedy="give 0 to turn the rule off"
-            )
-        for name in (
-            "min_script_share",
-            "max_repeated_share",
-            "max_repeated_span_share",
-            "min_yield_drop",
-            "yield_false_discovery_rate",
-        ):
-            if not 0 <= getattr(self, name) <= 1:
-                raise InputError(f"got {getattr(self, name)}", field=f"--{name}", remedy="give a share from 0 to 1")
+        """Checks the values."""
+        super().__post_init__()
+        if self.permutations % self.bands:
+            problem = f"got {self.bands} bands for {self.permutations} permutations"
+            raise InputError(problem, field="--bands", remedy="choose a divisor of --permutations")

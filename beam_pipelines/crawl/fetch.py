@@ -1,33 +1,48 @@
-"""HTTP requests with limits on time, bytes and redirects; the peer's address is checked after connecting."""
+"""HTTP requests with limits on time, bytes and redirects; only addresses on the public internet are connected to."""
 
+import asyncio
 import dataclasses
 import datetime
 import email.utils
 import fnmatch
-import http.client
+import ipaddress
 import re
 import socket
-import ssl
-import time
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
-from urllib.parse import SplitResult, quote, urljoin, urlsplit
+from urllib.parse import SplitResult, quote, urlsplit
 
+import aiohttp
+import aiohttp.abc
+import idna
+import yarl
+
+from ...formats.codings import ACCEPTED, BrokenCodingError, TooLargeError, undo_codings
 from ...formats.records import Failure, Rejection
-from .addresses import is_public
-from .coding import ACCEPTED, BrokenCodingError, TooLargeError, decode
+from ..extract.media_types import kind_of, media_type
+from ..extract.redirects import STATUSES, target_of
 from .options import CrawlOptions
-from .sockets import connect
 
 _CHUNK_BYTES = 1 << 16
-_MAX_CONNECTIONS = 8  # kept alive at the same time: enough for the hosts of one site
+_MAX_HOSTS = 8  # with connections that are kept: enough for one site
 _SAFE = "/:@!$&'()*+,;=~-._%"
-_REDIRECTS = {301, 302, 303, 307, 308}
+_MAX_HEADER_BYTES = 1 << 18  # of one line, as browsers allow for all
+_MAX_HEADERS = 1_000
 _NO_RETRY = {501, 505, 511}
 PAGE_TYPES = ("text/html", "application/xhtml", "xml", "rss", "atom", "json", "text/plain")
 IMAGE_TYPES = ("image/",)
-SITEMAP_TYPES = (*PAGE_TYPES, "text/", "gzip", "octet-stream")
+
+_GLOBAL_UNICAST = ipaddress.ip_network("2000::/3")
+_NAT64 = ipaddress.ip_network("64:ff9b::/96")
+# Python reports these as global, or did in some releases; none of them is a news site. Inside Azure's virtual machines
+# 168.63.129.16 is the address of the host.
+_REFUSED = tuple(
+    map(
+        ipaddress.ip_network,
+        str.split("168.63.129.16/32 192.0.0.0/24 192.88.99.0/24 2001::/23 2001:db8::/32 2002::/16 3fff::/20"),
+    )
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -55,17 +70,27 @@ class Fetched:
     date: datetime.datetime = dataclasses.field(default_factory=lambda: datetime.datetime.now(datetime.UTC))
 
     def header(self, name: str) -> str:
-        """Returns the first value of a header, or "".
-
-        Args:
-          name: header name in lower case.
-        """
+        """Returns the first value of a header, given in lower case, or ""."""
         return next((value for key, value in self.headers if key.lower() == name), "")
 
     @property
     def content_type(self) -> str:
-        """Value of the Content-Type header in lower case, or ""."""
-        return self.header("content-type").lower()
+        """Media type in lower case, without parameters, or ""."""
+        return self._media_type[0]
+
+    @property
+    def charset(self) -> str:
+        """Charset of the header Content-Type, or ""."""
+        return self._media_type[1]
+
+    @property
+    def kind(self) -> str | None:
+        """How the response is read, see `kind_of`."""
+        return kind_of(self.content_type, self.body)
+
+    @property
+    def _media_type(self) -> tuple[str, str]:
+        return media_type(value for key, value in self.headers if key.lower() == "content-type")
 
 
 class FetchError(Exception):
@@ -89,11 +114,38 @@ class FetchError(Exception):
         retry_after: float | None = None,
     ) -> None:
         super().__init__(f"{reason.value}: {detail}")
-        self.reason = reason
-        self.detail = detail
-        self.retry = retry
-        self.status = status
-        self.retry_after = retry_after
+        self.reason, self.detail = reason, detail
+        self.retry, self.status, self.retry_after = retry, status, retry_after
+
+
+class _Resolver(aiohttp.abc.AbstractResolver):
+    """Looks names up in the option ``resolve``, then in DNS."""
+
+    def __init__(self, overrides: tuple[str, ...]) -> None:
+        self._overrides = [entry.partition("=")[::2] for entry in overrides]
+
+    async def resolve(
+        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
+    ) -> list[aiohttp.abc.ResolveResult]:
+        place = next((place for pattern, place in self._overrides if fnmatch.fnmatch(host, pattern)), "")
+        address, _, number = place.rpartition(":")
+        found = await asyncio.get_running_loop().getaddrinfo(
+            address.strip("[]") or host, number or port, family=family, type=socket.SOCK_STREAM
+        )
+        return [
+            aiohttp.abc.ResolveResult(
+                hostname=host,
+                host=str(target[0]),
+                port=int(target[1]),
+                family=kind,
+                proto=protocol,
+                flags=socket.AI_NUMERICHOST,
+            )
+            for kind, _, protocol, _, target in found
+        ]
+
+    async def close(self) -> None:
+        pass
 
 
 class Fetcher:
@@ -105,13 +157,16 @@ class Fetcher:
 
     def __init__(self, options: CrawlOptions) -> None:
         self._options = options
-        self._connections: dict[tuple[str, str], http.client.HTTPConnection] = {}
+        self._runner = asyncio.Runner()
+        self._session: aiohttp.ClientSession | None = None
+        self._peer = ""  # of the last socket
+        self._peers: dict[str, str] = {}  # by host, of the kept connections
+        self._cookies: aiohttp.CookieJar | None = None  # of the redirects of one URL
 
     def close(self) -> None:
         """Closes all connections."""
-        for connection in self._connections.values():
-            connection.close()
-        self._connections.clear()
+        self._runner.run(self._disconnect())
+        self._runner.close()
 
     def fetch(
         self,
@@ -120,9 +175,13 @@ class Fetcher:
         *,
         types: tuple[str, ...] = (*PAGE_TYPES, *IMAGE_TYPES),
         conditions: Mapping[str, str] | None = None,
-        max_bytes: int | None = None,
+        max_bytes: int = 0,
+        cut: bool = False,
+        hops: list[Fetched] | None = None,
     ) -> Fetched:
-        """Fetches a URL and follows redirects; the timeout applies to each hop.
+        """Fetches a URL and follows redirects and refreshes; the timeout applies to each hop.
+
+        Cookies that a hop sets are sent to the next ones, and then forgotten.
 
         Args:
           url: the URL to fetch.
@@ -130,127 +189,153 @@ class Fetcher:
             request. It may wait, and may raise ``FetchError`` to stop.
           types: substrings of the content types that are accepted; ``()`` accepts all.
           conditions: headers of a conditional request; the response may then be a 304.
-          max_bytes: maximum size of the body; ``None`` uses the limit in the options.
+          max_bytes: maximum size of the body, if the limit in the options is too small.
+          cut: take the beginning of a larger body, instead of an error.
+          hops: gets the redirects on the way; the refreshes of pages are followed only where it is given.
 
         Raises:
           FetchError: unless the response is a 200 with an accepted content type within the limits, or a requested 304.
         """
-        bound = max_bytes or self._options.max_bytes
+        fetched, self._cookies = None, None
         for _ in range(self._options.max_redirects + 1):
             with around(url):
-                fetched = self._request(url, conditions or {}, bound)
-            target = fetched.header("location")
-            if fetched.status not in _REDIRECTS or not target:
+                fetched = self._request(url, conditions or {}, max(max_bytes, self._options.max_bytes), cut)
+            is_page = hops is not None and fetched.status == 200 and fetched.kind in ("page", "xhtml")
+            refresh = fetched.header("refresh") if hops is not None else ""
+            location, body = fetched.header("location"), fetched.body if is_page else b""
+            target = target_of(fetched.url, fetched.status, location, refresh, body)
+            if not target:
+                if fetched.status in STATUSES and location:
+                    raise FetchError(Failure.FETCH_ERROR, f"redirected to {location!r}, which is not a URL")
                 return _checked(fetched, types, conditional=bool(conditions))
-            url = _joined(url, target)
-        raise FetchError(Failure.FETCH_ERROR, f"more than {self._options.max_redirects} redirects")
+            if hops is not None:
+                hops.append(fetched)
+            url = target
+        detail = f"more than {self._options.max_redirects} redirects"
+        raise FetchError(Failure.FETCH_ERROR, detail, status=fetched.status if fetched else 0)
 
-    def _request(self, url: str, conditions: Mapping[str, str], max_bytes: int) -> Fetched:
-        deadline = time.monotonic() + self._options.timeout_seconds
+    def _request(self, url: str, conditions: Mapping[str, str], max_bytes: int, cut: bool) -> Fetched:
         parts = _split(url)
-        # The server may have closed a persistent connection in the meantime: retry once on a new one.
-        for attempt in (1, 2):
-            try:
-                return self._exchange(parts, conditions, deadline, max_bytes)
-            except FetchError:
-                self._drop(parts)
-                raise
-            except TimeoutError as error:
-                self._drop(parts)
-                raise FetchError(
-                    Failure.TIMEOUT, f"no whole answer within {self._options.timeout_seconds} s", retry=True
-                ) from error
-            except TooLargeError as error:
-                self._drop(parts)
-                raise FetchError(Failure.TOO_LARGE, f"more than {max_bytes} bytes") from error
-            except (OSError, http.client.HTTPException, BrokenCodingError, ValueError) as error:
-                reused = self._drop(parts)
-                if attempt == 2 or not reused:
-                    raise FetchError(
-                        Failure.FETCH_ERROR, f"{type(error).__name__}: {error}", retry=_is_transient(error)
-                    ) from error
-        raise AssertionError("unreachable")
+        try:
+            return self._runner.run(self._exchange(parts, conditions, max_bytes, cut))
+        except TimeoutError as error:
+            detail = f"no whole answer within {self._options.timeout_seconds} s"
+            raise FetchError(Failure.TIMEOUT, detail, retry=True) from error
+        except TooLargeError as error:
+            raise FetchError(Failure.TOO_LARGE, f"more than {max_bytes} bytes") from error
+        except (OSError, aiohttp.ClientError, BrokenCodingError, ValueError) as error:
+            detail = f"{type(error).__name__}: {error}"
+            raise FetchError(Failure.FETCH_ERROR, detail, retry=_is_transient(error)) from error
 
-    def _drop(self, parts: SplitResult) -> bool:
-        connection = self._connections.pop((parts.scheme, parts.netloc), None)
-        if connection is not None:
-            connection.close()
-        return connection is not None
-
-    def _exchange(self, parts: SplitResult, conditions: Mapping[str, str], deadline: float, max_bytes: int) -> Fetched:
-        connection = self._connections.get((parts.scheme, parts.netloc)) or self._connect(parts, deadline)
-        bounded: Any = connection.sock
-        bounded.deadline = deadline
+    async def _exchange(self, parts: SplitResult, conditions: Mapping[str, str], max_bytes: int, cut: bool) -> Fetched:
+        host = _ascii_host(parts)
+        place = f"{f'[{host}]' if ':' in host else host}{f':{parts.port}' if parts.port else ''}"
         target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
-        headers = {
-            "Host": _host_header(parts),
-            "User-Agent": self._options.user_agent,
-            "Accept": "*/*",
-            "Accept-Encoding": ACCEPTED,
-            **conditions,
-        }
-        connection.putrequest("GET", target, skip_host=True, skip_accept_encoding=True)
-        for name, value in headers.items():
-            connection.putheader(name, value)
-        connection.endheaders()
-        response = connection.getresponse()
-        body = _read(response, max_bytes)
-        if response.will_close:
-            self._drop(parts)
-        sent = "\r\n".join([f"GET {target} HTTP/1.1", *(f"{name}: {value}" for name, value in headers.items()), "", ""])
+        headers = {"User-Agent": self._options.user_agent, "Accept": "*/*", "Accept-Encoding": ACCEPTED, **conditions}
+        if place not in self._peers and len(self._peers) >= _MAX_HOSTS:
+            await self._disconnect()
+        session, self._peer = self._session or self._connect(), ""
+        self._cookies = self._cookies or aiohttp.CookieJar(unsafe=True)
+        address = yarl.URL(f"{parts.scheme}://{place}{target}", encoded=True)
+        if cookies := self._cookies.filter_cookies(address):
+            headers["Cookie"] = "; ".join(f"{name}={morsel.coded_value}" for name, morsel in cookies.items())
+        body = bytearray()
+        async with session.get(address, headers=headers, allow_redirects=False) as response:
+            self._peers[place] = self._peer or self._peers.get(place, "")
+            self._cookies.update_cookies(response.cookies, address)
+            async for chunk in response.content.iter_chunked(_CHUNK_BYTES):
+                body += chunk
+                if len(body) > max_bytes:
+                    if cut:
+                        break
+                    raise TooLargeError
+        sent = [f"{name}: {value}" for name, value in response.request_info.headers.items()]
         # Folded header lines are joined: a line break would corrupt the WARC record.
-        received = tuple((name, " ".join(value.split())) for name, value in response.getheaders())
-        fetched = Fetched(
+        received = tuple(
+            (name.decode("latin-1"), re.sub(r"(?:(?<!\s)\s+)?[\r\n]\s*", " ", value.decode("latin-1")).strip())
+            for name, value in response.raw_headers
+        )
+        names = ("content-encoding", "transfer-encoding")
+        codings = [value for wanted in names for name, value in received if name.lower() == wanted]
+        codings = [name.strip() for value in codings for name in value.split(",")]
+        if codings and codings[-1].lower() == "chunked":  # undone by aiohttp
+            del codings[-1]
+        content, problem = undo_codings(bytes(body[:max_bytes]), ",".join(codings), max_bytes)
+        if problem and len(body) <= max_bytes:
+            raise BrokenCodingError(problem)
+        return Fetched(
             parts.geturl(),
             response.status,
-            response.reason,
+            response.reason or "",
             received,
-            body,
-            sent.encode("ascii", "replace"),
-            bounded.peer,
+            content,
+            "\r\n".join([f"GET {target} HTTP/1.1", *sent, "", ""]).encode("ascii", "replace"),
+            self._peers[place],
         )
-        return dataclasses.replace(fetched, body=decode(body, fetched.header("content-encoding"), max_bytes))
 
-    def _connect(self, parts: SplitResult, deadline: float) -> http.client.HTTPConnection:
-        host, port = _ascii_host(parts), parts.port or (443 if parts.scheme == "https" else 80)
-        sock = connect(self._resolved(host, port), host if parts.scheme == "https" else None, deadline, self._vet)
-        while len(self._connections) >= _MAX_CONNECTIONS:
-            self._connections.pop(next(iter(self._connections))).close()
-        connection = http.client.HTTPConnection(host, port)
-        connection.sock = sock
-        self._connections[parts.scheme, parts.netloc] = connection
-        return connection
+    def _connect(self) -> aiohttp.ClientSession:
+        self._session = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(
+                resolver=_Resolver(self._options.resolve),
+                use_dns_cache=False,
+                socket_factory=self._open_socket,
+                happy_eyeballs_delay=None,  # one address after the other, so that the last socket is the connected one
+            ),
+            timeout=aiohttp.ClientTimeout(total=self._options.timeout_seconds),
+            cookie_jar=aiohttp.DummyCookieJar(),
+            auto_decompress=False,  # without a limit
+            max_line_size=_MAX_HEADER_BYTES,
+            max_field_size=_MAX_HEADER_BYTES,
+            max_headers=_MAX_HEADERS,
+        )
+        return self._session
 
-    def _resolved(self, host: str, port: int) -> tuple[str, int]:
-        for entry in self._options.resolve:
-            pattern, _, address = entry.partition("=")
-            if fnmatch.fnmatch(host, pattern):
-                name, _, number = address.rpartition(":")
-                return name.strip("[]"), int(number)
-        return host, port
+    async def _disconnect(self) -> None:
+        if self._session is not None:
+            await self._session.close()
+        self._session = None
+        self._peers.clear()
+
+    def _open_socket(self, address: Any) -> socket.socket:
+        """Returns a socket for an address, which is checked here: after every lookup, for every hop."""
+        family, kind, protocol, _, target = address
+        self._vet(str(target[0]))
+        self._peer = str(target[0])
+        return socket.socket(family, kind, protocol)
 
     def _vet(self, peer: str) -> None:
-        """Rejects private addresses; it sees the connected address, so no DNS answer or redirect can bypass it.
-
-        Raises:
-          FetchError: ``private_address``.
-        """
         if not self._options.allow_private_addresses and not is_public(peer):
             raise FetchError(Rejection.PRIVATE_ADDRESS, f"{peer}; allow with --allow_private_addresses=true")
 
 
+def is_public(peer: str) -> bool:
+    """Returns whether an IP address is on the public internet; an interface after "%" is ignored.
+
+    Loopback, private, link-local (the metadata servers of clouds), shared, multicast and reserved addresses are not
+    public, also when an IPv6 address embeds them (IPv4-mapped, NAT64). Teredo and 6to4 addresses, which reach an IPv4
+    address through a relay, are never public.
+
+    >>> is_public("93.184.216.34"), is_public("64:ff9b::a00:1"), is_public("fe80::1%eth0")
+    (True, False, False)
+    """
+    address = ipaddress.ip_address(peer.partition("%")[0])
+    if isinstance(address, ipaddress.IPv6Address):
+        if address.ipv4_mapped is not None:
+            address = address.ipv4_mapped
+        elif address in _NAT64:
+            address = ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
+        elif address not in _GLOBAL_UNICAST:
+            return False
+    return address.is_global and not address.is_multicast and not any(address in network for network in _REFUSED)
+
+
 def retry_after(value: str, now: datetime.datetime) -> float | None:
-    """Returns the seconds that a Retry-After header requests, given as a number or a date (RFC 9110, 10.2.3).
+    """Returns the seconds, at least 0, that a Retry-After header requests as a number or a date (RFC 9110, 10.2.3).
+
+    An invalid value gives ``None``.
 
     >>> retry_after("120", datetime.datetime.now(datetime.UTC))
     120.0
-
-    Args:
-      value: value of the header.
-      now: time of the response, with a time zone.
-
-    Returns:
-      Seconds, at least 0; ``None`` for an invalid value.
     """
     if re.fullmatch(r"[0-9]{1,9}", value.strip()):
         return float(value)
@@ -258,50 +343,28 @@ def retry_after(value: str, now: datetime.datetime) -> float | None:
         moment = email.utils.parsedate_to_datetime(value)
     except (ValueError, TypeError, IndexError, OverflowError):
         return None
-    if moment.tzinfo is None:
-        moment = moment.replace(tzinfo=datetime.UTC)
-    return max(0.0, (moment - now).total_seconds())
+    return max(0.0, (moment.replace(tzinfo=moment.tzinfo or datetime.UTC) - now).total_seconds())
 
 
 def _checked(fetched: Fetched, types: tuple[str, ...], *, conditional: bool) -> Fetched:
-    if fetched.status == 304 and conditional:
+    status, kind = fetched.status, fetched.content_type
+    if status == 304 and conditional:
         return fetched
-    if fetched.status != 200:
-        retry = fetched.status == 429 or (fetched.status >= 500 and fetched.status not in _NO_RETRY)
+    if status != 200:
+        retry = status == 429 or (status >= 500 and status not in _NO_RETRY)
         wait = retry_after(fetched.header("retry-after"), fetched.date) if retry else None
-        raise FetchError(
-            Failure.HTTP_ERROR,
-            f"{fetched.status} {fetched.reason}",
-            retry=retry,
-            status=fetched.status,
-            retry_after=wait,
-        )
-    if types and fetched.content_type and not any(kind in fetched.content_type for kind in types):
-        raise FetchError(Rejection.UNSUPPORTED_CONTENT_TYPE, fetched.content_type)
+        detail = f"{status} {fetched.reason}"
+        raise FetchError(Failure.HTTP_ERROR, detail, retry=retry, status=status, retry_after=wait)
+    if types and kind and not any(accepted in kind for accepted in types):
+        raise FetchError(Rejection.UNSUPPORTED_CONTENT_TYPE, kind)
     return fetched
 
 
 def _is_transient(error: Exception) -> bool:
     """Returns whether a retry may succeed: not after an unknown host name, an invalid certificate or an invalid URL."""
-    if isinstance(error, socket.gaierror):
+    if isinstance(error, aiohttp.ClientConnectorDNSError):
         return error.errno == socket.EAI_AGAIN
-    return isinstance(error, (OSError, http.client.HTTPException, BrokenCodingError)) and not isinstance(
-        error, (ssl.SSLCertVerificationError, http.client.InvalidURL)
-    )
-
-
-def _read(response: http.client.HTTPResponse, max_bytes: int) -> bytes:
-    chunks, size = [], 0
-    while chunk := response.read1(_CHUNK_BYTES):
-        chunks.append(chunk)
-        size += len(chunk)
-        if size > max_bytes:
-            raise TooLargeError
-    if response.length:  # read1 does not report a connection that closed before the end of the body
-        raise http.client.IncompleteRead(b"", response.length)
-    # read1 does not close a complete response, and an open response blocks the next request on the connection.
-    response.close()
-    return b"".join(chunks)
+    return not isinstance(error, aiohttp.ClientConnectorCertificateError | ValueError)
 
 
 def _split(url: str) -> SplitResult:
@@ -317,16 +380,4 @@ def _split(url: str) -> SplitResult:
 
 def _ascii_host(parts: SplitResult) -> str:
     host = parts.hostname or ""
-    return host if host.isascii() else host.encode("idna").decode("ascii")
-
-
-def _host_header(parts: SplitResult) -> str:
-    host = _ascii_host(parts)
-    return f"{f'[{host}]' if ':' in host else host}{f':{parts.port}' if parts.port else ''}"
-
-
-def _joined(base: str, target: str) -> str:
-    try:
-        return urljoin(base, target)
-    except ValueError as error:
-        raise FetchError(Failure.FETCH_ERROR, f"redirected to {target!r}, which is not a URL") from error
+    return host if host.isascii() else idna.encode(host, uts46=True).decode("ascii")

@@ -1,8 +1,9 @@
 """The pipelines of ``crawl``: each site is crawled by one thread and written to its own WARC file."""
 
 import dataclasses
+import datetime
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from urllib.parse import quote
@@ -10,32 +11,22 @@ from urllib.parse import quote
 import apache_beam as beam
 
 from ... import __version__
+from ...errors import InputError
 from ...formats import files, parquet
 from ...formats.records import Rejection, make_doc_id
-from ...formats.urls import canonical_url
+from ...formats.urls import canonical_url, registered_domain
 from ..graph import Parts
 from ..jobs import InputSpec, Job, JobRun
 from ..shards import GroupByShard, ProcessShards, Shard, shard_of
-from .frontier import Visit
 from .options import CrawlOptions, Scope
-from .rate_limits import shared_limiter
-from .report import SiteReport, read_report, write_report
-from .seeds import group_by_site, read_seeds, site_of
-from .site import SiteCrawler, today
-from .state import check_states, publish_states, read_state, write_state
+from .politeness import shared_limiter
+from .site import SiteCrawler
+from .state import SiteReport, Visit, check_states, publish_states, read_report, read_state, write_report, write_state
 from .warc import WarcWriter
 
 Site = tuple[str, Sequence[Visit]]  # (registered domain, first visits)
 _SEEDS, _ENTRIES, _IMAGES = "fetch", "entries", "images"
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Listed:
-    """A URL that a site lists for a later phase: a thumbnail, or a feed entry on another domain."""
-
-    url: str
-    depth: int
-    kind: str
+_SHOWN = 100  # characters of a line that is not a URL
 
 
 def run(job: JobRun) -> None:
@@ -48,29 +39,57 @@ def run(job: JobRun) -> None:
     domain, so that no host receives requests from two workers.
     """
     options: CrawlOptions = job.options
-    sites = group_by_site(read_seeds(job.input("seeds")))
-    if options.state:
-        check_states(options.state.rstrip("/"))
-    groups = _groups([(name, [Visit(seed) for seed in seeds]) for name, seeds in sites], options.concurrent_sites)
+    sites = group_by_site(map(Visit, read_seeds(job.input("seeds"))))
+    state = options.state.rstrip("/")
+    if state:
+        check_states(state)
+    size = min(options.concurrent_sites, -(-len(sites) // 2))  # two workers share a few sites
+    groups = [sites[start : start + size] for start in range(0, len(sites), size)]
     parts = Parts(f"{job.workspace}/_sites/{_SEEDS}/*.json", len(sites), growing=f"{job.workspace}/warc/*")
     job.map_shards(_SEEDS, partial(_crawl_sites, options=options, phase=_SEEDS), groups, parts=parts)
     phases = [_SEEDS]
     if options.scope is Scope.FEEDS:
-        only_listed = dataclasses.replace(options, max_depth=0)
-        _crawl_listed(job, _ENTRIES, phases, len(groups), only_listed)
+        _crawl_listed(job, _ENTRIES, phases, len(groups), dataclasses.replace(options, max_depth=0))
         phases.append(_ENTRIES)
     if options.fetch_images:
         _crawl_listed(job, _IMAGES, phases, len(groups), options)
-    if options.state:  # only after all WARC files are complete: an aborted crawl must not count as fetched
-        publish_states(f"{job.workspace}/_state", options.state.rstrip("/"))
+    if state:  # only after all WARC files are complete: an aborted crawl must not count as fetched
+        publish_states(f"{job.workspace}/_state", state)
 
 
-def _groups(sites: list[Site], concurrent: int) -> list[list[Site]]:
-    """Returns the sites of each shard; few sites are split so that two workers share them."""
-    if len(sites) < 2 * concurrent:
-        half = max(1, len(sites) // 2)
-        return [group for group in (sites[:half], sites[half:]) if group]
-    return [sites[start : start + concurrent] for start in range(0, len(sites), concurrent)]
+def read_seeds(path: str) -> list[str]:
+    """Returns the different seed URLs of a text file, one per line; blank lines and comments (#) are skipped.
+
+    Raises:
+      InputError: if a line is not an absolute http(s) URL, the file is not UTF-8 text, or it has no URL.
+    """
+    remedy = "write feeds, sitemaps, section pages or articles, one URL per line; start comments with #"
+    with files.open_read(path) as source:
+        raw = source.read()
+    try:
+        lines = raw.decode("utf-8-sig").splitlines()
+    except UnicodeDecodeError as error:
+        raise InputError(f"not UTF-8 text: {error}", path=path, field="--seeds", remedy=remedy) from error
+    seeds = []
+    for number, line in enumerate(lines, 1):
+        text = line.strip()
+        if text and not text.startswith("#"):
+            if not canonical_url(text):
+                shown = text if len(text) <= _SHOWN else text[:_SHOWN] + "…"
+                problem = f"got {shown!r}, expected an absolute http(s) URL"
+                raise InputError(problem, path=f"{path}:{number}", remedy=remedy)
+            seeds.append(text)
+    if not seeds:
+        raise InputError("contains no URL", path=path, field="--seeds", remedy=remedy)
+    return list(dict.fromkeys(seeds))
+
+
+def group_by_site(visits: Iterable[Visit]) -> list[Site]:
+    """Returns (registered domain, its visits in order) for each site, sorted by domain."""
+    sites: dict[str, list[Visit]] = {}
+    for visit in visits:
+        sites.setdefault(registered_domain(visit.url), []).append(visit)
+    return sorted(sites.items())
 
 
 def _crawl_listed(job: JobRun, name: str, sources: Sequence[str], shard_count: int, options: CrawlOptions) -> None:
@@ -80,10 +99,11 @@ def _crawl_listed(job: JobRun, name: str, sources: Sequence[str], shard_count: i
       RuntimeError: if the number of URLs read differs from the number listed.
     """
     phase = job.phase(name, shard_count, beside=True)
+    parts = [f"part-{index:05d}-of-{shard_count:05d}.parquet" for index in range(shard_count)]
     with job.pipeline(phase) as pipeline:
         _ = (
             pipeline
-            | beam.Create([path for source in sources for path in _listed_paths(job.workspace, source, shard_count)])
+            | beam.Create([f"{job.workspace}/_listed/{source}/{part}" for source in sources for part in parts])
             | beam.FlatMap(_listed_for, name, shard_count)
             | GroupByShard(shard_count)
             | ProcessShards(partial(_crawl_urls, options=options, phase=name), phase)
@@ -96,53 +116,39 @@ def _crawl_listed(job: JobRun, name: str, sources: Sequence[str], shard_count: i
         )
 
 
-def _listed_paths(workspace: str, phase: str, shard_count: int) -> list[str]:
-    return [
-        f"{workspace}/_listed/{phase}/part-{index:05d}-of-{shard_count:05d}.parquet" for index in range(shard_count)
-    ]
-
-
-def _listed_for(path: str, phase: str, shard_count: int) -> Iterator[tuple[int, tuple[str, str, int]]]:
-    for one in parquet.read_records(path, Listed):
-        if _phase_of(one.kind) == phase:
-            site = site_of(one.url)
-            yield shard_of(make_doc_id(site), shard_count), (site, one.url, one.depth)
+def _listed_for(path: str, phase: str, shard_count: int) -> Iterator[tuple[int, tuple[str, int, str]]]:
+    for visit in parquet.read_records(path, Visit):
+        if _phase_of(visit.kind) == phase:
+            site = registered_domain(visit.url)
+            yield shard_of(make_doc_id(site), shard_count), (visit.url, visit.depth, visit.kind)
 
 
 def _phase_of(kind: str) -> str:
     return _IMAGES if kind == "image" else _ENTRIES
 
 
-def _crawl_urls(shard: Shard, rows: Sequence[tuple[str, str, int]], options: CrawlOptions, phase: str) -> None:
-    sites: dict[str, list[Visit]] = {}
-    for site, url, depth in rows:
-        kind = "image" if phase == _IMAGES else "page"
-        sites.setdefault(site, []).append(Visit(url, depth, kind))
-    _crawl_sites(shard, sorted(sites.items()), options, phase)
+def _crawl_urls(shard: Shard, rows: Sequence[tuple[str, int, str]], options: CrawlOptions, phase: str) -> None:
+    _crawl_sites(shard, group_by_site(Visit(*row) for row in rows), options, phase)
 
 
 def _crawl_sites(shard: Shard, sites: Sequence[Site], options: CrawlOptions, phase: str) -> None:
-    listed = shard.records(f"_listed/{phase}", Listed)
+    listed = shard.records(f"_listed/{phase}", Visit)
     with ThreadPoolExecutor(max_workers=options.concurrent_sites) as pool:
         for report in pool.map(lambda site: _crawl_site(shard.workspace, site, options, phase), sites):
-            _account(shard, report)
+            for outcome in report.outcomes:
+                shard.read()
+                if outcome.reason is None:
+                    shard.written()
+                    shard.tally(f"{outcome.kind}s")
+                elif isinstance(outcome.reason, Rejection):
+                    shard.reject(outcome.url, outcome.reason, outcome.detail)
+                else:
+                    shard.fail(outcome.url, outcome.reason, outcome.detail)
+            for name, count in report.tallies.items():
+                shard.tally(name, count)
             for visit in report.listed:
-                listed.write(Listed(visit.url, visit.depth, visit.kind))
+                listed.write(visit)
                 shard.tally(f"listed_{_phase_of(visit.kind)}")
-
-
-def _account(shard: Shard, report: SiteReport) -> None:
-    for outcome in report.outcomes:
-        shard.read()
-        if outcome.reason is None:
-            shard.written()
-            shard.tally(f"{outcome.kind}s")
-        elif isinstance(outcome.reason, Rejection):
-            shard.reject(outcome.url, outcome.reason, outcome.detail)
-        else:
-            shard.fail(outcome.url, outcome.reason, outcome.detail)
-    for name, count in report.tallies.items():
-        shard.tally(name, count)
 
 
 def _crawl_site(workspace: str, site: Site, options: CrawlOptions, phase: str) -> SiteReport:
@@ -152,56 +158,47 @@ def _crawl_site(workspace: str, site: Site, options: CrawlOptions, phase: str) -
     request to the site.
     """
     name, starts = site
-    report_path = f"{workspace}/_sites/{phase}/{quote(name, safe='')}.json"
+    report_path = _report_path(workspace, phase, name)
     done = read_report(report_path)
     if done is not None:
         return done
-    known = read_state(_state_path(options, phase, name)) if options.state else {}
-    crawler = SiteCrawler(
-        list(starts),
-        options,
-        shared_limiter(options.max_concurrent_requests),
-        known,
-        _urls_done(workspace, phase, name),
-    )
-    path = f"{workspace}/warc/{_file_name(phase, name)}.warc.gz"
+    file_name = quote(name, safe="") + ("" if phase == _SEEDS else f".{phase}")
+    state_name = f"{file_name}.json.gz"
+    known = read_state(f"{options.state.rstrip('/')}/{state_name}") if options.state else {}
+    # A site with a seed may have been crawled by the first phase.
+    earlier = read_report(_report_path(workspace, _SEEDS, name)) if phase == _ENTRIES else None
+    already = frozenset(canonical_url(outcome.url) for outcome in (earlier.outcomes if earlier else ()))
+    crawler = SiteCrawler(list(starts), options, shared_limiter(options.max_concurrent_requests), known, already)
+    path = f"{workspace}/warc/{file_name}.warc.gz"
     temporary = f"{path}.{uuid.uuid4().hex}.tmp"  # unique to this attempt
+    info = {"robots": "obey", "http-header-user-agent": options.user_agent}
     outcomes = []
     with files.open_write(temporary) as sink:
-        writer = WarcWriter(
-            sink, f"newsembed/{__version__}", {"robots": "obey", "http-header-user-agent": options.user_agent}
-        )
+        writer = WarcWriter(sink, f"newsembed/{__version__}", info)
         for outcome, fetched in crawler.walk():
             outcomes.append(outcome)
+            for hop in crawler.redirects:
+                writer.write(hop)
+            crawler.redirects.clear()
             if fetched is not None:
                 writer.write(fetched)
-    files.write_whole(f"{workspace}/warc/{_file_name(phase, name)}.cdxj", writer.index(path.rpartition("/")[2]))
+    files.write_whole(f"{workspace}/warc/{file_name}.cdxj", writer.index(f"{file_name}.warc.gz"))
     files.move(temporary, path)
     if options.state:
-        write_state(f"{workspace}/_state/{_file_name(phase, name)}.json.gz", crawler.known, today())
+        today = datetime.datetime.now(datetime.UTC).date()
+        write_state(f"{workspace}/_state/{state_name}", crawler.known, today)
     tallies = {tally: count for tally, count in crawler.tallies.items() if count}
     report = SiteReport(tuple(outcomes), tuple(crawler.listed.values()), tallies)
     write_report(report_path, report)
     return report
 
 
-def _urls_done(workspace: str, phase: str, name: str) -> frozenset[str]:
-    """Returns the canonical URLs of a site that the first phase has crawled, if the site has a seed."""
-    report = read_report(f"{workspace}/_sites/{_SEEDS}/{quote(name, safe='')}.json") if phase == _ENTRIES else None
-    return frozenset(canonical_url(outcome.url) for outcome in report.outcomes) if report else frozenset()
-
-
-def _file_name(phase: str, name: str) -> str:
-    return quote(name, safe="") + ("" if phase == _SEEDS else f".{phase}")
-
-
-def _state_path(options: CrawlOptions, phase: str, name: str) -> str:
-    return f"{options.state.rstrip('/')}/{_file_name(phase, name)}.json.gz"
+def _report_path(workspace: str, phase: str, name: str) -> str:
+    return f"{workspace}/_sites/{phase}/{quote(name, safe='')}.json"
 
 
 JOB = Job(
     name="crawl",
-    summary="feeds, sitemaps, hubs and pages of sites to WARC, politely",
     example="newsembed crawl --seeds seeds.txt --output crawls/2024-03-01 --state crawl-state --sitemaps=auto "
     "--since=2024-01-01",
     inputs=(

@@ -5,7 +5,7 @@ import datetime
 import enum
 
 from ...errors import InputError
-from ...formats.command_line import option
+from ...formats.command_line import Options, option
 
 
 class Scope(enum.StrEnum):
@@ -24,15 +24,15 @@ class Sitemaps(enum.StrEnum):
 
 
 @dataclasses.dataclass(frozen=True)
-class CrawlOptions:
+class CrawlOptions(Options):
     """Scope, limits, rate and identity of the crawler."""
 
     max_pages_per_site: int = option(
-        1000, "pages and feeds fetched from one registered domain; images and sitemaps are extra"
+        1000, "pages and feeds fetched from one registered domain; images and sitemaps are extra", ge=1
     )
-    max_depth: int = option(2, "links followed from a seed: 1 fetches what the seeds list")
+    max_depth: int = option(2, "links followed from a seed: 1 fetches what the seeds list", ge=0)
     max_links_per_page: int = option(
-        5000, "different links taken from one page, from its start; the rest is counted as links_beyond_limit"
+        5000, "different links taken from one page, from its start; the rest is counted as links_beyond_limit", ge=1
     )
     scope: Scope = option(
         Scope.SITE,
@@ -44,7 +44,7 @@ class CrawlOptions:
         "auto reads the sitemaps listed in robots.txt, with their indexes, to reach the archive of a site; "
         "sitemaps given as seeds are always read",
     )
-    max_sitemaps_per_site: int = option(1000, "sitemaps and sitemap indexes fetched from one site")
+    max_sitemaps_per_site: int = option(1000, "sitemaps and sitemap indexes fetched from one site", ge=1)
     since: datetime.date | None = option(
         None,
         "skip entries of sitemaps and feeds dated before this day, by publication date, lastmod or the day "
@@ -60,60 +60,37 @@ class CrawlOptions:
     )
     user_agent: str = option("newsembed/0.1", "name sent to servers and looked up in robots.txt")
     delay_seconds: float = option(
-        1.0, "pause between requests to one host; a longer crawl-delay in robots.txt is obeyed"
+        1.0, "pause between requests to one host; a longer crawl-delay in robots.txt is obeyed", ge=0
     )
     concurrent_sites: int = option(
-        16, "sites that one worker crawls at a time; requests to one site are never concurrent"
+        16, "sites that one worker crawls at a time; requests to one site are never concurrent", ge=1
     )
     max_concurrent_requests: int = option(
         16,
         "concurrent requests of one worker process; multiply by --direct_num_workers for the whole crawl, "
         "or by the worker processes on Dataflow (--max_num_workers times cores)",
+        ge=1,
     )
     max_attempts: int = option(
         3,
         "requests for one URL before it fails: broken connections, timeouts, 429 and 5xx are retried, other 4xx never",
+        ge=1,
     )
-    backoff_seconds: float = option(2.0, "pause before the second attempt; doubles with each attempt, with jitter")
+    backoff_seconds: float = option(
+        2.0, "pause before the second attempt; doubles with each attempt, with jitter", ge=0
+    )
     max_wait_seconds: float = option(
-        120.0, "longest pause before an attempt; a host whose Retry-After asks for more is skipped in this crawl"
+        120.0, "longest pause before an attempt; a host whose Retry-After asks for more is skipped in this crawl", ge=0
     )
-    timeout_seconds: float = option(20.0, "time limit of one request, from connecting to the last byte")
-    max_bytes: int = option(10_000_000, "size limit of a response, as sent and decompressed (sitemaps: 50 MiB)")
-    max_redirects: int = option(5, "redirects followed for one URL; the address of each hop is checked")
+    timeout_seconds: float = option(20.0, "time limit of one request, from the DNS lookup to the last byte", gt=0)
+    max_bytes: int = option(10_000_000, "size limit of a response, as sent and decompressed (sitemaps: 50 MiB)", ge=1)
+    max_redirects: int = option(5, "redirects followed for one URL; the address of each hop is checked", ge=0)
     allow_private_addresses: bool = option(False, "allow loopback, private and link-local addresses")
     resolve: tuple[str, ...] = option((), "HOST=ADDRESS:PORT overrides DNS; *.domain matches all hosts of a domain")
 
     def __post_init__(self) -> None:
-        """Checks the values.
-
-        Raises:
-          InputError: naming the option with an invalid value.
-        """
-        positive = (
-            "max_pages_per_site",
-            "max_sitemaps_per_site",
-            "max_links_per_page",
-            "timeout_seconds",
-            "max_bytes",
-            "concurrent_sites",
-            "max_concurrent_requests",
-            "max_attempts",
-        )
-        for name in positive:
-            if not getattr(self, name) > 0:
-                raise InputError(
-                    f"got {getattr(self, name)}, expected more than 0",
-                    field=f"--{name}",
-                    remedy="see --help for the default",
-                )
-        for name in ("max_depth", "delay_seconds", "max_redirects", "backoff_seconds", "max_wait_seconds"):
-            if not getattr(self, name) >= 0:
-                raise InputError(
-                    f"got {getattr(self, name)}, expected 0 or more",
-                    field=f"--{name}",
-                    remedy="see --help for the default",
-                )
+        """Checks the values."""
+        super().__post_init__()
         if self.since and self.until and self.since > self.until:
             raise InputError(
                 f"got {self.since}, which is after --until={self.until}", field="--since", remedy="swap the two dates"

@@ -1,4 +1,4 @@
-"""The state of a crawl: a record of each URL, with which the next crawl fetches only what changed."""
+"""What a crawl keeps: a record of each URL, with which the next crawl fetches only what changed, and site reports."""
 
 import dataclasses
 import datetime
@@ -12,13 +12,70 @@ from typing import Any
 
 from ...errors import InputError
 from ...formats import files
+from ...formats.records import Failure, Rejection
 from .fetch import Fetched
-from .sitemaps import Entry
+from .sources import Entry
 
-_FORMAT = "newsembed crawl state 1"
 _MAX_LINKS = 5_000  # of one response; a response with more links is always requested unconditionally
 _FORGET_AFTER = datetime.timedelta(days=400)  # since the last request
 _PARALLEL = 16  # state files read concurrently
+
+
+@dataclasses.dataclass(frozen=True)
+class Visit:
+    """A URL to fetch.
+
+    Attributes:
+      url: the URL, without a fragment once it is scheduled.
+      depth: number of links from a seed.
+      kind: expected kind of response: "page", "sitemap" or "image".
+      attempt: number of the attempt, from 1.
+    """
+
+    url: str
+    depth: int = 0
+    kind: str = "page"
+    attempt: int = 1
+
+
+@dataclasses.dataclass(frozen=True)
+class Outcome:
+    """The outcome of one scheduled URL: stored (``reason`` is ``None``), rejected or failed."""
+
+    url: str
+    reason: Rejection | Failure | None
+    detail: str = ""
+    kind: str = "page"
+
+
+@dataclasses.dataclass(frozen=True)
+class SiteReport:
+    """The result of crawling one site.
+
+    Attributes:
+      outcomes: outcome of each scheduled URL.
+      listed: visits for other domains.
+      tallies: counts by name.
+    """
+
+    outcomes: tuple[Outcome, ...]
+    listed: tuple[Visit, ...]
+    tallies: Mapping[str, int]
+
+
+def write_report(path: str, report: SiteReport) -> None:
+    """Writes a report atomically; it marks the site's WARC as complete, so that a repeated shard skips the site."""
+    files.write_json(path, dataclasses.asdict(report))
+
+
+def read_report(path: str) -> SiteReport | None:
+    """Returns the report of a site; ``None`` if its crawl is not complete."""
+    if not files.exists(path):
+        return None
+    value = files.read_json(path)
+    reasons: dict[str, Rejection | Failure] = {reason.value: reason for reason in (*Rejection, *Failure)}
+    outcomes = (Outcome(**outcome | {"reason": reasons.get(outcome["reason"])}) for outcome in value["outcomes"])
+    return SiteReport(tuple(outcomes), tuple(Visit(**visit) for visit in value["listed"]), value["tallies"])
 
 
 @dataclasses.dataclass(frozen=True)
@@ -30,7 +87,7 @@ class UrlRecord:
       modified: Last-Modified header, or "".
       digest: SHA-1 of the body, hexadecimal; "" if there was none to store.
       requested: day of the last request.
-      kind: kind of the response, see :class:`~.links.Outlinks`.
+      kind: kind of the response, see :class:`~.sources.Outlinks`.
       links: outgoing links; ``None`` if they were not followed or are too many.
       image: URL of the thumbnail, or "".
     """
@@ -65,12 +122,8 @@ def record_of(
         value if value.isascii() and value.isprintable() else ""
         for value in map(fetched.header, ("etag", "last-modified"))
     )
-    return UrlRecord(etag, modified, digest_of(fetched), fetched.date.date(), kind, kept, image)
-
-
-def digest_of(fetched: Fetched) -> str:
-    """Returns the SHA-1 of the body, hexadecimal."""
-    return hashlib.sha1(fetched.body, usedforsecurity=False).hexdigest()
+    digest = hashlib.sha1(fetched.body, usedforsecurity=False).hexdigest()
+    return UrlRecord(etag, modified, digest, fetched.date.date(), kind, kept, image)
 
 
 def write_state(path: str, known: Mapping[str, UrlRecord], today: datetime.date) -> None:
@@ -81,12 +134,16 @@ def write_state(path: str, known: Mapping[str, UrlRecord], today: datetime.date)
       known: records by canonical URL.
       today: the day of this crawl.
     """
-    kept = {url: entry for url, entry in sorted(known.items()) if today - entry.requested <= _FORGET_AFTER}
+    kept = {url: record for url, record in sorted(known.items()) if today - record.requested <= _FORGET_AFTER}
     # The pages of a site share most of their links: each URL is written once.
-    urls = sorted({link.url for entry in kept.values() for link in entry.links or ()})
+    urls = sorted({link.url for record in kept.values() for link in record.links or ()})
     numbers = {url: number for number, url in enumerate(urls)}
-    pages = {url: _as_json(entry, numbers) for url, entry in kept.items()}
-    raw = json.dumps({"format": _FORMAT, "urls": urls, "pages": pages}, sort_keys=True).encode("ascii")
+    pages = {
+        url: vars(record)
+        | {"links": None if record.links is None else [[numbers[link.url], link.day] for link in record.links]}
+        for url, record in kept.items()
+    }
+    raw = json.dumps({"urls": urls, "pages": pages}, sort_keys=True, default=datetime.date.isoformat).encode("ascii")
     files.write_whole(path, gzip.compress(raw, mtime=0))
 
 
@@ -101,7 +158,8 @@ def read_state(path: str) -> dict[str, UrlRecord]:
     with files.open_read(path) as source:
         raw = source.read()
     try:
-        return _parse(raw)
+        value = json.loads(gzip.decompress(raw))
+        return {url: _record(fields, value["urls"]) for url, fields in value["pages"].items()}
     except (OSError, EOFError, zlib.error, ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
         raise InputError(
             f"a damaged state file: {type(error).__name__}: {error}",
@@ -111,11 +169,12 @@ def read_state(path: str) -> dict[str, UrlRecord]:
         ) from error
 
 
-def _parse(raw: bytes) -> dict[str, UrlRecord]:
-    value = json.loads(gzip.decompress(raw))
-    if value["format"] != _FORMAT:
-        raise ValueError(f"got the format {value['format']!r}, expected {_FORMAT!r}")
-    return {url: _from_json(entry, value["urls"]) for url, entry in value["pages"].items()}
+def _record(fields: dict[str, Any], urls: list[str]) -> UrlRecord:
+    links = fields.pop("links")
+    if links is not None:
+        links = tuple(Entry(urls[number], day and datetime.date.fromisoformat(day)) for number, day in links)
+    requested = datetime.date.fromisoformat(fields.pop("requested"))
+    return UrlRecord(**fields, requested=requested, links=links)
 
 
 def check_states(folder: str) -> None:
@@ -132,22 +191,3 @@ def check_states(folder: str) -> None:
 def publish_states(source: str, target: str) -> None:
     """Copies the state files of a folder to another folder, each atomically; may be repeated."""
     files.copy(files.list_files(f"{source}/*.json.gz"), target)
-
-
-def _as_json(entry: UrlRecord, numbers: Mapping[str, int]) -> list[Any]:
-    links = (
-        None
-        if entry.links is None
-        else [[numbers[link.url], link.day.isoformat() if link.day else None] for link in entry.links]
-    )
-    return [entry.etag, entry.modified, entry.digest, entry.requested.isoformat(), entry.kind, links, entry.image]
-
-
-def _from_json(value: list[Any], urls: list[str]) -> UrlRecord:
-    etag, modified, digest, requested, kind, links, image = value
-    entries = (
-        None
-        if links is None
-        else tuple(Entry(urls[number], datetime.date.fromisoformat(day) if day else None) for number, day in links)
-    )
-    return UrlRecord(etag, modified, digest, datetime.date.fromisoformat(requested), kind, entries, image)

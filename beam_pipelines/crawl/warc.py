@@ -8,7 +8,7 @@ import io
 import json
 import uuid
 from collections.abc import Mapping
-from typing import Any, BinaryIO
+from typing import BinaryIO
 from urllib.parse import quote, urlsplit
 
 from .fetch import Fetched
@@ -36,24 +36,34 @@ class WarcWriter:
             "conformsTo": "http://iipc.github.io/warc-specifications/specifications/warc-format/warc-1.1/",
             **(info or {}),
         }
-        content = "".join(f"{name}: {value}\r\n" for name, value in fields.items())
-        self._info_id = self._write("warcinfo", content.encode(), {"Content-Type": "application/warc-fields"}, _now())
+        content = "".join(f"{name}: {value}\r\n" for name, value in fields.items()).encode()
+        now = datetime.datetime.now(datetime.UTC)
+        self._info_id = self._write("warcinfo", content, {"Content-Type": "application/warc-fields"}, now)
 
     def write(self, fetched: Fetched) -> None:
         """Writes the request, if known, and the response; its body has no transfer and content coding."""
         lines = [f"HTTP/1.1 {fetched.status} {fetched.reason}"]
         lines += [f"{_RENAMED.get(name.lower(), name)}: {value}" for name, value in fetched.headers]
-        head = "\r\n".join([*lines, f"Content-Length: {len(fetched.body)}", "", ""])
-        common = {"WARC-Target-URI": fetched.url, "WARC-Warcinfo-ID": self._info_id}
-        peer = {"WARC-IP-Address": fetched.peer.partition("%")[0]} if fetched.peer else {}
+        head = "\r\n".join([*lines, f"Content-Length: {len(fetched.body)}", "", ""]).encode("utf-8", "replace")
+        headers = {"WARC-Target-URI": fetched.url, "WARC-Warcinfo-ID": self._info_id}
+        if fetched.peer:
+            headers["WARC-IP-Address"] = fetched.peer.partition("%")[0]
         if fetched.request:
-            headers = common | peer | {"Content-Type": "application/http; msgtype=request"}
-            peer |= {"WARC-Concurrent-To": self._write("request", fetched.request, headers, fetched.date)}
-        headers = common | peer | {"Content-Type": "application/http; msgtype=response"}
+            typed = headers | {"Content-Type": "application/http; msgtype=request"}
+            headers["WARC-Concurrent-To"] = self._write("request", fetched.request, typed, fetched.date)
+        headers["Content-Type"] = "application/http; msgtype=response"
         digest = hashlib.sha1(fetched.body, usedforsecurity=False).digest()
         offset = self._offset
-        self._write("response", head.encode("utf-8", "replace") + fetched.body, headers, fetched.date, digest)
-        self._list(fetched, offset, digest)
+        self._write("response", head + fetched.body, headers, fetched.date, digest)
+        fields = {
+            "url": fetched.url,
+            "mime": fetched.content_type.partition(";")[0].strip() or "unk",
+            "status": str(fetched.status),
+            "digest": base64.b32encode(digest).decode(),
+            "length": str(self._offset - offset),
+            "offset": str(offset),
+        }
+        self._index.append((f"{_search_key(fetched.url)} {fetched.date:%Y%m%d%H%M%S}", fields))
 
     def index(self, name: str) -> bytes:
         """The index of the responses so far, as CDXJ: one line each, sorted.
@@ -64,18 +74,6 @@ class WarcWriter:
         lines = (f"{key} {json.dumps(fields | {'filename': name})}\n" for key, fields in self._index)
         return "".join(sorted(lines)).encode()
 
-    def _list(self, fetched: Fetched, offset: int, digest: bytes) -> None:
-        kind = next((value for name, value in fetched.headers if name.lower() == "content-type"), "")
-        fields = {
-            "url": fetched.url,
-            "mime": kind.partition(";")[0].strip() or "unk",
-            "status": str(fetched.status),
-            "digest": base64.b32encode(digest).decode(),
-            "length": str(self._offset - offset),
-            "offset": str(offset),
-        }
-        self._index.append((f"{_search_key(fetched.url)} {fetched.date:%Y%m%d%H%M%S}", fields))
-
     def _write(
         self,
         kind: str,
@@ -85,9 +83,12 @@ class WarcWriter:
         payload_digest: bytes | None = None,
     ) -> str:
         """Writes one record and returns its id."""
-        record = _record(kind, content)
-        record.headers["WARC-Date"] = date.strftime("%Y-%m-%dT%H:%M:%SZ")
-        for name, value in headers.items():
+        from fastwarc.warc import WarcRecord, WarcRecordType
+
+        record = WarcRecord()
+        record.init_headers(getattr(WarcRecordType, kind), record_urn=f"uuid:{uuid.uuid4()}".encode())
+        record.set_bytes_content(content)
+        for name, value in {"WARC-Date": date.strftime("%Y-%m-%dT%H:%M:%SZ"), **headers}.items():
             record.headers[name] = value
         raw = io.BytesIO()
         record.write(raw, checksum_data=True, payload_digest=payload_digest)
@@ -97,24 +98,10 @@ class WarcWriter:
         return str(record.record_id)
 
 
-def _record(kind: str, content: bytes) -> Any:
-    from fastwarc.warc import WarcRecord, WarcRecordType
-
-    record = WarcRecord()
-    record.init_headers(getattr(WarcRecordType, kind), record_urn=f"uuid:{uuid.uuid4()}".encode())
-    record.set_bytes_content(content)
-    return record
-
-
 def _search_key(url: str) -> str:
     """The key that sorts the captures of a host together, with its domain first: ``example,news)/2024/a?b=1``."""
     parts = urlsplit(url)
     host = ",".join(reversed((parts.hostname or "").split(".")))
     port = f":{parts.port}" if parts.port else ""
     query = f"?{parts.query}" if parts.query else ""
-    key = f"{host}{port}){parts.path or '/'}{query}".lower()
-    return quote(key, safe="!$&'()*+,-./:;=?@[]_~%")
-
-
-def _now() -> datetime.datetime:
-    return datetime.datetime.now(datetime.UTC)
+    return quote(f"{host}{port}){parts.path or '/'}{query}".lower(), safe="!$&'()*+,-./:;=?@[]_~%")

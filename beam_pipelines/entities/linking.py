@@ -1,26 +1,126 @@
 """Entity linking: finds aliases (whole words, longest match) and chooses one entity for each."""
 
 import collections
+import dataclasses
+import datetime
 import functools
 import itertools
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
-from .forms import BETWEEN, OTHER_SCRIPTS, Forms, normal_letters, written_out
-from .sounds import ALSO_WORDS, TRANSCRIBING
+from ...formats.records import Article
+from .spellings import Spellings, normal_letters
 from .tables import Alias
-from .tokens import words_of
 
+# Scripts without spaces: every character is a token, so that a word boundary never splits a name.
+_UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
+# Marks of Indic scripts and combining accents are parts of words, although \w does not match them.
+_LETTERS = rf"(?:[^\W_{_UNSPACED}]+|[\u0300-\u036f\u0900-\u0dff]+)+"
+_TOKEN: Final = re.compile(rf"[{_UNSPACED}]|{_LETTERS}(?:(?:['\u2019](?!s\b)|[.&\-\u2010]){_LETTERS})*")
+# The same for texts without other characters, in half of the time.
+_ASCII_TOKEN: Final = re.compile(r"[A-Za-z0-9]+(?:(?:'(?!s\b)|[.&\-])[A-Za-z0-9]+)*")
+_SENTENCE_BREAKS: Final = frozenset(".!?:;\u2026\n\t\"\u201c\u201d\u201e«»()[]|•\u2013\u2014'\u2018\u2019*")
+_CONNECTORS: Final = frozenset(
+    {"of", "the", "for", "de", "del", "la", "las", "los", "el", "der", "des", "dem", "den", "von", "van", "zu"}
+    | {"da", "do", "dos", "di", "du", "bin", "al", "y", "e"}
+)
+_UPPER: Final = "".join(character for character in map(chr, range(0x10000)) if character.isupper())
+_REST: Final = rf"(?:{_LETTERS})?(?:(?:['\u2019](?!s\b)|[.&\-\u2010]){_LETTERS})*"
+_BETWEEN: Final = rf"(?: (?:(?:{'|'.join(sorted(_CONNECTORS))}) ){{0,2}}|(?<=\b[{_UPPER}])\. )"
+# A lookbehind after the first letter checks what precedes it: a pattern that starts with a character set is fast.
+_RUN: Final = re.compile(
+    rf"[{_UPPER}](?<![\w\-\u2010&][\s\S])(?<!\w['\u2019.][\s\S]){_REST}(?:{_BETWEEN}[{_UPPER}]{_REST})*"
+)
+_CONTRACTION: Final = re.compile(r"['\u2019][a-z]{1,2}$")  # I've, He'll
+_PLAIN: Final = re.compile(r"[^\W\d_]+")
+_INSIDE: Final = re.compile(rf"[{_UPPER}](?<=[\w,] [\s\S])[^\W\d_]*")
+_LONGEST_NAME: Final = 6
 # An alias whose most likely entity has a lower prior is not linked by itself.
 LEAST_PRIOR: Final = 0.5
-_LONGEST_TRANSCRIPTION: Final = 7  # characters of a Chinese text
-_SHORTEST_TRANSCRIPTION: Final = 3
-_SHORT_CHINESE: Final = 2  # characters of a name that longer names may have in them
-_BY_SOUND: Final = re.compile(f"[{''.join(sorted(TRANSCRIBING))}]")
 _SHORT: Final = 2  # letters of a name that is a word of some language
 _END: Final = "\n"  # between texts; in no word
-_Meaning = tuple[float, int, frozenset[str] | None, str]  # prior, row, languages, spelling
+_Meaning = tuple[float, int, str, str]  # prior, row, languages joined by commas, spelling
+
+
+# Words
+
+
+def words_of(text: str) -> list[str]:
+    """Returns all tokens of a text in order, as written.
+
+    >>> words_of("Trump's aides met Anne-Marie O'Neill.")
+    ['Trump', 's', 'aides', 'met', 'Anne-Marie', "O'Neill"]
+    """
+    return (_ASCII_TOKEN if text.isascii() else _TOKEN).findall(text)
+
+
+@dataclasses.dataclass(frozen=True)
+class WordUse:
+    """How the documents of one language write a word.
+
+    Attributes:
+      lower: number of documents with the word in lower case.
+      capital: number of documents with the word capitalised inside a sentence.
+    """
+
+    lower: int = 0
+    capital: int = 0
+
+    @property
+    def common(self) -> bool:
+        """Whether the word is in lower case often enough not to be a name by itself."""
+        return self.lower * 2 > self.capital
+
+
+def is_capitalised(word: str) -> bool:
+    """Returns whether a word starts with a capital."""
+    return word[0].isupper()
+
+
+def is_title_case(text: str) -> bool:
+    """Returns whether a headline capitalises most of its longer words, so that capitals do not mark names."""
+    longer = [word for word in words_of(text) if len(word) > 3]
+    return len(longer) > 2 and sum(map(is_capitalised, longer)) > 0.6 * len(longer)
+
+
+def word_uses(text: str) -> tuple[set[str], set[str]]:
+    """Returns the words that a text writes in lower case, and in lower case those with a capital inside a sentence.
+
+    A capital counts only after another word or a comma; at the start of a sentence every word has one.
+    """
+    lower = {word for word in set(_PLAIN.findall(text)) if not word[0].isupper()}
+    return lower, {word.lower() for word in set(_INSIDE.findall(text))}
+
+
+def name_spans(text: str, uses: Mapping[str, WordUse]) -> Iterator[tuple[str, ...]]:
+    """Yields candidate names: runs of capitalised tokens, with connectors such as "of" inside.
+
+    Args:
+      text: running text, not a headline in title case.
+      uses: uses of lower-cased words; a common word at the start of a sentence, or alone, is not a name.
+
+    Yields:
+      Tokens of each candidate. A single token at the start of a sentence is never a candidate.
+    """
+    for match in _RUN.finditer(text):
+        before = text[max(0, match.start() - 2) : match.start()].rstrip(" ")
+        words = _trimmed(words_of(match.group()), not before or before[-1] in _SENTENCE_BREAKS, uses)
+        if words:
+            yield words
+
+
+def _trimmed(words: list[str], starts_sentence: bool, uses: Mapping[str, WordUse]) -> tuple[str, ...]:
+    """Returns the words of a name, none if it is doubtful: the linker finds the name in clearer contexts."""
+    doubtful = uses.get(words[0].lower(), WordUse()).common or words[0].lower() in _CONNECTORS
+    if (starts_sentence and doubtful) or len(words) > _LONGEST_NAME:
+        return ()
+    if len(words) == 1 and (starts_sentence or doubtful or len(words[0]) < 2 or _CONTRACTION.search(words[0])):
+        return ()
+    return tuple(words)
+
+
+# Entities
 
 
 class Linker:
@@ -36,122 +136,42 @@ class Linker:
     def __init__(self, aliases: Iterable[Alias], rows: Mapping[str, int]) -> None:
         meanings: dict[str, list[_Meaning]] = {}
         spelled: set[str] = set()
-        declined: set[str] = set()
-        limited: set[str] = set()
-        languages_of = functools.cache(lambda tags: frozenset(tags.split(",")))
         for alias in aliases:
             if alias.entity in rows:
                 # Not the words of other names: some tables list any spelling that somebody has used.
                 spelled.add(alias.name or alias.alias)
                 key = " ".join(words_of(normal_letters(alias.alias)))
-                if not _is_of_corpus(alias):
-                    declined.add(key)
-                if alias.languages:
-                    limited.add(key)
-                languages = languages_of(alias.languages) if alias.languages else None
-                meanings.setdefault(key, []).append((alias.prior, rows[alias.entity], languages, alias.alias))
+                meanings.setdefault(key, []).append((alias.prior, rows[alias.entity], alias.languages, alias.alias))
         meanings.pop("", None)
-        keys = sorted(meanings)
-        self._meanings = [_ranked([(prior, row) for prior, row, *_ in meanings[key]]) for key in keys]
-        self._numbers = {key: number for number, key in enumerate(keys)}
-        self._widths = [key.count(" ") + 1 for key in keys]
-        self._lengths = _lengths_by_first_word(keys, self._widths)
-        self._short = {
-            number: re.compile(rf"[\w,] {re.escape(key)}\b")
-            for number, key in enumerate(keys)
-            if len(key) <= _SHORT and key.isalpha() and key.istitle() and key.isascii()
-        }
-        self._limited = {number: _by_spelling(meanings[key]) for number, key in enumerate(keys) if key in limited}
-        self._in_language: dict[tuple[int, str], list[tuple[float, int]]] = {}
-        self._forms = _forms_of({key: meanings[key] for key in keys}, spelled, declined)
+        self._lengths: dict[str, tuple[int, ...]] = {}  # of the names that begin with a word, the largest first
+        for key in meanings:
+            word, width = key.partition(" ")[0], key.count(" ") + 1
+            if width not in self._lengths.get(word, ()):
+                self._lengths[word] = tuple(sorted((*self._lengths.get(word, ()), width), reverse=True))
+        self._spellings = _spellings_of(meanings, spelled)
+        self._meanings = meanings
+        self._in_language = functools.cache(self._meanings_in)
 
-    def find(self, text: str, language: str = "") -> list[int]:
-        """Returns the numbers of the aliases in a text, in order; of overlapping matches the leftmost, then longest.
-
-        Args:
-          text: the text.
-          language: its BCP-47 tag. Some aliases are names in some languages only.
-        """
-        return self._find(self._known_words(text, words_of(text), language), language)
-
-    def _known_words(self, text: str, words: Sequence[str], language: str, is_name: bool = False) -> Sequence[str]:
+    def _known_words(self, text: str, words: Sequence[str], language: str) -> Sequence[str]:
         """Returns the words of a text, given as they are written, with known words instead of their forms."""
-        if text.isascii() or not OTHER_SCRIPTS.search(text):
-            return _undivided(self._forms.in_latin(words, language))
-        is_chinese = language.startswith("zh")
-        normal = written_out(normal_letters(text)) if is_chinese else normal_letters(text)
-        if normal != text:
-            words = words_of(normal)
-        words = _undivided(self._forms.apply(words, language, "" if is_name else normal))
-        return self._transcribed(words, normal, language) if is_chinese else words
+        normal = normal_letters(text)
+        return self._spellings.apply(words if normal == text else words_of(normal), language)
 
-    def _transcribed(self, words: Sequence[str], text: str, language: str) -> Sequence[str]:
-        """Returns the words of a Chinese text, with Latin names instead of characters that write them by sound.
-
-        Characters of a known name are not read by sound. A name takes the place of its first character, and nothing
-        that of the others. It is not a part of a longer foreign name, and neither is a short known one, which nothing
-        takes the place of if it is.
-        """
-        found, runs = list(words), _runs(words, text)
-        spans = [(start, start + self._widths[number]) for start, number in self._spans(words, language)]
-        short = [span for span in spans if span[1] - span[0] == _SHORT_CHINESE and all(runs[slice(*span)])]
-        sure = {place for span in spans if span not in short for place in range(*span)}
-        parts = [span for span in short if _is_part(found, runs, sure, *span)]
-        for start, end in parts:
-            found[start:end] = [""] * (end - start)
-        known = sure.union(*(range(*span) for span in short if span not in parts))
-        start = 0
-        for run, places in itertools.groupby(0 if place in known else run for place, run in enumerate(runs)):
-            end = start + len(list(places))
-            if run:
-                for left, right, name in self._foreign_names("".join(words[start:end])):
-                    found[start + left : start + right] = [name, *[""] * (right - left - 1)]
-            start = end
-        return found
-
-    def _foreign_names(self, characters: str) -> Iterator[tuple[int, int, str]]:
-        """Yields start, end and Latin spelling of the names that a run of characters writes by sound.
-
-        A name begins and ends with the run, beside another name, or beside a character that is a word of its own.
-        """
-        place = 0
-        while place < len(characters):
-            names: list[tuple[int, int, str]] = []
-            if not place or characters[place - 1] in ALSO_WORDS:
-                names = self._names_from(characters, place)
-                yield from names
-            place = names[-1][1] if names else place + 1
-
-    def _names_from(self, characters: str, start: int) -> list[tuple[int, int, str]]:
-        """Returns the names that follow one another from a place on, none if the last one is a part of a longer one."""
-        longest = min(_LONGEST_TRANSCRIPTION, len(characters) - start)
-        for end in range(start + longest, start + _SHORTEST_TRANSCRIPTION - 1, -1):
-            name = self._forms.transcribed(characters[start:end])
-            if name and (end == len(characters) or characters[end] in ALSO_WORDS):
-                return [(start, end, name)]
-            if name and (others := self._names_from(characters, end)):
-                return [(start, end, name), *others]
-        return []
-
-    def _find(self, words: Sequence[str], language: str) -> list[int]:
-        return [number for _, number in self._spans(words, language)]
-
-    def _spans(self, words: Sequence[str], language: str) -> list[tuple[int, int]]:
-        """Returns the place of the first word of each alias in a text, and the number of the alias."""
+    def _find(self, words: Sequence[str], language: str) -> list[str]:
+        """Returns the aliases in a text, in order; of overlapping matches the leftmost, then longest."""
         lengths = self._lengths
-        chosen: list[tuple[int, int]] = []
+        found: list[str] = []
         free_from = 0
         for place in itertools.compress(itertools.count(), map(lengths.__contains__, words)):
             if place < free_from:
                 continue
             for length in lengths[words[place]]:
-                number = self._numbers.get(" ".join(words[place : place + length]))
-                if number is None or (number in self._limited and not self._meanings_in(number, language)):
-                    continue
-                chosen.append((place, number))
-                free_from = place + length
-                break
-        return chosen
+                key = " ".join(words[place : place + length])
+                if self._meanings_of(key, language):
+                    found.append(key)
+                    free_from = place + length
+                    break
+        return found
 
     def meaning(self, name: str, language: str = "") -> int | None:
         """Returns the row of the entity that a name most likely means, None if no alias covers all of it.
@@ -160,26 +180,25 @@ class Linker:
           name: the name, without other words.
           language: its BCP-47 tag.
         """
-        found = self._find(self._known_words(name, words_of(name), language, is_name=True), language)
-        if len(found) != 1 or self._widths[found[0]] != len(words_of(normal_letters(name))):
+        found = self._find(self._known_words(name, words_of(name), language), language)
+        if len(found) != 1 or found[0].count(" ") + 1 != len(words_of(normal_letters(name))):
             return None
-        return self._choose(self._meanings_in(found[0], language), set())
+        return _choose(self._meanings_of(found[0], language), set())
 
-    def _meanings_in(self, number: int, language: str) -> list[tuple[float, int]]:
+    def _meanings_of(self, key: str, language: str) -> Sequence[tuple[float, int]]:
         """Returns (prior, row) of the meanings of an alias in a language, the most likely first."""
-        limited = self._limited.get(number)
-        if limited is None:
-            return self._meanings[number]
-        base = language.partition("-")[0]
-        found = self._in_language.get((number, base))
-        if found is None:
-            found = []
-            for same in limited:
-                here = {place for place, (_, _, tags, _) in enumerate(same) if tags is None or base in tags}
-                priors = priors_without([prior for prior, *_ in same], here)
-                found += [(prior, same[place][1]) for place, prior in priors.items()]
-            self._in_language[number, base] = _ranked(found)
-        return found
+        return self._in_language(key, language.partition("-")[0]) if key in self._meanings else ()
+
+    def _meanings_in(self, key: str, base: str) -> Sequence[tuple[float, int]]:
+        by_spelling: dict[str, list[_Meaning]] = {}  # the priors of each add up to 1
+        for meaning in self._meanings[key]:
+            by_spelling.setdefault(meaning[-1], []).append(meaning)
+        found = []
+        for same in by_spelling.values():
+            here = {place for place, (_, _, tags, _) in enumerate(same) if not tags or base in tags.split(",")}
+            priors = priors_without([prior for prior, *_ in same], here)
+            found += [(prior, same[place][1]) for place, prior in priors.items()]
+        return sorted(found, key=lambda item: (-item[0], item[1]))
 
     def link(
         self, texts: Sequence[str], language: str = "", words: Sequence[Sequence[str]] | None = None
@@ -192,39 +211,37 @@ class Linker:
         Args:
           texts: texts of one document.
           language: its BCP-47 tag.
-          words: the words of each text, if they are known, see :func:`~.tokens.words_of`.
+          words: the words of each text, if they are known, see :func:`words_of`.
         """
         joined: list[str] = []
         for text, written in zip(texts, words or map(words_of, texts), strict=True):
-            joined += self._known_words(text, written, language)
-            joined.append(_END)
-        aliases = collections.Counter(
-            number
-            for number in self._find(joined, language)
-            if number not in self._short or self._is_sure(number, texts)
-        )
-        meanings = {number: self._meanings_in(number, language) for number in aliases}
+            joined += [*self._known_words(text, written, language), _END]
+        aliases = collections.Counter(self._find(joined, language))
+        meanings = {key: self._meanings_of(key, language) for key in aliases if _is_sure(key, texts)}
         certain = {found[0][1] for found in meanings.values() if len(found) == 1}
         mentions: collections.Counter[int] = collections.Counter()
-        for number, count in sorted(aliases.items()):
-            row = self._choose(meanings[number], certain)
+        for key, found in sorted(meanings.items()):
+            row = _choose(found, certain)
             if row is not None:
-                mentions[row] += count
+                mentions[row] += aliases[key]
         return mentions
 
-    def _is_sure(self, number: int, texts: Iterable[str]) -> bool:
-        """Whether texts have a short name inside of a sentence: at its start, "Si" is a word of several languages."""
-        inside = self._short[number]
-        return any(inside.search(text) for text in texts)
 
-    @staticmethod
-    def _choose(meanings: Sequence[tuple[float, int]], certain: set[int]) -> int | None:
-        if len(meanings) > 1:
-            for _, row in meanings:
-                if row in certain:
-                    return row
-        prior, row = meanings[0]
-        return row if prior >= LEAST_PRIOR else None
+def _is_sure(key: str, texts: Iterable[str]) -> bool:
+    """Whether texts have a short name inside of a sentence: at its start, "Si" is a word of several languages."""
+    if not (len(key) <= _SHORT and key.isalpha() and key.istitle() and key.isascii()):
+        return True
+    inside = re.compile(rf"[\w,] {key}\b")
+    return any(inside.search(text) for text in texts)
+
+
+def _choose(meanings: Sequence[tuple[float, int]], certain: Collection[int]) -> int | None:
+    if len(meanings) > 1:
+        for _, row in meanings:
+            if row in certain:
+                return row
+    prior, row = meanings[0]
+    return row if prior >= LEAST_PRIOR else None
 
 
 def priors_without(priors: Sequence[float], kept: Collection[int]) -> dict[int, float]:
@@ -240,84 +257,70 @@ def priors_without(priors: Sequence[float], kept: Collection[int]) -> dict[int, 
     return {number: prior / left for number, prior in here.items()}
 
 
-def _by_spelling(meanings: Iterable[_Meaning]) -> list[list[_Meaning]]:
-    """Divides the meanings of a key by the spelling: priors of each add up to 1."""
-    found: dict[str, list[_Meaning]] = {}
-    for meaning in meanings:
-        found.setdefault(meaning[-1], []).append(meaning)
-    return list(found.values())
-
-
-def _is_of_corpus(alias: Alias) -> bool:
-    """Whether an entity was found in the corpus by its capitals: such a name is no adjective and no nationality."""
-    return alias.entity.removeprefix(f"{alias.languages}:") == alias.name.replace(" ", "_")
-
-
-def _forms_of(meanings: Mapping[str, Sequence[_Meaning]], spelled: Collection[str], declined: Collection[str]) -> Forms:
-    """Returns the forms of the words of aliases; words of frequent entities, which have low rows, come first."""
+def _spellings_of(meanings: Mapping[str, Sequence[_Meaning]], spelled: Iterable[str]) -> Spellings:
+    """Returns the spellings of the words of aliases; words of frequent entities, which have low rows, come first."""
     first: dict[str, int] = {}
-    limits: dict[str, frozenset[str]] = {}
+    limits: dict[str, set[str]] = {}
     everywhere = set()
     for key, found in meanings.items():
         row = min(row for _, row, *_ in found)
-        tags = [languages for _, _, languages, _ in found if languages is not None]
+        tags = {tag for _, _, languages, _ in found for tag in languages.split(",")}
         for word in key.split(" "):
             first[word] = min(row, first.get(word, row))
-            if len(tags) < len(found):
+            limits.setdefault(word, set()).update(tags)
+            if "" in tags:
                 everywhere.add(word)
-            elif word not in everywhere:
-                limits[word] = limits.get(word, frozenset()).union(*tags)
-    limits = {word: tags for word, tags in limits.items() if word not in everywhere}
     names = [words for words in map(str.split, meanings) if len(words) > 1]
-    plain = first.keys() - {word for key in declined for word in key.split(" ")}
     heard = {word for name in spelled for word in words_of(name)} & first.keys()
-    return Forms(first, limits, sorted(heard), names, plain)
+    return Spellings(first, {word: limits[word] for word in first.keys() - everywhere}, heard, names)
 
 
-def _lengths_by_first_word(keys: Iterable[str], widths: Iterable[int]) -> dict[str, tuple[int, ...]]:
-    """Returns the numbers of words of the names that begin with a word, the largest first, by word."""
-    found: dict[str, tuple[int, ...]] = {}
-    for key, width in zip(keys, widths, strict=True):
-        word = key if width == 1 else key.partition(" ")[0]
-        lengths = found.get(word, ())
-        if width not in lengths:
-            found[word] = tuple(sorted((*lengths, width), reverse=True)) if lengths else (width,)
-    return found
+@dataclasses.dataclass(frozen=True, slots=True)
+class Mentions:
+    """Row numbers of the entities and words of one article, from which embeddings and vectors are computed.
+
+    Attributes:
+      doc_id: 16 hex digits.
+      byline_date: date of the article, if known.
+      publisher: publisher of the article.
+      language: BCP-47 tag.
+      entities: rows of the entity table without repeats, by falling count, then row.
+      entity_counts: number of mentions of each.
+      words: rows of the word table for title, keywords and lead, in order and with repeats.
+      image_hash: wavelet hash of the thumbnail, 8 bytes, if there is one.
+    """
+
+    doc_id: str
+    byline_date: datetime.date | None
+    publisher: str
+    language: str
+    entities: tuple[int, ...]
+    entity_counts: tuple[int, ...]
+    words: tuple[int, ...]
+    image_hash: bytes | None
 
 
-def _runs(words: Sequence[str], text: str) -> list[int]:
-    """Returns a number for each run of characters that write by sound, by word; 0 for other words."""
-    places = (found.start() for found in _BY_SOUND.finditer(text))
-    numbers: list[int] = []
-    last, number = -1, 0
-    for word in words:
-        if word not in TRANSCRIBING:
-            numbers.append(0)
-            continue
-        place = next(places)
-        number += place != last + 1 or not numbers or not numbers[-1]
-        numbers.append(number)
-        last = place
-    return numbers
+def find_mentions(article: Article, linker: Linker, words: Mapping[str, int], lead_words: int) -> Mentions:
+    """Links the entities of title, keywords and body, and looks up the words of the article's head.
 
-
-def _is_part(words: Sequence[str], runs: Sequence[int], sure: Collection[int], start: int, end: int) -> bool:
-    """Whether a short name is a part of a longer one that Chinese writes by sound: "Delhi" is one of "Frederick"."""
-    around = ((start - 1, start), (end, end - 1))
-    return any(
-        0 <= place < len(words) and runs[place] == runs[own] and place not in sure and words[place] not in ALSO_WORDS
-        for place, own in around
+    Args:
+      article: the article.
+      linker: finds entities in texts.
+      words: row by word, in lower case.
+      lead_words: number of words of the body that belong to the head.
+    """
+    texts = [article.title, *article.keywords, article.body]
+    tokens = [words_of(text) for text in texts]
+    entities = linker.link(texts, article.language, tokens)
+    head = map(str.lower, itertools.chain(*tokens[:-1], tokens[-1][:lead_words]))
+    ranked = sorted(entities, key=lambda row: (-entities[row], row))
+    return Mentions(
+        article.doc_id,
+        article.byline_date,
+        article.publisher,
+        article.language,
+        tuple(ranked),
+        tuple(entities[row] for row in ranked),
+        tuple(row for row in map(words.get, head) if row is not None),
+        article.image_hash,
     )
-
-
-def _undivided(words: Sequence[str]) -> Sequence[str]:
-    """Returns the words, and the parts of a divided word as words of their own."""
-    if BETWEEN in "".join(words):
-        return [part for word in words for part in word.split(BETWEEN)]
-    return words
-
-
-def _ranked(meanings: list[tuple[float, int]]) -> list[tuple[float, int]]:
-    if len(meanings) > 1:
-        meanings.sort(key=lambda item: (-item[0], item[1]))
-    return meanings

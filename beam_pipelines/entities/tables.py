@@ -1,20 +1,24 @@
-"""Alias tables and embedding tables on disk, in our format and in common formats of users."""
+"""Alias tables and embedding tables on disk, in our format and in common formats of users, and sums of named counts."""
 
 import collections
 import contextlib
 import dataclasses
 import gc
-import math
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+import operator
+import zlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final
 
 import numpy as np
 
-from ...errors import InputError
-from ...formats import files
-from ..arrays import read_array, write_array
+from ...errors import InputError, reading
+from ...formats import files, parquet
+from ...formats.names import number_in
+from ..arrays import Floats, read_array, write_array
+from ..jobs import JobRun
+from ..shards import Shard
 
-Floats = np.ndarray[Any, np.dtype[np.float32]]
+_BUCKETS: Final = 16
 
 
 @contextlib.contextmanager
@@ -68,22 +72,14 @@ class EmbeddingTable:
 
 
 def write_lines(path: str, lines: Iterable[str]) -> None:
-    """Writes UTF-8 lines under a temporary name, then moves the file to ``path``."""
-    temporary = files.temporary_name(path)
-    with files.open_write(temporary) as sink:
-        for line in lines:
-            sink.write(f"{line}\n".encode())
-    files.move(temporary, path)
+    """Writes UTF-8 lines completely or not at all."""
+    files.write_whole(path, "".join(f"{line}\n" for line in lines).encode())
 
 
 def write_aliases(path: str, aliases: Iterable[Alias]) -> None:
     """Writes an alias table as TSV: alias, entity id, prior, name and, if only some languages use the name, these."""
-    write_lines(path, map(_alias_line, aliases))
-
-
-def _alias_line(item: Alias) -> str:
-    line = f"{item.alias}\t{item.entity}\t{item.prior:.4f}\t{item.name}"
-    return f"{line}\t{item.languages}" if item.languages else line
+    lines = (f"{item.alias}\t{item.entity}\t{item.prior:.4f}\t{item.name}\t{item.languages}" for item in aliases)
+    write_lines(path, (line.rstrip("\t") for line in lines))
 
 
 def read_aliases(path: str) -> list[Alias]:
@@ -92,39 +88,21 @@ def read_aliases(path: str) -> list[Alias]:
     Raises:
       InputError: if a line is broken; names the line.
     """
-    return [_alias(path, number, fields) for number, fields in _tsv(path)]
-
-
-def _alias(path: str, number: int, fields: Sequence[str]) -> Alias:
-    remedy = "write alias, entity id, prior in (0, 1] and optionally name on each line, separated by tabs"
-    if len(fields) < 3 or not fields[0].strip() or not fields[1].strip():
-        raise InputError(
-            f"got {len(fields)} columns or an empty one, expected at least 3",
-            path=path,
-            field=f"line {number}",
-            remedy=remedy,
-        )
-    try:
-        prior = float(fields[2])
-    except ValueError:
-        prior = math.nan
-    if not 0 < prior <= 1:
-        raise InputError(
-            f"got the prior {fields[2]!r}, expected a number in (0, 1]",
-            path=path,
-            field=f"line {number}",
-            remedy=remedy,
-        )
-    name, languages = (*fields[3:5], *("", "")[len(fields[3:5]) :])
-    return Alias(fields[0].strip(), fields[1].strip(), prior, name or fields[1], languages.strip())
+    found = []
+    for number, fields in _tsv(path):
+        text, entity, prior, name, languages, *_ = (*fields, "", "", "", "", "")
+        if not text.strip() or not entity.strip() or not 0 < number_in(prior) <= 1:
+            remedy = "write alias, entity id, prior in (0, 1] and optionally name on each line, separated by tabs"
+            problem = f"got the alias {text!r}, the entity {entity!r} and the prior {prior!r}"
+            raise InputError(problem, path=path, field=f"line {number}", remedy=remedy)
+        found.append(Alias(text.strip(), entity.strip(), float(prior), name or entity, languages.strip()))
+    return found
 
 
 def write_embeddings(stem: str, table: EmbeddingTable, names: Sequence[str] = ()) -> None:
     """Writes ``<stem>.npy``, and ``<stem>.tsv`` with key, count and, if given, name of each row."""
-    lines = [f"{key}\t{count:.8g}" for key, count in zip(table.keys, table.counts, strict=True)]
-    if names:
-        lines = [f"{line}\t{name}" for line, name in zip(lines, names, strict=True)]
-    write_lines(f"{stem}.tsv", lines)
+    columns = [table.keys, (f"{count:.8g}" for count in table.counts), *([names] if names else [])]
+    write_lines(f"{stem}.tsv", map("\t".join, zip(*columns, strict=True)))
     write_array(f"{stem}.npy", table.values)
 
 
@@ -132,97 +110,49 @@ def read_embeddings(path: str) -> EmbeddingTable:
     """Reads ``X.npy`` with its keys in ``X.tsv`` (key, optional count), or word2vec text.
 
     Raises:
-      InputError: if keys and rows differ in number, or a row has another length or is not numeric.
+      InputError: if keys and rows differ in number, a key is repeated, or a row has another length or is not numeric.
     """
-    if not path.endswith(".npy"):
-        return _read_word2vec(path)
-    values = read_array(path)
-    keys_path = f"{path[:-4]}.tsv"
-    rows = [fields for _, fields in _tsv(keys_path)]
-    if values.ndim != 2 or len(rows) != len(values):
-        raise InputError(
-            f"got an array of shape {values.shape} and {len(rows)} keys in {keys_path}, expected [keys, dimensions]",
-            path=path,
-            remedy="write one key per line, in the order of the rows",
-        )
-    counts = _counts(rows, keys_path) if rows and all(len(fields) > 1 for fields in rows) else ()
-    return EmbeddingTable(_unique([fields[0] for fields in rows], keys_path), _numbers(values, path), counts)
-
-
-def _unique(keys: Sequence[str], path: str) -> tuple[str, ...]:
-    """Returns the keys.
-
-    Raises:
-      InputError: if one is repeated.
-    """
-    if len(set(keys)) < len(keys):
-        key, times = collections.Counter(keys).most_common(1)[0]
-        raise InputError(f"got {key[:80]!r} {times} times", path=path, field="key", remedy="write one row for each key")
-    return tuple(keys)
-
-
-def _numbers(values: np.ndarray[Any, Any], path: str) -> Floats:
-    """Returns the values as float32.
-
-    Raises:
-      InputError: if one is not a finite number.
-    """
+    if path.endswith(".npy"):
+        values, keys_path = read_array(path), f"{path[:-4]}.tsv"
+        rows = read_keys(keys_path)
+        keys = [fields[0] for fields in rows]
+        if values.ndim != 2 or len(rows) != len(values):
+            problem = f"got an array of shape {values.shape} and {len(rows)} keys in {keys_path}"
+            remedy = "write one key per line, in the order of the rows"
+            raise InputError(f"{problem}, expected [keys, dimensions]", path=path, remedy=remedy)
+        counts = tuple(number_in(fields[1]) for fields in rows if len(fields) > 1)
+        counts = counts if len(counts) == len(rows) else ()
+        broken = next((number for number, count in enumerate(counts) if not 0 <= count < np.inf), None)
+        if broken is not None:
+            problem = f"got the count {rows[broken][1][:80]!r}, expected a number of at least 0"
+            remedy = "write key and count (or frequency), separated by a tab"
+            raise InputError(problem, path=f"{keys_path}:{broken + 1}", remedy=remedy)
+    else:
+        (keys, values), keys_path, counts = _read_word2vec(path), path, ()
+    key, times = next(iter(collections.Counter(keys).most_common(1)), ("", 0))
+    if times > 1:
+        remedy = "write one row for each key"
+        raise InputError(f"got {key[:80]!r} {times} times", path=keys_path, field="key", remedy=remedy)
     if values.dtype.kind not in "fiu" or not np.isfinite(values).all():
-        raise InputError(
-            f"got values of type {values.dtype} that are not all finite numbers",
-            path=path,
-            remedy="write float32 numbers; leave out rows without a vector",
-        )
-    return np.asarray(values, np.float32)
+        problem = f"got values of type {values.dtype} that are not all finite numbers"
+        raise InputError(problem, path=path, remedy="write float32 numbers; leave out rows without a vector")
+    return EmbeddingTable(tuple(keys), np.asarray(values, np.float32), counts)
 
 
-def _counts(rows: Sequence[Sequence[str]], path: str) -> tuple[float, ...]:
-    """Returns the counts of the keys.
-
-    Raises:
-      InputError: if one is not a number of at least 0.
-    """
-    counts = []
-    for number, fields in enumerate(rows, 1):
-        try:
-            count = float(fields[1])
-        except ValueError:
-            count = -1.0
-        if not 0 <= count < math.inf:
-            raise InputError(
-                f"got the count {fields[1][:80]!r}, expected a number of at least 0",
-                path=f"{path}:{number}",
-                remedy="write key and count (or frequency), separated by a tab",
-            )
-        counts.append(count)
-    return tuple(counts)
-
-
-def _read_word2vec(path: str) -> EmbeddingTable:
-    keys: list[str] = []
-    rows: list[Floats] = []
+def _read_word2vec(path: str) -> tuple[list[str], Floats]:
+    keys, rows = list[str](), list[Floats]()
     for number, line in enumerate(_lines(path), 1):
-        fields = line.rstrip(" ").split(" ")
-        if number == 1 and len(fields) == 2:
+        key, *values = line.rstrip(" ").split(" ")
+        if number == 1 and len(values) == 1:
             continue  # the header: rows and dimensions
-        try:
-            row = np.array(fields[1:], np.float32)
-        except ValueError as error:
-            raise InputError(
-                f"not numeric: {error}", path=path, field=f"line {number}", remedy="give npy or word2vec text"
-            ) from error
-        if rows and len(row) != len(rows[0]):
-            raise InputError(
-                f"got {len(row)} dimensions, expected {len(rows[0])} as in the first row",
-                path=path,
-                field=f"line {number}",
-                remedy="write every row with the same dimensions",
-            )
-        keys.append(fields[0])
-        rows.append(row)
+        with reading(f"{path}:{number}", "write a key and as many numbers as in the first row, or give npy"):
+            rows.append(np.array(values, np.float32))
+            if len(rows[-1]) != len(rows[0]):
+                raise InputError(f"got {len(values)} dimensions, expected {len(rows[0])} as in the first row")
+        keys.append(key)
     if not rows:
         raise InputError("has no rows", path=path, remedy="give npy or word2vec text")
-    return EmbeddingTable(_unique(keys, path), _numbers(np.stack(rows), path))
+    return keys, np.stack(rows)
 
 
 def read_keys(path: str) -> list[list[str]]:
@@ -236,12 +166,45 @@ def _tsv(path: str) -> Iterator[tuple[int, list[str]]]:
             yield number, line.split("\t")
 
 
-def _lines(path: str) -> Iterator[str]:
-    with files.open_read(path) as source:
-        raw = source.read()
-    try:
-        text = raw.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise InputError(f"not UTF-8: {error}", path=path, remedy="write the file as UTF-8") from error
-    lines = text.split("\n")[: None if text and not text.endswith("\n") else -1]
-    yield from (line.removesuffix("\r") for line in lines)  # as editors on Windows end lines
+def _lines(path: str) -> list[str]:
+    """Returns the lines of a file, which may end as on Windows."""
+    with files.open_read(path) as source, reading(path, "write the file as UTF-8"):
+        text = source.read().decode("utf-8-sig")
+    return [line.removesuffix("\r") for line in text.removesuffix("\n").split("\n")] if text else []
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class NamedCounts:
+    """Several counts of one name."""
+
+    name: str
+    counts: tuple[int, ...]
+
+
+def write_counts(shard: Shard, stream: str, counts: Mapping[str, Iterable[int]], buckets: int = _BUCKETS) -> None:
+    """Writes the counts of one shard, in buckets and sorted by name, for :func:`sum_counts`."""
+    writers = [shard.records(f"{stream}/{bucket:02d}", NamedCounts) for bucket in range(buckets)]
+    for name in sorted(counts):
+        writers[zlib.crc32(name.encode()) % buckets].write(NamedCounts(name, tuple(counts[name])))
+
+
+def sum_counts(run: JobRun, source: str, target: str, at_least: int) -> None:
+    """Sums the stream ``source`` by name into ``target``; drops names whose sums are all below ``at_least``."""
+    names: dict[str, Any] = {"source": source, "target": target, "at_least": at_least}
+    run.map_shards(f"sum{target}", _sum_bucket, range(_BUCKETS), **names, accounted=False)
+
+
+def _sum_bucket(shard: Shard, bucket: int, source: str, target: str, at_least: int) -> None:
+    sums = read_counts(f"{shard.workspace}/{source}/{bucket:02d}")
+    writer = shard.records(target, NamedCounts)
+    for name in sorted(sums):
+        if max(sums[name]) >= at_least:
+            writer.write(NamedCounts(name, sums[name]))
+
+
+def read_counts(folder: str) -> dict[str, tuple[int, ...]]:
+    """Reads the counts by name, added up where several shards have a name."""
+    sums: dict[str, tuple[int, ...]] = {}
+    for one in parquet.read_stream(folder, NamedCounts):
+        sums[one.name] = tuple(map(operator.add, sums[one.name], one.counts)) if one.name in sums else one.counts
+    return sums

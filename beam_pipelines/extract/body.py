@@ -1,11 +1,12 @@
 """Extracts the text of an article: by fast rules, checked against the page's JSON-LD; by trafilatura if in doubt."""
 
 import dataclasses
+import operator
 import re
 from collections import Counter
 
 from .content import main_content
-from .layout import Layout, all_prose
+from .layout import SENTENCE, Layout, letters_of, total_of
 from .trimming import without_repeats
 
 MARKUP, JSON_LD, TEXT = "markup", "json-ld", "text"
@@ -22,10 +23,14 @@ _AGREE = 0.8
 CLEAR_SHARE = 0.67
 MIN_SUPPORT = 0.5
 OWN_BONUS = 0.3
+_MIN_SHARE, _MIN_OF_SMALL_SHARE = 0.35, 600  # a short text that is only a part of the page's prose may be a box
 # Minimum share of all prose on the page. To the few lines of a page with a video or picture, the slow extractor would
 # only add labels.
 _MIN_PROSE_SHARE = 0.3
+_LAST_LINES, _MIN_LATER = 3, 1.1
+_MAX_ENTRY = 60  # longest entry of a menu, in characters
 _WORD = re.compile(r"\w+")
+_READINGS = re.compile(r"<(r[tp])\b[^>]*>[^<]*(?:</\1>)?", re.IGNORECASE)  # of ruby
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -52,36 +57,47 @@ def read_body(html: str, layout: Layout, url: str, title: str, stated: str, *, l
       stated: text of the article in the page's JSON-LD, or "".
       live_blog: see :func:`~.content.main_content`.
     """
-    chosen = _chosen(html, layout, url, title, stated, live_blog=live_blog)
+    fast = main_content(layout, title, live_blog=live_blog)
+    own, from_json_ld = Body(fast.text[:MAX_BODY_CHARACTERS], MARKUP), Body(stated[:MAX_BODY_CHARACTERS], JSON_LD)
+
+    def slow() -> Body:
+        return Body(slow_text(html, url)[:MAX_BODY_CHARACTERS], TEXT)
+
+    # A much shorter text is a summary or the beginning.
+    if len(stated) >= max(_MIN_STATED_CHARACTERS, _MIN_STATED_SHARE * len(own.text)):
+        precision, recall = overlap(own.text, stated)
+        # Texts in JSON-LD are often truncated or contain captions: the markup is preferred while they agree.
+        if recall >= _AGREE:
+            chosen = own
+        elif precision >= _AGREE and len(stated) > len(own.text):
+            chosen = own if _has_inserts(stated, own.text) else from_json_ld
+        else:
+            score, chosen = max(
+                ((f1_of(*overlap(one.text, stated)), one) for one in (own, slow())), key=operator.itemgetter(0)
+            )
+            chosen = chosen if score >= 0.5 else from_json_ld
+    else:
+        sure = fast.confidence >= MIN_CONFIDENCE and len(own.text) >= least_characters(layout)
+        sure = sure and (fast.share >= _MIN_SHARE or len(own.text) >= _MIN_OF_SMALL_SHARE)
+        chosen = own
+        if not sure or fast.share < CLEAR_SHARE:
+            by_prose = main_content(layout, title, live_blog=live_blog, by_names=False)
+            second = Body(by_prose.text[:MAX_BODY_CHARACTERS], MARKUP)
+            if not sure or overlap(own.text, second.text)[0] < MIN_SUPPORT:
+                chosen = _most_agreed([own, slow(), second])
     # Only now: a passage that is there often, as in a carousel, speaks against a text.
     return Body("\n".join(without_repeats(chosen.text.split("\n"))), chosen.source)
 
 
-def _chosen(html: str, layout: Layout, url: str, title: str, stated: str, *, live_blog: bool) -> Body:
-    fast = main_content(layout, title, live_blog=live_blog)
-    own = fast.text[:MAX_BODY_CHARACTERS]
-    # A much shorter text is a summary or the beginning.
-    if len(stated) >= max(_MIN_STATED_CHARACTERS, _MIN_STATED_SHARE * len(own)):
-        precision, recall = overlap(own, stated)
-        # Texts in JSON-LD are often truncated or contain captions: the markup is preferred while they agree.
-        if recall >= _AGREE:
-            return Body(own, MARKUP)
-        if precision >= _AGREE and len(stated) > len(own):
-            return Body(stated[:MAX_BODY_CHARACTERS], JSON_LD)
-    else:
-        sure = fast.confidence >= MIN_CONFIDENCE and len(own) >= least_characters(layout)
-        if sure and fast.share >= CLEAR_SHARE:
-            return Body(own, MARKUP)
-        second = main_content(layout, title, live_blog=live_blog, by_names=False).text[:MAX_BODY_CHARACTERS]
-        if sure and overlap(own, second)[0] >= MIN_SUPPORT:
-            return Body(own, MARKUP)
-        slow = slow_text(html, url)[:MAX_BODY_CHARACTERS]
-        return _most_agreed([Body(own, MARKUP), Body(slow, TEXT), Body(second, MARKUP)])
-    slow = slow_text(html, url)[:MAX_BODY_CHARACTERS]
-    options = [Body(own, MARKUP), Body(slow, TEXT), Body(stated[:MAX_BODY_CHARACTERS], JSON_LD)]
-    scores = [f1_of(*overlap(option.text, stated)) for option in options[:2]]
-    best = max(range(2), key=lambda index: scores[index])
-    return options[best] if scores[best] >= 0.5 else options[2]
+def _has_inserts(stated: str, text: str) -> bool:
+    """Returns whether a longer text has the end of another one later than that is long.
+
+    Then it is not the whole of a text that the page cuts, but has captions, players or other stories in between.
+    """
+    whole = letters_of(stated)
+    ends = (letters_of(line)[-_MAX_ENTRY:] for line in text.split("\n")[-_LAST_LINES:])
+    place = max((whole.rfind(end) for end in ends if len(end) >= _MAX_ENTRY // 2), default=0)
+    return place > _MIN_LATER * len(letters_of(text))
 
 
 def _most_agreed(options: list[Body]) -> Body:
@@ -97,7 +113,7 @@ def _most_agreed(options: list[Body]) -> Body:
 
 def least_characters(layout: Layout) -> float:
     """Returns the length from which the rules' text may be the whole article, in characters."""
-    return min(MIN_BODY_CHARACTERS, max(1.0, _MIN_PROSE_SHARE * all_prose(layout)))
+    return min(MIN_BODY_CHARACTERS, max(1.0, _MIN_PROSE_SHARE * total_of(layout.blocks)))
 
 
 def is_within_slow_limits(html: str) -> bool:
@@ -111,8 +127,18 @@ def slow_text(html: str, url: str) -> str:
 
     if not is_within_slow_limits(html):
         return ""
+    html = _READINGS.sub("", html) if "<ruby" in html else html
     document = trafilatura.bare_extraction(html, url=url, with_metadata=False, include_comments=False)
-    return ((document.text or "") if document is not None else "").strip()
+    text = ((document.text or "") if document is not None else "").strip()
+    return "" if _is_menu(text.split("\n")) else text
+
+
+def _is_menu(lines: list[str]) -> bool:
+    """Returns whether a text is the menu of a page: no line has a sentence, all are short, titles or rows of titles."""
+    if any(map(SENTENCE.search, lines)):
+        return False
+    words = (line.split() for line in lines if len(line) > _MAX_ENTRY and "|" not in line)
+    return all(sum(word[0].isupper() for word in line) * 2 > len(line) for line in words)
 
 
 def overlap(text: str, reference: str) -> tuple[float, float]:

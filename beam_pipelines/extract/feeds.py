@@ -1,21 +1,28 @@
-"""Parses RSS, Atom, RDF and JSON feeds: title, links of the entries, days and authors."""
+"""Reads RSS, Atom, RDF and JSON feeds: title, links of the entries, days and authors."""
 
 import dataclasses
 import datetime
-from collections.abc import Iterable, Iterator
-from typing import Any
+import html
+import re
+from collections.abc import Callable
+from typing import Any, Final
+from urllib.parse import urljoin
 
-from lxml import etree
-
-from .dates import is_impossible, parse_day
-from .loose_json import load_json
-from .nodes import child_text, local_name
+from ...formats.dates import is_impossible, parse_day
+from .charsets import readable
+from .decoding import load_json
+from .xml_text import child_text, head_of, local_name, parse_xml, root_of, whole_text, xml_source
 
 MAX_ENTRIES = 5_000
+FEED_ROOTS: Final = ("rss", "feed", "rdf")
 _MAX_AUTHORS = 10
-_DAYS = ("pubdate", "published", "date", "issued", "created")  # elements of an entry, in this order
+_DAYS = ("pubdate", "published", "date", "issued", "created", "publicationdate")  # elements of an entry, in this order
+_BASE: Final = "{http://www.w3.org/XML/1998/namespace}base"
+_TAG: Final = re.compile(r"</?[A-Za-z][^<>]*>")
+_NAMED_ADDRESS: Final = re.compile(r"[^\s@]++@[^\s(]++\s*\(([^()]+)\)")  # of RSS: marta@herald.example (Marta Olsen)
 
-_Entry = tuple[str, str, datetime.date | None, tuple[str, ...]]  # link, title, day, authors
+_Entry = tuple[str, str, list[Any], tuple[str, ...]]  # link, title, days as written, authors
+_Entries = tuple[str, list[Any], Callable[[Any], _Entry]]  # title of the feed, its entries, and their reader
 
 
 @dataclasses.dataclass(frozen=True)
@@ -24,7 +31,7 @@ class Feed:
 
     Attributes:
       title: title of the feed.
-      entries: (link, entry title), in order.
+      entries: (absolute link, entry title), in order.
       stated: (link, day of publication, authors as written) of the entries with a day or authors.
       dropped: number of entries after the first ``MAX_ENTRIES``.
       impossible_dates: number of entries whose stated day does not exist.
@@ -37,76 +44,90 @@ class Feed:
     impossible_dates: int = 0
 
 
-def parse_feed(raw: bytes) -> Feed | None:
+def parse_feed(raw: bytes, url: str = "", charset: str = "") -> Feed | None:
     """Returns a parsed feed in any of the formats; ``None`` if the bytes are not a feed.
 
-    Broken XML is read as far as possible. Entities are not expanded, and nothing is fetched.
+    XML that is not well-formed is repaired, and read as far as possible. Nothing is fetched.
+
+    Args:
+      raw: the body.
+      url: of the feed, with which its relative links are joined.
+      charset: charset in the HTTP header, or "".
     """
     start = raw.lstrip(b"\xef\xbb\xbf \t\r\n")
-    if start[:1] == b"{":
-        return _json_feed(start)
-    if start[:1] != b"<" or not _looks_like_feed(start[:2000].lower()):
+    feed = _of_json(start) if start[:1] == b"{" else _of_xml(raw, charset)
+    if feed is None:
         return None
-    parser = etree.XMLParser(recover=True, resolve_entities=False, no_network=True, huge_tree=False)
-    root = etree.fromstring(start, parser)
-    if root is None or local_name(root) not in {"rss", "feed", "rdf"}:
+    title, items, read = feed
+    found: list[_Entry] = [
+        (_joined(url, link), text, texts, names) for link, text, texts, names in map(read, items[:MAX_ENTRIES])
+    ]
+    days = [next((day for text in texts if (day := parse_day(text)) is not None), None) for _, _, texts, _ in found]
+    entries = tuple((link, text) for link, text, _, _ in found if link)
+    stated = tuple(
+        (link, day, authors)
+        for (link, _, _, authors), day in zip(found, days, strict=True)
+        if link and (day or authors)
+    )
+    impossible = sum(any(map(is_impossible, texts)) for _, _, texts, _ in found)
+    return Feed(title, entries, stated, max(0, len(items) - MAX_ENTRIES), impossible)
+
+
+def _joined(base: str, link: str) -> str:
+    try:
+        return urljoin(base, link) if link else ""
+    except ValueError:
+        return link
+
+
+def _of_xml(raw: bytes, charset: str) -> _Entries | None:
+    if root_of(head_of(raw)) not in FEED_ROOTS:
+        return None
+    source = xml_source(raw, charset)
+    root = parse_xml(source) if source else None
+    if root is None or local_name(root) not in FEED_ROOTS:
         return None
     channel = next((child for child in root if local_name(child) == "channel"), root)
     entries = [node for node in root.iter() if local_name(node) in {"item", "entry"}]
-    read = entries[:MAX_ENTRIES]
-    texts = [[child_text(entry, name) for name in _DAYS] for entry in read]
-    found = [
-        (_link(entry), child_text(entry, "title"), _first_day(stated), _authors(entry))
-        for entry, stated in zip(read, texts, strict=True)
-    ]
-    return _feed(child_text(channel, "title"), found, len(entries), _impossible_dates(texts))
+    return _plain(child_text(channel, "title")), entries, _xml_entry
 
 
-def _feed(title: str, found: Iterable[_Entry], count: int, impossible_dates: int) -> Feed:
-    linked = [entry for entry in found if entry[0]]
-    stated = tuple((link, day, authors) for link, _, day, authors in linked if day or authors)
-    entries = tuple((link, text) for link, text, _, _ in linked)
-    return Feed(title, entries, stated, max(0, count - MAX_ENTRIES), impossible_dates)
-
-
-def _first_day(texts: Iterable[Any]) -> datetime.date | None:
-    return next((day for text in texts if (day := parse_day(text)) is not None), None)
-
-
-def _impossible_dates(stated: Iterable[Iterable[Any]]) -> int:
-    """Returns the number of entries whose day does not exist; the texts of each entry are given."""
-    return sum(any(map(is_impossible, texts)) for texts in stated)
-
-
-def _authors(entry: etree._Element) -> tuple[str, ...]:
+def _xml_entry(entry: Any) -> _Entry:
     named = (child for child in entry if local_name(child) in ("creator", "author"))
-    texts = (child_text(child, "name") or " ".join("".join(child.itertext()).split()) for child in named)
-    return tuple(text for text in texts if text)[:_MAX_AUTHORS]
+    authors = dict.fromkeys(child_text(child, "name") or whole_text(child) for child in named)
+    texts: list[Any] = [child_text(entry, name) for name in _DAYS]
+    people = (match[1].strip() if (match := _NAMED_ADDRESS.fullmatch(author)) else author for author in authors)
+    return _link(entry), _plain(child_text(entry, "title")), texts, tuple(filter(None, people))[:_MAX_AUTHORS]
 
 
-def _looks_like_feed(head: bytes) -> bool:
-    return any(sign in head for sign in (b"<rss", b"<feed", b"<rdf", b":rdf"))
+def _plain(text: str) -> str:
+    """A title without markup: that of RSS and Atom may be HTML."""
+    return readable(html.unescape(_TAG.sub("", text))) if "<" in text or "&" in text else text
 
 
-def _link(entry: etree._Element) -> str:
+def _link(entry: Any) -> str:
+    """The address of an entry's page, joined with the bases that the document states (XML Base)."""
     links = [child for child in entry if local_name(child) == "link"]
-    for link in links:
-        if link.get("href") and link.get("rel", "alternate") == "alternate":
-            return str(link.get("href")).strip()
-    for link in links:
-        if link.text and link.text.strip():
-            return str(link.text).strip()
-    for child in entry:
-        if (
-            local_name(child) == "guid"
-            and child.get("isPermaLink", "true").lower() == "true"
-            and (child.text or "").strip().startswith("http")
-        ):
-            return str(child.text).strip()
-    return ""
+    pages = [link for link in links if link.get("rel", "alternate").lower() in ("alternate", "")]
+    pages.sort(key=lambda link: "html" not in link.get("type", "html"))
+    found = [(child, whole_text(child)) for child in entry if local_name(child) == "origlink"]  # behind a counter
+    found += [(link, link.get("href", "")) for link in pages] + [(link, whole_text(link)) for link in links]
+    found += [
+        (child, text)
+        for child in entry
+        if local_name(child) in ("guid", "id")
+        and child.get("isPermaLink", "true").lower() == "true"
+        and (text := whole_text(child)).startswith("http")
+    ]
+    node, address = next(((node, text.strip()) for node, text in found if text.strip()), (None, ""))
+    while "&amp;" in address:  # escaped twice
+        address = address.replace("&amp;", "&")
+    while node is not None:
+        address, node = _joined(node.get(_BASE, ""), address), node.getparent()
+    return address
 
 
-def _json_feed(raw: bytes) -> Feed | None:
+def _of_json(raw: bytes) -> _Entries | None:
     try:
         value = load_json(raw)
     except ValueError:
@@ -114,22 +135,12 @@ def _json_feed(raw: bytes) -> Feed | None:
     if not isinstance(value, dict) or "jsonfeed.org" not in str(value.get("version", "")):
         return None
     items = [item for item in value.get("items") or [] if isinstance(item, dict)]
-    found = [
-        (
-            str(item.get("url") or item.get("external_url") or ""),
-            str(item.get("title") or ""),
-            parse_day(item.get("date_published")),
-            tuple(_json_authors(item)),
-        )
-        for item in items[:MAX_ENTRIES]
-    ]
-    impossible = _impossible_dates([item.get("date_published")] for item in items[:MAX_ENTRIES])
-    return _feed(str(value.get("title") or ""), found, len(items), impossible)
+    return str(value.get("title") or ""), items, _json_entry
 
 
-def _json_authors(item: dict[str, Any]) -> Iterator[str]:
+def _json_entry(item: dict[str, Any]) -> _Entry:
     given = item.get("authors") or [item.get("author")]
-    for author in given if isinstance(given, list) else []:
-        name = author.get("name") if isinstance(author, dict) else None
-        if isinstance(name, str) and name.strip():
-            yield name.strip()
+    names = [author.get("name") for author in given if isinstance(author, dict)] if isinstance(given, list) else []
+    authors = tuple(name.strip() for name in names if isinstance(name, str) and name.strip())
+    link = item.get("url") or item.get("external_url") or ""
+    return str(link).strip(), str(item.get("title") or ""), [item.get("date_published")], authors

@@ -2,47 +2,52 @@
 
 A page can make a parser loop, recurse or allocate memory inside C code, where no exception and no signal handler can
 stop it, and Beam runs bundles in threads, which receive no signals. Therefore each thread has one child process that
-reads its pages through a pipe. The kernel enforces the limits: an alarm that the child does not handle ends it when a
-page takes too long, and its address space is limited. A new child is started for the next page.
+reads its pages through a pipe. It is killed when a page takes too long, and the kernel limits its address space. A new
+child is started for the next page.
+
+Messages are MessagePack with a fixed set of types. Nothing in them is run: a page that took over the reading process
+could otherwise send code to the shard.
 """
 
 import contextlib
 import dataclasses
+import datetime
 import gc
 import importlib
+import io
+import multiprocessing
 import operator
 import os
 import re
-import select
-import signal
-import struct
 import subprocess
 import threading
 import time
 from collections.abc import Callable
-from typing import IO, Any
+from multiprocessing.connection import Connection
+from typing import Any, Final
 
-from ..interpreter import PYTHON, child_environment
-from ..parent import end_with_parent
-from .wire import pack, unpack
+import msgpack
 
-_HEADER = struct.Struct("<Q")
-_GRACE_SECONDS = 5.0  # for the start and the pipe, in addition to the child's own alarm
+from ...formats.records import Article, Failure, Rejection
+from ..parent import PYTHON, child_environment, end_with_parent
+from .charsets import decode
+from .feeds import Feed, parse_feed
+from .page import ExtractedPage, PageTooLargeError, extract_page
+from .xml_text import html_of
+
 _START_SECONDS = 120.0
 _MEGABYTE = 1 << 20
 _ADDRESS = re.compile(r" at 0x[0-9a-f]+")
+_TYPE: Final = "="  # the key that names the type of an object
+_CLASSES: Final = {kind.__name__: kind for kind in (Article, ExtractedPage, Feed)}
 
 
-class PageTimeoutError(Exception):
-    """Reading a page exceeded the time limit."""
+class PageError(Exception):
+    """A page was not read: too slow, too large, or an error of a parser; ``reason`` says which."""
 
-
-class PageMemoryError(Exception):
-    """Reading a page exceeded the memory limit, or the child process died."""
-
-
-class PageReadError(Exception):
-    """The function raised an exception; the message is "Type: text" of that exception."""
+    def __init__(self, reason: Failure, detail: str) -> None:
+        super().__init__(detail)
+        self.reason = reason
 
 
 @dataclasses.dataclass(frozen=True)
@@ -59,91 +64,93 @@ class Limits:
 
 
 class Reader:
-    """Calls functions in a child process within limits. Not thread-safe.
-
-    Args:
-      limits: limits of each call.
-    """
+    """Calls functions in a child process within limits. Not thread-safe."""
 
     def __init__(self, limits: Limits) -> None:
         self.limits = limits
         self._child: subprocess.Popen[bytes] | None = None
+        self._pipe: Connection | None = None
 
     def call(self, function: Callable[..., Any], *arguments: Any) -> Any:
         """Returns ``function(*arguments)``, computed by the child.
 
         Args:
           function: of a module; the child imports it by its name.
-          *arguments: values that :func:`.wire.pack` can hold, as the result is.
+          *arguments: values that :func:`pack` can hold, as the result is.
 
         Raises:
-          PageTimeoutError: after ``limits.seconds``.
-          PageMemoryError: if the child ran out of memory or died.
-          PageReadError: if the function raised an exception, or its answer cannot be read.
+          PageError: after ``limits.seconds``, if the child ran out of memory or died, if the function raised an
+            exception ("Type: text"), or if its answer cannot be read.
         """
-        child = self._child if self._child is not None and self._child.poll() is None else self._start()
-        assert child.stdin is not None
-        deadline = time.monotonic() + self.limits.seconds + _GRACE_SECONDS
+        if self._child is None or self._child.poll() is not None:
+            self._start()
+        seconds, megabytes = self.limits.seconds, self.limits.megabytes
+        started = time.monotonic()
         try:
-            _send(child.stdin, (f"{function.__module__}:{function.__qualname__}", arguments))
-            kind, value = self._receive(child, deadline)
-        except (BrokenPipeError, EOFError, TimeoutError) as error:
-            self.close()
-            if child.returncode == -signal.SIGALRM or isinstance(error, TimeoutError):
-                raise PageTimeoutError(f"took longer than {self.limits.seconds:g} seconds") from None
-            raise PageMemoryError(
-                f"the reading process ended with {child.returncode} within {self.limits.megabytes} MB"
-            ) from None
-        except ValueError as error:
+            kind, value = self._ask(seconds, pack((f"{function.__module__}:{function.__qualname__}", arguments)))
+        except (EOFError, ConnectionError):
+            code = self.close()
+            if time.monotonic() - started >= seconds:
+                raise PageError(Failure.TIMEOUT, f"took longer than {seconds:g} seconds") from None
+            detail = f"the reading process ended with {code} within {megabytes} MB"
+            raise PageError(Failure.TOO_LARGE, detail) from None
+        except (OSError, ValueError, TypeError) as error:
             self.close()  # no longer our program
-            raise PageReadError(f"the reading process gave no answer: {error}") from None
+            detail = f"the reading process gave no answer: {error}"
+            raise PageError(Failure.PARSER_ERROR, detail) from None
         except BaseException:
             self.close()  # the pipe may contain a partial message
             raise
         if kind == "memory":
             self.close()  # the state of the child is undefined
-            raise PageMemoryError(f"took more than {self.limits.megabytes} MB")
+            raise PageError(Failure.TOO_LARGE, f"took more than {megabytes} MB")
         if kind == "error":
-            raise PageReadError(value)
+            is_large = value.startswith(PageTooLargeError.__name__)
+            raise PageError(Failure.TOO_LARGE if is_large else Failure.PARSER_ERROR, value)
         return value
 
-    def _start(self) -> subprocess.Popen[bytes]:
-        program = f"from {__name__} import serve; serve({self.limits.seconds!r}, {self.limits.megabytes!r})"
-        self._child = subprocess.Popen(  # noqa: S603 - our own interpreter and module
-            [*PYTHON, "-c", program],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            env=child_environment(),
-            start_new_session=True,
-        )
+    def _ask(self, seconds: float, message: bytes = b"") -> Any:
+        """Sends a message, if there is one, and returns the next answer of the child, which is killed at the limit."""
+        assert self._child is not None
+        assert self._pipe is not None
+        timer = threading.Timer(seconds, self._child.kill)
+        timer.start()
         try:
-            self._receive(self._child, time.monotonic() + _START_SECONDS)
-        except (EOFError, TimeoutError) as error:
-            code = self._child.poll()
-            self.close()
+            if message:
+                self._pipe.send_bytes(message)
+            return unpack(self._pipe.recv_bytes(self.limits.megabytes * _MEGABYTE))
+        finally:
+            timer.cancel()
+
+    def _start(self) -> None:
+        self.close()
+        self._pipe, theirs = multiprocessing.Pipe()
+        program = f"from {__name__} import serve; serve({theirs.fileno()}, {self.limits.megabytes!r})"
+        with theirs:
+            self._child = subprocess.Popen(  # noqa: S603 - our own interpreter and module
+                [*PYTHON, "-c", program],
+                stdin=subprocess.DEVNULL,
+                stdout=2,  # what libraries print
+                env=child_environment(),
+                start_new_session=True,
+                pass_fds=[theirs.fileno()],
+            )
+        try:
+            self._ask(_START_SECONDS)
+        except (EOFError, OSError) as error:
+            code = self.close()
             raise RuntimeError(f"the reading process did not start (exit {code}); its message is above") from error
-        return self._child
 
-    def _receive(self, child: subprocess.Popen[bytes], deadline: float) -> tuple[str, Any]:
-        assert child.stdout is not None
-        size = _HEADER.unpack(_read(child.stdout, _HEADER.size, deadline))[0]
-        if size > self.limits.megabytes * _MEGABYTE:
-            raise ValueError(f"a message of {size} bytes")
-        answer = unpack(_read(child.stdout, size, deadline))
-        if not isinstance(answer, tuple) or len(answer) != 2:
-            raise ValueError("a message that is not an answer")
-        return answer
-
-    def close(self) -> None:
-        """Ends the child process."""
-        if self._child is not None:
-            self._child.kill()
-            for stream in (self._child.stdin, self._child.stdout):
-                if stream is not None:
-                    with contextlib.suppress(OSError):
-                        stream.close()
-            self._child.wait()
-            self._child = None
+    def close(self) -> int | None:
+        """Ends the child process and returns its exit code; ``None`` if there was none."""
+        child, self._child = self._child, None
+        if self._pipe is not None:
+            self._pipe.close()
+            self._pipe = None
+        if child is None:
+            return None
+        child.kill()
+        return child.wait()
 
     def __del__(self) -> None:
         with contextlib.suppress(Exception):
@@ -163,66 +170,20 @@ def reader(limits: Limits) -> Reader:
     return found
 
 
-def _read(stream: IO[bytes], size: int, deadline: float) -> bytes:
-    """Returns exactly ``size`` bytes from a pipe.
-
-    Raises:
-      EOFError: if the pipe ends early.
-      TimeoutError: at the deadline.
-    """
-    pieces: list[bytes] = []
-    poll = select.poll()
-    poll.register(stream, select.POLLIN)
-    while size:
-        if not poll.poll(max(0.0, deadline - time.monotonic()) * 1000):
-            raise TimeoutError
-        piece = os.read(stream.fileno(), min(size, _MEGABYTE))
-        if not piece:
-            raise EOFError
-        pieces.append(piece)
-        size -= len(piece)
-    return b"".join(pieces)
-
-
-def _send(stream: IO[bytes], message: Any) -> None:
-    _send_packed(stream, pack(message))
-
-
-def _send_packed(stream: IO[bytes], raw: bytes) -> None:
-    stream.write(_HEADER.pack(len(raw)) + raw)
-    stream.flush()
-
-
-def serve(seconds: float, megabytes: int) -> None:
-    """Runs in the child process: answers calls from standard input until it ends.
+def serve(descriptor: int, megabytes: int) -> None:
+    """Runs in the child process: answers calls until the pipe ends.
 
     Args:
-      seconds: wall time for one call.
+      descriptor: of the pipe.
       megabytes: additional address space.
     """
     end_with_parent()
-    signal.signal(signal.SIGALRM, signal.SIG_DFL)  # ends the process; C code could delay a handler
-    calls, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # output of libraries must not mix with the answers
-    from . import payload  # noqa: F401 - imported before the limits apply
-
     gc.freeze()  # imported modules are never collected
     _limit_memory(megabytes)
-    with contextlib.suppress(BrokenPipeError):  # the caller has ended
-        _answer_calls(calls, answers, seconds)
-    os._exit(0)  # closing the pipe again would fail again
-
-
-def _answer_calls(calls: IO[bytes], answers: IO[bytes], seconds: float) -> None:
-    _send(answers, ("ready", None))
-    while header := calls.read(_HEADER.size):
-        raw = calls.read(_HEADER.unpack(header)[0])
-        signal.setitimer(signal.ITIMER_REAL, seconds)
-        try:
-            answer = _answer(raw)
-        finally:
-            signal.setitimer(signal.ITIMER_REAL, 0)
-        _send_packed(answers, answer)
+    with contextlib.suppress(EOFError, ConnectionError), Connection(descriptor) as pipe:  # the caller has ended
+        pipe.send_bytes(pack(("ready", None)))
+        while True:
+            pipe.send_bytes(_answer(pipe.recv_bytes()))
 
 
 def _answer(raw: bytes) -> bytes:
@@ -246,3 +207,83 @@ def _limit_memory(megabytes: int) -> None:
     _, hard = resource.getrlimit(resource.RLIMIT_AS)
     with contextlib.suppress(ValueError, OSError):
         resource.setrlimit(resource.RLIMIT_AS, (limit if hard == resource.RLIM_INFINITY else min(limit, hard), hard))
+
+
+def pack(value: Any) -> bytes:
+    """Returns a message.
+
+    Args:
+      value: ``None``, truth values, numbers, texts, bytes, days, :class:`Feed`, :class:`ExtractedPage`, and tuples,
+        lists and mappings with text keys of these. Lists are read as tuples.
+
+    Raises:
+      TypeError: for a value of another type.
+    """
+    return bytes(msgpack.packb(value, default=_described, unicode_errors="surrogatepass"))
+
+
+def _described(item: Any) -> dict[str, Any]:
+    kind = type(item).__name__
+    if isinstance(item, datetime.date) and not isinstance(item, datetime.datetime):
+        return {_TYPE: "day", "day": item.isoformat()}
+    if kind in _CLASSES:
+        return {_TYPE: kind} | {field.name: getattr(item, field.name) for field in dataclasses.fields(item)}
+    raise TypeError(f"got a value of type {kind}, which a message cannot hold")
+
+
+def unpack(raw: bytes) -> Any:
+    """Returns the value of a message.
+
+    Raises:
+      ValueError: if it is not a message.
+    """
+    try:
+        return msgpack.unpackb(raw, object_hook=_restored, use_list=False, unicode_errors="surrogatepass")
+    except (KeyError, TypeError) as error:
+        raise ValueError(f"not a message: {type(error).__name__}: {error}") from error
+
+
+def _restored(fields: dict[str, Any]) -> Any:
+    kind = fields.pop(_TYPE, None)
+    if kind is None:
+        return fields
+    if kind == "day":
+        return datetime.date.fromisoformat(fields["day"])
+    if fields.get("rejection") is not None:
+        fields["rejection"] = Rejection(fields["rejection"])
+    return _CLASSES[kind](**fields)
+
+
+def read_payload(
+    max_links: int, kind: str, payload: bytes, charset: str, url: str
+) -> ExtractedPage | Feed | bytes | None:
+    """Returns the content of a response: a page, a feed or the hash of an image.
+
+    ``None`` is returned for a page that is not text, and for a feed that is not a feed.
+
+    Args:
+      max_links: number of links that are taken from a page.
+      kind: of `media_types.kind_of`. A page may turn out to be a feed.
+      payload: the body.
+      charset: charset in the header, or "".
+      url: URL of the response.
+    """
+    if kind == "image":
+        return _image_hash(payload)
+    feed = parse_feed(payload, url, charset)
+    if feed is not None or kind == "feed":
+        return feed
+    text = (html_of(payload, charset) if kind == "xhtml" else None) or decode(payload, charset)
+    return None if text is None else extract_page(text, url, max_links)
+
+
+def _image_hash(payload: bytes) -> bytes:
+    import warnings
+
+    import imagehash
+    from PIL import Image
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", Image.DecompressionBombWarning)
+        picture = Image.open(io.BytesIO(payload)).convert("L")
+        return int(str(imagehash.whash(picture)), 16).to_bytes(8, "big")

@@ -1,32 +1,44 @@
 """Lays a page out: its blocks of text with their weights as prose, and its block elements, in one pass over the markup.
 
-A block of text is prose or not by its length, links and punctuation, as in Readability and jusText.
+A block of text is prose or not by its length, links and punctuation, as in Readability and jusText. Elements are
+classified by their class and id: tokens that templates use for boilerplate and for the article's body.
 """
 
 # ruff: noqa: RUF001 - the marks that pages are written with
 
 import dataclasses
+import enum
+import itertools
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from typing import Any
 
 from lxml import etree
 
-from .hints import Name, classify_names, is_hidden_everywhere, is_hidden_name, words
+from .charsets import readable
+
+
+def words(text: str) -> frozenset[str]:
+    """Returns the words of a text; keeps long constants readable."""
+    return frozenset(text.split())
+
 
 _SKIPPED = words(
     """
     script style noscript template svg canvas iframe object embed applet audio video picture img map area input button
-    select textarea option datalist nav aside footer figure figcaption head link meta math dialog menu progress meter
-    title
+    select textarea option datalist rp rt rtc nav aside footer figure figcaption head link meta math dialog menu
+    progress meter title
     """
 )
 _INLINE = words(
     """
-    a abbr acronym b bdi bdo big cite code data del dfn em font i ins kbd label mark nobr q rb rp rt rtc ruby s samp
+    a abbr acronym b bdi bdo big cite code data del dfn em font i ins kbd label mark nobr q rb ruby s samp
     small span strike strong sub sup time tt u var wbr
     """
 )
+_READINGS = ("rt", "rp", "rtc")
+_APART = (*_READINGS, "br", "p", "div", "li")  # what other elements hold is one line
 HEADINGS = words("h1 h2 h3 h4 h5 h6")
 PARAGRAPHS = frozenset(("p", "li", "dd", "dt", "blockquote", "pre", "summary", *HEADINGS))
 # Skipped elements that broken markup leaves open, so that they contain the rest of the page.
@@ -43,6 +55,97 @@ SENTENCE = re.compile(r"[.!?…;,][\s”\"'’»)]|[.!?…:”\"]$|[。！？։�
 _SPACELESS = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]")
 _HIDDEN = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden|clip\s*:\s*rect\(0", re.IGNORECASE)
 
+# Tokens of class and id, which are split at camelCase and at all characters but letters. A block element with one of
+# them, or with two in a row, is boilerplate with everything inside it, unless it contains most of the page's prose (see
+# ``content``).
+_BOILERPLATE = words(
+    """
+    ad ads advert advertisement advertorial adslot affiliate sponsor sponsored outbrain taboola promo promos promotion
+    promotional respond related recirc recirculation recommend recommended recommendations popular trending mostpopular
+    mostread readnext upnext morestories relatedcontent relatedlinks relatedarticles readmore seealso furthermore share
+    shares sharing sharebar social socials facebook whatsapp addthis sharedaddy tweet newsletter newsletters signup
+    subscribe subscription optin mailchimp donate donation membership sidebar rail nav navbar navigation menu breadcrumb
+    breadcrumbs pagination pager toolbar ticker masthead footer colophon copyright legal disclaimer caption captions
+    figcaption credit credits wp-caption cutline byline author authors bio authorbox contributor contributors timestamp
+    dateline pubdate postmeta entrymeta meta tags taglist keywords topics gallery slideshow carousel player cookie
+    cookies consent gdpr modal popup overlay lightbox tooltip banner interstitial screenreader noprint printonly login
+    register poll quiz survey teaser teasers pullquote standfirst infobox factbox faktaboks saboxplugin
+    excerpt feedback
+    read-more more-on more-from more-stories more-news see-also up-next read-next most-read most-popular most-viewed
+    you-may also-like pull-quote screen-reader sr-only visually-hidden sign-up skip-link skip-to right-rail left-rail
+    right-column side-bar inline-related inline-photo inline-image entry-meta post-meta article-meta story-meta
+    article-tags post-tags article-header story-header article-footer post-footer entry-footer story-footer video-player
+    photo-credit image-credit media-caption image-caption photo-caption twitter-tweet instagram-media fb-post key-points
+    call-to back-to jump-to about-author fact-box info-box image-widget detail-img author-profile writer-profile
+    after-content after-post after-entry below-content below-post latest-news latest-posts latest-stories recent-posts
+    recent-news post-list article-list story-list news-list other-stories other-news top-stories story-highlights
+    """
+)
+# Of them, those that templates also use for a part of the article: what follows a button, an advertisement, a list.
+_WEAK = words("ad ads advert adslot readmore read-more topics post-list article-list story-list news-list")
+_NEVER = words("comment comments commenting disqus livefyre replies reply")
+_BODY = words(
+    """
+    articlebody storybody postbody entrycontent postcontent articlecontent storycontent articletext storytext bodytext
+    """
+)
+_BODY_HEADS = words("article story post entry news content body main")
+_BODY_TAILS = words("body content text copy contents paragraphs")
+_FIRST = words("widget widgets")  # as the first token only: "lb-widget-text" is a post of a live blog
+_HIDDEN_NAMES = words(
+    """
+    visually-hidden visuallyhidden sr-only screen-reader-text screen-reader visually-hidden-focusable u-visually-hidden
+    """
+)
+_HIDING = words("hidden d-none is-hidden u-hidden")
+# Classes of Tailwind and Bootstrap that show an element on screens of one size.
+_SHOWN = re.compile(r"\w+:|d-(?:sm|md|lg|xl|xxl|print)-|visible")
+HIDDEN = "hidden"  # the label of block elements that are hidden until a script shows them
+_PICTURE = words("caption figcaption credit credits cutline")
+# First tokens of names that describe a state or a category instead of the element: "has-sidebar", "category-video".
+_STATE = words("has with no is js without hide show not category cat tag term tax format type status postid")
+_SWITCHES = words("enabled disabled")  # "sidebar-enabled--false"
+# The element and the column of the page builders of HubSpot and SiteOrigin: whole pages consist of such widgets.
+_BUILDERS = words("span type container")
+_BUILDER_PANEL = "so-panel"
+# Generated names, such as "b5343ad4", in which "ad" is not a word.
+_HASH = re.compile(r"(?<![a-z])(?=[a-f]*\d)[\da-f]{6,}(?![a-z])")
+_TOKEN = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
+
+
+class Name(enum.IntEnum):
+    """Classification of an element by its class and id."""
+
+    NEUTRAL = 0
+    BOILERPLATE = 1  # probably not part of the article's text
+    NEVER = 2  # readers' comments: never part of the article, however much text there is
+
+
+@dataclasses.dataclass(slots=True, eq=False)
+class Element:
+    """A block element of a page.
+
+    Attributes:
+      tag: its tag.
+      label: its class and id.
+      name: classification by class and id.
+      is_body: whether it is marked as an article's body.
+      parent: the block element around it; the first element is its own parent.
+    """
+
+    tag: str
+    label: str
+    name: Name
+    is_body: bool
+    parent: "Element"
+
+    def ancestors(self) -> "Iterator[Element]":
+        """Yields the elements around it, from the inside."""
+        element = self
+        while element.parent is not element:
+            element = element.parent
+            yield element
+
 
 @dataclasses.dataclass(slots=True)
 class Block:
@@ -51,63 +154,48 @@ class Block:
     Attributes:
       text: text with white space collapsed.
       link_share: share of characters in links, in [0, 1].
-      node: number of the block element that contains it, see :class:`Layout`.
+      element: block element that contains it.
       prose: weight as running text, in characters; 0 if it is not prose.
     """
 
     text: str
     link_share: float
-    node: int
+    element: Element
     prose: float
 
 
 @dataclasses.dataclass(slots=True)
 class Layout:
-    """The blocks of a page, and its block elements by number, parents before children.
-
-    Attributes:
-      blocks: blocks in document order.
-      parents: number of the parent of each element; the first element is its own parent.
-      labels: class and id of each element.
-      names: classification of each element by its class and id.
-      bodies: whether each element is marked as an article's body.
-      tags: tag of each element.
-    """
+    """The blocks and the block elements of a page, in document order."""
 
     blocks: list[Block]
-    parents: list[int]
-    labels: list[str]
-    names: list[Name]
-    bodies: list[bool]
-    tags: list[str]
+    elements: list[Element]
 
 
 def lay_out(tree: Any) -> Layout:
     """Returns the layout of a parsed page, in one pass; in two if most of the page is in elements left open."""
     root = tree if tree.tag == "body" else next(tree.iter("body"), tree)
     layout = _lay_out(root, {above for main in root.iter("main") for above in main.iterancestors()}, _SKIPPED)
-    if all_prose(layout) < _MIN_PAGE:
+    if total_of(layout.blocks) < _MIN_PAGE:
         other = _lay_out(root, set(), _SKIPPED - _LEFT_OPEN)
-        if all_prose(other) >= _MIN_LEFT_OPEN:
+        if total_of(other.blocks) >= _MIN_LEFT_OPEN:
             return other
     return layout
 
 
-def _lay_out(  # noqa: C901, PLR0912, PLR0915 - runs on every element: calls would double the time
+def _lay_out(  # noqa: C901, PLR0912 - runs on every element: calls would double the time
     root: Any, around_main: set[Any], skipped: frozenset[str]
 ) -> Layout:
-    layout = Layout([], [], [], [], [], [])
-    blocks, parents, labels, names = layout.blocks, layout.parents, layout.labels, layout.names
-    bodies, tags = layout.bodies, layout.tags
+    layout = Layout([], [])
     parts: list[str] = []
     linked = links_open = 0
-    current = 0
+    current: Any = None  # the Element around the node
     skipping = False
     walk = etree.iterwalk(root, events=("start", "end"))
-    for event, element in walk:
-        tag = element.tag
+    for event, node in walk:
+        tag = node.tag
         if event == "start":
-            if tag in skipped and element not in around_main and not (tag == "figure" and _holds_table(element)):
+            if tag in skipped and node not in around_main and not _is_table(node):
                 walk.skip_subtree()
                 skipping = True
                 continue
@@ -115,70 +203,64 @@ def _lay_out(  # noqa: C901, PLR0912, PLR0915 - runs on every element: calls wou
                 parts.append(_BREAK)
             elif tag in _INLINE:
                 if tag == "a":
-                    links_open += tags[current] not in HEADINGS or _leads_elsewhere(element)
-                elif element.attrib and _is_unseen(element):
+                    links_open += current.tag not in HEADINGS or _leads_elsewhere(node)
+                elif node.attrib and _is_unseen(node):
                     walk.skip_subtree()
                     skipping = True
                     continue
             else:
                 if parts:
-                    _flush(blocks, parts, linked, current)
+                    _flush(layout.blocks, parts, linked, current)
                     linked = 0
-                parents.append(current)
-                current = len(tags)
-                tags.append(tag)
-                label, name, body = _judge(element, tag) if element.attrib else _FORM if tag == "form" else _UNNAMED
-                if name is Name.BOILERPLATE and element in around_main:
-                    name = Name.NEUTRAL
-                labels.append(label)
-                names.append(name)
-                bodies.append(body)
-            if text := element.text:
-                parts.append(text)
-                if links_open:
-                    linked += len(text)
-            continue
-        if skipping:
-            skipping = False
-        elif tag == "a":
-            links_open -= tags[current] not in HEADINGS or _leads_elsewhere(element)
-        elif tag != "br" and tag not in _INLINE:
-            if parts:
-                _flush(blocks, parts, linked, current)
-                linked = 0
-            current = parents[current]
-        if element is not root and (text := element.tail):
+                current = _element(node, tag, current)
+                current.parent = current.parent or current
+                if current.name is Name.BOILERPLATE and node in around_main:
+                    current.name = Name.NEUTRAL
+                layout.elements.append(current)
+            text = node.text
+        else:
+            if skipping:
+                skipping = False
+            elif tag == "a":
+                links_open -= current.tag not in HEADINGS or _leads_elsewhere(node)
+            elif tag != "br" and tag not in _INLINE:
+                if parts:
+                    _flush(layout.blocks, parts, linked, current)
+                    linked = 0
+                current = current.parent
+            text = node.tail if node is not root else None
+        if text:
             parts.append(text)
             if links_open:
                 linked += len(text)
     return layout
 
 
-_UNNAMED = ("", Name.NEUTRAL, False)
-_FORM = ("form", Name.BOILERPLATE, False)
-
-
-def _judge(element: Any, tag: str) -> tuple[str, Name, bool]:
-    """Returns class and id of a block element, their classification, and whether it is marked as an article's body."""
+def _element(node: Any, tag: str, parent: Any) -> Element:
+    if not node.attrib:
+        label, name = ("form", Name.BOILERPLATE) if tag == "form" else ("", Name.NEUTRAL)
+        return Element(tag, label, name, False, parent)
     # The id of a heading is made of its words.
-    of_class, of_id = element.get("class", ""), element.get("id", "") if tag not in HEADINGS else ""
-    label = f"{of_class} {of_id}"[:_MAX_LABEL]
-    name, body = classify_names(label) if label != " " else (Name.NEUTRAL, False)
-    if name is Name.BOILERPLATE and of_id.count("-") >= _MIN_SLUG - 1 and _is_of_heading(element):
-        name, body = classify_names(of_class[:_MAX_LABEL])
-    if tag in ("body", "html"):
-        name = Name.NEUTRAL
+    of_class, of_id = node.get("class", ""), node.get("id", "") if tag not in HEADINGS else ""
+    label = known = f"{of_class} {of_id}"[:_MAX_LABEL]
+    name = judge_name(label)
+    if name is Name.BOILERPLATE and of_id.count("-") >= _MIN_SLUG - 1 and _is_of_heading(node):
+        known = of_class[:_MAX_LABEL]
+        name = judge_name(known)
+    is_body = is_body_name(known) or "articlebody" in node.get("itemprop", "").lower()
+    if tag in ("body", "html") or (tag in ("ul", "ol") and name is Name.BOILERPLATE and may_be_text(known)):
+        name = Name.NEUTRAL  # lists of links are left out as such
     # Some sites hide whole pages until a script shows them, or put them in a form. Such elements are therefore only
     # boilerplate, which is released where it contains most of the prose.
     if name is Name.NEUTRAL and (
-        element.get("hidden") is not None
+        node.get("hidden") is not None
         or is_hidden_everywhere(of_class[:_MAX_LABEL])
-        or _HIDDEN.search(element.get("style", ""))
+        or _HIDDEN.search(node.get("style", ""))
     ):
-        label, name = "hidden", Name.BOILERPLATE
+        label, name = HIDDEN, Name.BOILERPLATE
     elif tag == "form":
         label, name = "form", Name.BOILERPLATE
-    return label, name, body or "articlebody" in element.get("itemprop", "").lower()
+    return Element(tag, label, name, is_body, parent)
 
 
 def _is_of_heading(element: Any) -> bool:
@@ -196,9 +278,9 @@ def _is_unseen(element: Any) -> bool:
     return bool((style and _HIDDEN.search(style)) or is_hidden_name(element.get("class", "")[:_MAX_LABEL]))
 
 
-def _holds_table(figure: Any) -> bool:
-    """Returns whether a figure is a table of the text: editors such as WordPress wrap tables in figures."""
-    return next(figure.iter("table"), None) is not None
+def _is_table(node: Any) -> bool:
+    """Returns whether a skipped element is a table of the text: editors such as WordPress wrap tables in figures."""
+    return node.tag == "figure" and next(node.iter("table"), None) is not None
 
 
 def _leads_elsewhere(link: Any) -> bool:
@@ -207,15 +289,15 @@ def _leads_elsewhere(link: Any) -> bool:
     return target is not None and not target.startswith("#")
 
 
-def _flush(blocks: list[Block], parts: list[str], linked: int, node: int) -> None:
+def _flush(blocks: list[Block], parts: list[str], linked: int, element: Element) -> None:
     whole = "".join(parts)
     parts.clear()
     if whole.isspace():
         return
     share = min(1.0, linked / len(whole))
     pieces = _BREAKS.split(whole) if _BREAK in whole else (whole,)
-    texts = (" ".join(piece.split()) for piece in pieces)
-    blocks.extend(Block(text, share, node, _prose_weight(text, share)) for text in texts if text)
+    texts = map(readable, pieces)
+    blocks.extend(Block(text, share, element, _prose_weight(text, share)) for text in texts if text)
 
 
 def _prose_weight(text: str, link_share: float) -> float:
@@ -228,11 +310,109 @@ def _prose_weight(text: str, link_share: float) -> float:
     return length * (1.0 - link_share)
 
 
-def all_prose(layout: Layout) -> float:
-    """Returns the number of characters of prose on the page, including boilerplate."""
-    return total_of(layout.blocks)
-
-
 def total_of(blocks: Iterable[Block]) -> float:
     """Returns the characters of prose in some blocks."""
     return sum(block.prose for block in blocks)
+
+
+@lru_cache(maxsize=20_000)  # templates repeat names
+def judge_name(names: str) -> Name:
+    """Returns the classification of an element by its class and id.
+
+    >>> judge_name("c-article-comments js-open"), judge_name("article-body")
+    (<Name.NEVER: 2>, <Name.NEUTRAL: 0>)
+    """
+    parts = names[:1000].split()
+    if _BUILDER_PANEL in parts:
+        parts = [part for part in parts if not part.startswith("widget")]
+    return max((_judge(part) for part in parts), default=Name.NEUTRAL)
+
+
+@lru_cache(maxsize=20_000)
+def may_be_text(label: str) -> bool:
+    """Returns whether the boilerplate names of an element also name parts of articles.
+
+    >>> may_be_text("story__read-more"), may_be_text("related ads")
+    (True, False)
+    """
+    return all(_judge(part, _BOILERPLATE - _WEAK) is Name.NEUTRAL for part in label[:1000].split())
+
+
+def _judge(name: str, boilerplate: frozenset[str] = _BOILERPLATE) -> Name:
+    tokens = [token.lower() for token in _TOKEN.findall(_HASH.sub(" ", name))]
+    if not tokens or tokens[0] in _STATE or not _SWITCHES.isdisjoint(tokens[1:]):
+        return Name.NEUTRAL
+    if not _NEVER.isdisjoint(tokens):
+        return Name.NEVER
+    if tokens[0] in _FIRST:
+        return Name.NEUTRAL if tokens[1:2] and tokens[1] in _BUILDERS else Name.BOILERPLATE
+    pairs = (f"{first}-{second}" for first, second in itertools.pairwise(tokens))
+    return Name.NEUTRAL if boilerplate.isdisjoint((*tokens, *pairs)) else Name.BOILERPLATE
+
+
+@lru_cache(maxsize=20_000)
+def is_body_name(names: str) -> bool:
+    """Returns whether class and id mark an article's body: "story-body", "entry-content", "articleText".
+
+    >>> is_body_name("story-body__inner"), is_body_name("main-menu")
+    (True, False)
+    """
+    for name in names[:1000].split():
+        tokens = [token.lower() for token in _TOKEN.findall(name)]
+        pairs = itertools.pairwise(tokens)
+        if not _BODY.isdisjoint(tokens) or any(one in _BODY_HEADS and two in _BODY_TAILS for one, two in pairs):
+            return True
+    return False
+
+
+@lru_cache(maxsize=20_000)
+def is_hidden_everywhere(names: str) -> bool:
+    """Returns whether a class hides a block element, on screens of all sizes.
+
+    >>> is_hidden_everywhere("offer hidden"), is_hidden_everywhere("hidden md:block")
+    (True, False)
+    """
+    parts = names.lower().split()
+    return not _HIDING.isdisjoint(parts) and not any(_SHOWN.match(part) for part in parts)
+
+
+@lru_cache(maxsize=20_000)
+def is_hidden_name(names: str) -> bool:
+    """Returns whether the classes of an inline element mark text for screen readers or the caption of a picture."""
+    return any(
+        name.lower() in _HIDDEN_NAMES or any(token.lower() in _PICTURE for token in _TOKEN.findall(name))
+        for name in names[:1000].split()
+    )
+
+
+def text_of(node: Any, limit: int) -> str:
+    """Returns the first ``limit`` characters of an element's text, with white space collapsed.
+
+    The limit bounds the work too: an element may contain the whole page.
+    """
+    pieces = node.itertext() if next(node.iter(*_APART), None) is None else _pieces(node)
+    found: list[str] = []
+    characters = 0
+    for piece in pieces:
+        found.append(piece[: 4 * limit])
+        characters += len(found[-1])
+        if characters >= 4 * limit:
+            break
+    return readable("".join(found))[:limit]
+
+
+def _pieces(node: Any) -> Iterator[str]:
+    """Yields the text of an element with spaces where lines end, and without the readings of ruby."""
+    walk = etree.iterwalk(node, events=("start", "end"))
+    for event, part in walk:
+        if event == "start" and part.tag in _READINGS:
+            walk.skip_subtree()
+            continue
+        if part.tag not in _INLINE and part.tag not in _READINGS:
+            yield " "
+        yield (part.text if event == "start" else part.tail if part is not node else "") or ""
+
+
+def letters_of(text: str) -> str:
+    """Returns the letters and digits of a text in folded case, for comparing names."""
+    return "".join(filter(str.isalnum, text.casefold()))

@@ -1,39 +1,54 @@
 """Extracts an article or a hub from one HTML page, or the reason for its rejection, with the source of each field."""
 
+# ruff: noqa: RUF001 - the marks that pages are written with
+
 import dataclasses
 import datetime
 import functools
+import itertools
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from lxml import etree
 
-from ...formats.records import Rejection
-from ...formats.urls import canonical_url
-from .body import Body, is_within_slow_limits, read_body
+from ...formats.dates import is_impossible, parse_day, place_of
+from ...formats.records import Article, Rejection, make_doc_id
+from ...formats.urls import canonical_url, registered_domain
+from .body import MARKUP, Body, is_within_slow_limits, read_body
+from .bylines import bylines, days, names_person, people
+from .charsets import decode, readable
 from .content import main_content, running_text
-from .dates import (
-    day_in_url,
-    has_impossible_day,
-    impossible_days_in,
-    is_impossible,
-    parse_day,
-    states_impossible_day,
-)
-from .decoding import decode
-from .layout import Block, Layout, lay_out
-from .links import MAX_LINKS, links_of
-from .markup import bylines, days
-from .people import names_person, people
+from .dates import day_in_url, has_impossible_day, impossible_days_in, states_impossible_day
+from .layout import Block, Layout, lay_out, letters_of, text_of
 from .structured import Structured, read_structured
-from .title import clean_title, element_title, headings_of
 
+GUESSED_ORDER = "byline_date_order"  # "guessed" in the sources of an article whose date may have day and month swapped
+MAX_LINKS = 5_000  # per page, unless the options say otherwise; more links are a crawler trap
+_MAX_LINK_TEXT = 300
+_MAX_GENERIC = 60
+_MAX_CACHED = 500  # longest link that is cached, in characters
+_GENERIC = re.compile(
+    r"^\W*+(read|see|view|show|load|learn|find)?\s*+"
+    r"(more|all|next|previous|back|here|full story|continue reading|comments?|share)\W*$",
+    re.IGNORECASE,
+)
+_NO_PAGE = ("#", "javascript:", "mailto:", "tel:", "data:", "whatsapp:", "sms:", "about:", "blob:")
+_MARKS = re.compile(r"(?<!\s)\s+[|\-–—•·»«:/~]{1,2}\s+|(?:(?<!\s)\s+)?[|»]\s*|:\s+")
+_MAX_TITLE = 500
 MAX_PAGE_CHARACTERS = 20_000_000
 MAX_PAGE_TAGS = 300_000
 # The last part of a URL of a single item: many words, or a long number.
-_ITEM = re.compile(r"(?:[^/-]+-){4}[^/]*/?$|\d{5}[^/]*/?$")
+_ITEM = re.compile(r"(?<![^-])(?:[^-]++-){3}|\d{5}")  # of the last part of a path
+_ITEM_NAME = re.compile(r"-.*-|\d{3}|\d.*-|-.*\d|\.s?html?$")
+_ITEM_QUERY = re.compile(r"(?:^|&)(?:\w*id|article|story|news|item|post|p)=\w*\d", re.IGNORECASE)
+_MIN_NAME = 20
+# Names of front pages, and what templates write for a URL that they do not have.
+_NO_NAME = re.compile(
+    r"/(?:index|default|home|home-?page|undefined|null|none|nan|false|true|%7B.*|%5B.*|\[.*|\{.*)(?:\.\w{2,5})?$",
+    re.IGNORECASE,
+)
 _LONG_TAG_CHARACTERS, _MAX_ATTRIBUTES = 5_000, 1_000
 # Script code after a "<" does not match: its quotes and brackets do not follow a name and a "=".
 _MANY_ATTRIBUTES = re.compile(
@@ -42,10 +57,11 @@ _MANY_ATTRIBUTES = re.compile(
     + "}"
 )
 _CLOSED_ROOT = re.compile(r"(<html\b[^<>]{0,1000}?)\s*/>", re.IGNORECASE)
-_MIN_BODY_CHARACTERS = 200
+_MIN_BODY_CHARACTERS, _MIN_ITEM_BODY = 200, 100  # the second with a heading, at the URL of a single item
 _MIN_HUB_LINKS = 8
 _MIN_SMALL_HUB_LINKS = 3
 _MIN_LINK_WORDS = 3
+_MIN_ITEM_CHARACTERS = 600
 _MIN_TEXT_BESIDE_LINKS, _MIN_PARAGRAPHS = 400, 3
 _MIN_LONG_PARAGRAPH = 300  # teasers are shorter
 _MIN_RUNNING_CHARACTERS = 900  # paragraphs of an article are siblings, teasers of a section page are not
@@ -56,46 +72,25 @@ class PageTooLargeError(ValueError):
 
 
 @dataclasses.dataclass(frozen=True)
-class ArticlePage:
-    """An extracted article; fields as in :class:`~newsembed.formats.records.Article`.
-
-    Attributes:
-      sources: source by field: "json-ld", "meta", "markup", "url" or "text" (the slow extractors).
-    """
-
-    url: str
-    title: str
-    body: str
-    authors: tuple[str, ...]
-    byline_date: datetime.date | None
-    modified_date: datetime.date | None
-    date_source: str
-    language: str
-    keywords: tuple[str, ...]
-    image_url: str
-    paywalled: bool = False
-    live_blog: bool = False
-    sources: Mapping[str, str] = dataclasses.field(default_factory=dict)
-
-
-@dataclasses.dataclass(frozen=True)
 class ExtractedPage:
     """The result for one page: an article, a hub or a rejection, always with the links of the page.
 
     Attributes:
-      article: the article, or ``None``.
+      article: the article without what other pages and the capture say of it, or ``None``.
       hub_title: title of the hub, or ``None``.
       rejection: reason why the page is neither an article nor a hub, or ``None``.
       detail: detail of the rejection.
-      links: (canonical URL, link text), see :func:`~.links.links_of`.
+      page_url: URL of the page itself; the article's is its canonical link where that may be believed.
+      links: (canonical URL, link text), see :func:`links_of`.
       links_beyond: number of links beyond the limit.
       impossible_dates: number of days that the page states for the article and that do not exist.
     """
 
-    article: ArticlePage | None = None
+    article: Article | None = None
     hub_title: str | None = None
     rejection: Rejection | None = None
     detail: str = ""
+    page_url: str = ""
     links: tuple[tuple[str, str], ...] = ()
     links_beyond: int = 0
     impossible_dates: int = 0
@@ -117,22 +112,30 @@ def extract_page(html: str | bytes, url: str, max_links: int = MAX_LINKS) -> Ext
     tree = parse(text)
     if tree is None:
         return ExtractedPage(rejection=Rejection.NO_CONTENT, detail="no markup to parse")
-    structured = read_structured(tree, url)
+    headings = headings_of(tree)
+    structured = read_structured(tree, url, [*headings[:1], _element_title(tree)])
     page_url = _own_url(structured.canonical, url)
     links, beyond = links_of(tree, page_url, max_links)
-    extracted = functools.partial(ExtractedPage, links=links, links_beyond=beyond)
+    extracted = functools.partial(ExtractedPage, page_url=canonical_url(url), links=links, links_beyond=beyond)
     layout = lay_out(tree)
-    headings = headings_of(tree)
-    title = _title(tree, structured, headings, page_url)
+    title = clean_title(
+        structured.headline or (headings[0] if headings else _element_title(tree)),
+        structured.site_names,
+        page_url,
+        headings,
+    )
     headlines = sum(1 for _, words in links if len(words.split()) >= _MIN_LINK_WORDS)
-    if _is_hub(structured, layout, page_url, _unlinked(layout), headlines):
+    unlinked = int(sum(len(block.text) * (1.0 - block.link_share) for block in layout.blocks))
+    if _is_hub(structured, layout, page_url, unlinked, headlines):
         return extracted(hub_title=title or page_url)
     body = read_body(
         text, layout, url, headings[0] if headings else title, structured.body, live_blog=structured.live_blog
     )
     if _is_hub(structured, layout, page_url, len(body.text), headlines):
         return extracted(hub_title=title or page_url)
-    if len(body.text) < _MIN_BODY_CHARACTERS and not structured.is_article:
+    is_short_item = headings and body.source == MARKUP and _is_item(urlsplit(page_url))
+    least = _MIN_ITEM_BODY if is_short_item else _MIN_BODY_CHARACTERS
+    if len(body.text) < least and not (structured.is_article and body.text):
         return extracted(
             rejection=Rejection.NOT_AN_ARTICLE if body.text else Rejection.NO_CONTENT,
             detail=f"{len(body.text)} characters of text, {headlines} links",
@@ -162,38 +165,39 @@ def parse(text: str) -> Any:
             raise PageTooLargeError(
                 f"got a tag of {len(piece)} characters, expected at most {_MAX_ATTRIBUTES} attributes"
             )
-    # Plain elements, because the classes of lxml.html double the time. "<html/>" would end the page.
-    text = (
-        _CLOSED_ROOT.sub(r"\1>", text.replace("\x00", ""), count=1) if "/>" in text[:2000] else text.replace("\x00", "")
-    )
+    text = text.replace("\x00", "")
+    if "/>" in text[:2000]:
+        text = _CLOSED_ROOT.sub(r"\1>", text, count=1)  # "<html/>" would end the page
+    # Plain elements, because the classes of lxml.html double the time.
     parser = etree.HTMLParser(
         encoding="utf-8", remove_comments=True, remove_pis=True, collect_ids=False, huge_tree=False
     )
     return etree.fromstring(text.encode("utf-8", "replace"), parser) if text.strip() else None
 
 
-def _article(
-    text: str, tree: Any, layout: Layout, url: str, title: str, body: Body, structured: Structured
-) -> ArticlePage:
+def _article(text: str, tree: Any, layout: Layout, url: str, title: str, body: Body, structured: Structured) -> Article:
     sources = {"title": "markup"} | dict(structured.sources) | {"body": body.source}
     site = structured.site_names[0] if structured.site_names else ""
-    authors = people(structured.authors, site)
-    if (
-        not names_person(authors, site)
-        and (shown := people(bylines(tree, layout), site))
-        and (not authors or names_person(shown, site))
-    ):
-        authors, sources["authors"] = shown, "markup"
-    published, modified = structured.published, structured.modified
+    authors = people(structured.authors, site, structured.language)
+    if not names_person(authors, site):
+        shown = people(bylines(tree, layout), site, structured.language)
+        if shown and (not authors or names_person(shown, site)):
+            authors, sources["authors"] = shown, "markup"
+    published, modified, guessed = structured.published, structured.modified, structured.is_guessed
     if published is None:
-        published, seen_modified, sources["byline_date"] = _shown_day(text, tree, layout, url)
+        place = place_of(structured.language, url)
+        published, seen_modified, sources["byline_date"], guessed = _shown_day(text, tree, layout, url, place)
         if modified is None and seen_modified is not None:
             modified, sources["modified_date"] = seen_modified, "markup"
     for field, value in (("authors", authors), ("byline_date", published), ("modified_date", modified)):
         if not value:
             sources.pop(field, None)
-    return ArticlePage(
+    if guessed:
+        sources[GUESSED_ORDER] = "guessed"
+    return Article(
+        doc_id=make_doc_id(url),
         url=url,
+        publisher=registered_domain(url),
         title=title,
         body=body.text,
         authors=authors,
@@ -205,11 +209,11 @@ def _article(
         image_url=canonical_url(structured.image_url, url) if structured.image_url else "",
         paywalled=structured.paywalled,
         live_blog=structured.live_blog,
-        sources=sources,
+        sources=tuple(f"{field}: {source}" for field, source in sorted(sources.items())),
     )
 
 
-def _impossible_dates(text: str, tree: Any, article: ArticlePage, structured: Structured) -> int:
+def _impossible_dates(text: str, tree: Any, article: Article, structured: Structured) -> int:
     """Returns the number of days of the article that do not exist: in metadata, time elements and its URL."""
     times = sum(is_impossible(node.get("datetime")) for node in tree.iter("time"))
     found = structured.impossible_dates + times + has_impossible_day(article.url)
@@ -217,30 +221,26 @@ def _impossible_dates(text: str, tree: Any, article: ArticlePage, structured: St
 
 
 def _shown_day(
-    text: str, tree: Any, layout: Layout, url: str
-) -> tuple[datetime.date | None, datetime.date | None, str]:
-    """Returns (first publication, last modification, source of the first) for a page without dates in its metadata."""
-    published, modified = days(tree, layout)
+    text: str, tree: Any, layout: Layout, url: str, place: str
+) -> tuple[datetime.date | None, datetime.date | None, str, bool]:
+    """Returns (first publication, last modification, source of the first, whether it is guessed) of a page.
+
+    It is asked where the metadata have no date.
+    """
+    shown, changed = days(tree, layout, place)
+    published, modified = shown and shown.day, changed and changed.day
     in_url = day_in_url(url)
     if in_url is not None and (published is None or abs((published - in_url).days) > 1):
-        return in_url, modified, "url"  # a day in the text may belong to another story
-    if published is not None:
-        return published, modified, "markup"
-    return _slow_day(text, url), modified, "text"
+        return in_url, modified, "url", False  # a day in the text may belong to another story
+    if shown is not None:
+        return published, modified, "markup", shown.guessed
+    if is_within_slow_limits(text):
+        import htmldate
 
-
-def _slow_day(text: str, url: str) -> datetime.date | None:
-    import htmldate
-
-    if not is_within_slow_limits(text):
-        return None
-    day = parse_day(htmldate.find_date(text, original_date=True, extensive_search=False, url=url))
-    return None if day is not None and day.day == 1 and states_impossible_day(text, day) else day
-
-
-def _title(tree: Any, structured: Structured, headings: list[str], url: str) -> str:
-    title = structured.headline or (headings[0] if headings else "") or element_title(tree)
-    return clean_title(title, structured.site_names, url, headings)
+        day = parse_day(htmldate.find_date(text, original_date=True, extensive_search=False, url=url))
+        if day is not None and not (day.day == 1 and states_impossible_day(text, day)):
+            published = day
+    return published, modified, "text", False
 
 
 def _is_hub(structured: Structured, layout: Layout, url: str, characters: int, headlines: int) -> bool:
@@ -260,10 +260,11 @@ def _is_hub(structured: Structured, layout: Layout, url: str, characters: int, h
         return True
     if structured.is_article or structured.is_video or running_text(layout) >= _MIN_RUNNING_CHARACTERS:
         return False
+    is_item = _ITEM.search(urlsplit(url).path.removesuffix("/").rpartition("/")[2]) is not None
     if headlines >= _MIN_HUB_LINKS and characters < 60 * headlines:
-        return not _is_text_beside_links(layout)
-    return not _ITEM.search(urlsplit(url).path) and (
-        characters < _MIN_BODY_CHARACTERS and _linked_lines(layout) >= _MIN_SMALL_HUB_LINKS
+        return not (is_item and characters >= _MIN_ITEM_CHARACTERS) and not _is_text_beside_links(layout)
+    return not is_item and (
+        characters < _MIN_BODY_CHARACTERS and sum(map(_is_linked_line, layout.blocks)) >= _MIN_SMALL_HUB_LINKS
     )
 
 
@@ -284,26 +285,127 @@ def _is_linked_line(block: Block) -> bool:
     return block.link_share > 0.7 and len(block.text.split()) > _MIN_LINK_WORDS
 
 
-def _linked_lines(layout: Layout) -> int:
-    """Returns the number of lines that are links of several words: the entries of a small section page."""
-    return sum(map(_is_linked_line, layout.blocks))
-
-
-def _unlinked(layout: Layout) -> int:
-    """Returns the number of characters of visible text outside links."""
-    return int(sum(len(block.text) * (1.0 - block.link_share) for block in layout.blocks))
-
-
 def _own_url(canonical: str, url: str) -> str:
     fetched = canonical_url(url)
     own = canonical_url(canonical, url) if canonical else ""
-    # Some templates declare the front page as canonical, which would merge all pages of the site.
-    if own and fetched and own.split("/")[2] == fetched.split("/")[2] and urlsplit(own).path != "/":
+    if own and fetched and own.split("/")[2] == fetched.split("/")[2] and not _is_of_many(own, fetched):
         return own
     return fetched
 
 
-def as_fields(page: ArticlePage) -> dict[str, Any]:
-    """Returns the fields of :class:`~newsembed.formats.records.Article` by name."""
-    fields = {field.name: getattr(page, field.name) for field in dataclasses.fields(page)}
-    return fields | {"sources": tuple(f"{field}: {source}" for field, source in sorted(page.sources.items()))}
+def _is_of_many(canonical: str, fetched: str) -> bool:
+    """Returns whether a canonical URL is that of a front or section page, which would merge all pages that name it."""
+    own, page = urlsplit(canonical), urlsplit(fetched)
+    if own.path == "/" or (_NO_NAME.search(own.path) and not own.query):
+        return True
+    return canonical != fetched and not _is_item(own) and _is_item(page)
+
+
+def _is_item(url: SplitResult) -> bool:
+    """Returns whether a URL looks like that of a single item: words or a number at its end, or an id in its query."""
+    name = url.path.rpartition("/")[2]
+    return bool(len(name) >= _MIN_NAME or _ITEM_NAME.search(name) or _ITEM_QUERY.search(url.query))
+
+
+def links_of(tree: Any, url: str, max_links: int = MAX_LINKS) -> tuple[tuple[tuple[str, str], ...], int]:
+    """Returns unique (canonical URL, link text) pairs in order, and the number of anchors beyond the limit.
+
+    Links to the page itself are left out. Generic texts, such as "Read more", are replaced by "".
+
+    Args:
+      tree: a parsed page.
+      url: canonical URL of the page.
+      max_links: number of pairs to return; at most four times as many anchors are read.
+    """
+    anchors = tree.iter("a")
+    found = tuple(itertools.islice(_links(itertools.islice(anchors, 4 * max_links), url), max_links))
+    return found, sum(1 for anchor in anchors if anchor.get("href"))
+
+
+def _links(anchors: Iterator[Any], url: str) -> Iterator[tuple[str, str]]:
+    parts = urlsplit(url)
+    origin = f"{parts.scheme}://{parts.netloc}/"
+    seen: set[tuple[str, str]] = set()
+    for anchor in anchors:
+        # Pages of a site share most links, so results are cached; only relative links depend on the page.
+        href = anchor.get("href")
+        if not href:
+            continue
+        rooted = href.startswith(("/", "http")) and len(href) <= _MAX_CACHED
+        target = _canonical(href, origin) if rooted else _target(href, url)
+        if not target or target == url:
+            continue
+        text = (
+            text_of(anchor, _MAX_LINK_TEXT)
+            if len(anchor)
+            else readable((anchor.text or "")[: 4 * _MAX_LINK_TEXT])[:_MAX_LINK_TEXT]
+        )
+        if len(text) <= _MAX_GENERIC and _GENERIC.match(text):
+            text = ""
+        if (target, text) not in seen:
+            seen.add((target, text))
+            yield target, text
+
+
+@functools.lru_cache(maxsize=20_000)
+def _canonical(href: str, origin: str) -> str:
+    return canonical_url(href, origin)
+
+
+def _target(href: str, url: str) -> str:
+    href = href.strip()
+    return "" if href.lower().startswith(_NO_PAGE) else canonical_url(href, url)
+
+
+def clean_title(title: str, site_names: Iterable[str], url: str, headings: Iterable[str] = ()) -> str:
+    """Returns a title without the site's name at either end and the separator next to it.
+
+    >>> clean_title("Council raises embankment - The River News", ["The River News"], "http://rivernews.example/1")
+    'Council raises embankment'
+
+    Args:
+      title: the title.
+      site_names: names of the site.
+      url: URL of the page; its host may be the name of the site too ("rivernews").
+      headings: headings of the page; a title that consists of a heading, a separator and more text is reduced to the
+        heading.
+    """
+    title = readable(title)[:_MAX_TITLE]
+    names = {letters_of(name) for name in site_names}
+    host = (urlsplit(url).hostname or "").removeprefix("www.")
+    names |= {
+        letters_of(host),
+        letters_of(host.split(".")[0]),
+        *(letters_of(".".join(host.split(".")[-n:-1])) for n in (2, 3)),
+    }
+    names = {name for name in names if len(name) > 1} | {f"the{name}" for name in names if len(name) > 1}
+    for _ in range(3):  # the site's name may be given several times
+        shorter = _without(title, names)
+        if shorter == title:
+            break
+        title = shorter
+    for heading in headings:
+        if len(heading) >= 15 and title != heading and title.startswith(heading) and _MARKS.match(title, len(heading)):
+            return heading
+    return title
+
+
+def _without(title: str, names: set[str]) -> str:
+    for mark in _MARKS.finditer(title):
+        head, tail = title[: mark.start()].strip(), title[mark.end() :].strip()
+        if head and tail and letters_of(tail) in names:
+            return head
+        if head and tail and letters_of(head) in names and len(tail.split()) > 2:
+            return tail
+    return title
+
+
+def headings_of(tree: Any) -> list[str]:
+    """Returns the texts of the first five ``h1`` elements."""
+    return [text for node in itertools.islice(tree.iter("h1"), 5) if (text := text_of(node, _MAX_TITLE))]
+
+
+def _element_title(tree: Any) -> str:
+    """Returns the text of the ``title`` element, or ""."""
+    node = next(tree.iter("title"), None)
+    return text_of(node, _MAX_TITLE) if node is not None else ""

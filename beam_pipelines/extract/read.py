@@ -4,31 +4,29 @@ import dataclasses
 import datetime
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
+from ...errors import InputError
+from ...formats.fields import read_as, standard
 from ...formats.parquet import ParquetShardWriter
 from ...formats.records import Article, Failure, Hub, HubKind, Post, Rejection, make_doc_id
 from ...formats.urls import canonical_url, registered_domain
-from ..accounting import CUT_BODIES, MARKUP_IN_BODIES, UNREAD_DATES, UNREAD_FIELD
+from ..progress import READ_AS, UNREAD_FIELD
 from ..shards import Shard
-from .cdx import Part, read_listing
-from .decoding import decode
+from .bylines import people
 from .feeds import MAX_ENTRIES, Feed
-from .isolation import Limits, PageMemoryError, PageReadError, PageTimeoutError, reader
-from .links import MAX_LINKS
-from .page import ArticlePage, ExtractedPage, PageTooLargeError, as_fields
-from .payload import read_payload
-from .people import people
-from .posts import row_to_post
-from .rows import feeds_of, has_markup, has_unread_date, impossible_dates, is_cut, row_to_article, unread_fields
-from .sources import Response, Slice, read_rows, read_warc
-from .warc import Gap
+from .isolation import Limits, PageError, read_payload, reader
+from .layout import letters_of
+from .media_types import kind_of
+from .page import MAX_LINKS, ExtractedPage
+from .rows import feeds_of, remarks_on, row_to_article, row_to_post, unread_fields
+from .sources import Slice, lost_records, read_rows, read_warc
+from .warc import MAX_CONTENT_BYTES, Gap, Response
 
-_HTML = ("text/html", "application/xhtml")
-_FEED = ("rss", "atom", "xml", "json")
 _MAX_HUB_MEMBERS = 5_000
 
-_Payload = ExtractedPage | Feed | bytes | None
+_Read = Callable[..., ExtractedPage | Feed | bytes | None]  # of kind, payload, charset, URL
+_Outputs = dict[type, ParquetShardWriter[Any]]  # by type of record
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -49,6 +47,13 @@ class FeedStatement:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
+class PageArticle(Article):
+    """An article, and the URL of its page where that is not the article's; else ""."""
+
+    page_url: str = ""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
 class ImageHash:
     """The wavelet hash of an image, and its canonical URL."""
 
@@ -56,19 +61,33 @@ class ImageHash:
     image_hash: bytes
 
 
-@dataclasses.dataclass
-class Outputs:
-    """The six intermediate streams of a slice."""
+@dataclasses.dataclass(frozen=True, slots=True)
+class Alias:
+    """The doc_id of a URL under which another page was found: by a redirect, or an article by its own URL.
 
-    articles: ParquetShardWriter[Article]
-    hubs: ParquetShardWriter[Hub]
-    links: ParquetShardWriter[Link]
-    images: ParquetShardWriter[ImageHash]
-    statements: ParquetShardWriter[FeedStatement]
-    posts: ParquetShardWriter[Post]
+    The title's letters are those of the article; "" for redirects.
+    """
+
+    source: str
+    target: str
+    title: str = ""
 
 
-def read_slice(shard: Shard, piece: Slice, limits: Limits, max_links: int = MAX_LINKS) -> None:
+# The intermediate streams, by type of record.
+STREAMS: Final[dict[type, str]] = {
+    PageArticle: "_articles",
+    Hub: "_hubs",
+    Link: "_links",
+    ImageHash: "_images",
+    FeedStatement: "_statements",
+    Alias: "_aliases",
+    Post: "_posts",
+}
+
+
+def read_slice(
+    shard: Shard, piece: Slice, limits: Limits, max_links: int = MAX_LINKS, names: tuple[tuple[str, str], ...] = ()
+) -> None:
     """Reads one slice of input; payloads of responses are read by a child process within limits.
 
     Args:
@@ -76,193 +95,143 @@ def read_slice(shard: Shard, piece: Slice, limits: Limits, max_links: int = MAX_
       piece: the slice.
       limits: limits for one response.
       max_links: number of links that are taken from a page.
+      names: of fields in rows, see :func:`~newsembed.formats.fields.standard`.
     """
-    read = partial(_read_payload, limits=limits, max_links=max_links)
-    outputs = Outputs(
-        shard.records("_articles", Article),
-        shard.records("_hubs", Hub),
-        shard.records("_links", Link),
-        shard.records("_images", ImageHash),
-        shard.records("_statements", FeedStatement),
-        shard.records("_posts", Post),
-    )
+    outputs: _Outputs = {kind: shard.records(stream, kind) for kind, stream in STREAMS.items()}
     if piece.kind == "warc":
-        begun = set[int]()
+        begun, read = set[int](), partial(reader(limits).call, read_payload, max_links)
         for response in read_warc(piece, begun):
             _read_response(shard, outputs, piece, response, read)
-        if piece.part is not None:
-            _compare_with_indexes(shard, piece.path, piece.part, begun)
+        if piece.indexes:
+            listed, lost = lost_records(piece, begun)
+            shard.tally("records_in_index", listed)
+            for reason, key, detail in lost:
+                shard.read()
+                shard.fail(key, reason, detail)
     elif piece.holds == "posts":
-        _read_posts(shard, outputs.posts, piece)
+        for where, row in _whole_rows(shard, piece):
+            _read_post(shard, outputs, where, row)
     else:
-        _read_rows(shard, outputs, piece)
+        _read_articles(shard, outputs, piece, names)
 
 
-def _read_response(
-    shard: Shard, outputs: Outputs, piece: Slice, response: Response | Gap, read: Callable[[Response, str], _Payload]
-) -> None:
+def _read_response(shard: Shard, outputs: _Outputs, piece: Slice, response: Response | Gap, read: _Read) -> None:
     shard.read()
     if isinstance(response, Gap):
-        shard.fail(f"{piece.path}:{response.offset}", Failure.BROKEN_RECORD, _described(response))
-    elif response.truncated:
-        shard.fail(
-            response.url, Failure.TRUNCATED, f"{piece.path} ends after {len(response.payload)} bytes of this record"
-        )
+        lost = f"; bytes {response.offset} to {response.end} are passed over" if response.end > response.offset else ""
+        detail = f"{response.problem}{lost}{f'; {response.url}' if response.url else ''}"
+        shard.fail(f"{piece.path}:{response.offset}", Failure.BROKEN_RECORD, detail)
+    elif response.cut and not response.oversized:
+        shard.fail(response.url, Failure.TRUNCATED, f"{piece.path}: {response.cut}")
     elif response.status != 200:
+        _write_alias(outputs, response.url, response.leads_to)
         shard.reject(response.url, Rejection.NOT_OK_STATUS, str(response.status))
-    elif (kind := _kind_of(response.content_type)) is None:
+    elif (kind := kind_of(response.content_type, response.payload)) is None:
         shard.reject(response.url, Rejection.NOT_HTML, response.content_type)
     elif response.oversized:
-        shard.fail(response.url, Failure.TOO_LARGE, f"{len(response.payload)} bytes or more")
+        shard.fail(response.url, Failure.TOO_LARGE, f"{MAX_CONTENT_BYTES} bytes or more")
     else:
         _write_payload(shard, outputs, response, kind, read)
 
 
-def _compare_with_indexes(shard: Shard, path: str, part: Part, begun: set[int]) -> None:
-    """Fails the records that indexes list and that were not met, and what cannot be read of the indexes."""
-    found = read_listing(path, part)
-    shard.tally("records_in_index", len(found.entries))
-    missing = [
-        (f"{path}:{one.offset}", f"listed in {one.index}, but no record begins here; {one.url}")
-        for one in found.entries
-        if one.offset not in begun
-    ]
-    lost = (
-        (Failure.MISSING_RECORD, missing),
-        (Failure.BROKEN_RECORD, found.broken),
-        (Failure.OTHER_INDEX, found.others),
-    )
-    for reason, letters in lost:
-        for key, detail in letters:
-            shard.read()
-            shard.fail(key, reason, detail)
-
-
-def _described(gap: Gap) -> str:
-    lost = f"; bytes {gap.offset} to {gap.end} are passed over" if gap.end > gap.offset else ""
-    return f"{gap.problem}{lost}{f'; {gap.url}' if gap.url else ''}"
-
-
-def _kind_of(content_type: str) -> str | None:
-    if content_type.startswith("image/"):
-        return "image"
-    if content_type.startswith(_HTML):
-        return "page"
-    return "feed" if any(sign in content_type for sign in _FEED) else None
-
-
-def _read_payload(response: Response, kind: str, limits: Limits, max_links: int) -> _Payload:
-    arguments = (kind, response.payload, response.charset, response.url, max_links)
-    found: _Payload = reader(limits).call(read_payload, *arguments)
-    return found
-
-
-def _write_payload(
-    shard: Shard, outputs: Outputs, response: Response, kind: str, read: Callable[[Response, str], _Payload]
-) -> None:
+def _write_payload(shard: Shard, outputs: _Outputs, response: Response, kind: str, read: _Read) -> None:
+    url, sample = response.url, response.payload[:2_000].decode("utf-8", "replace")
     try:
-        found = read(response, kind)
-    except PageTimeoutError as error:
-        shard.fail(response.url, Failure.TIMEOUT, str(error), _sample(response))
-        return
-    except PageMemoryError as error:
-        shard.fail(response.url, Failure.TOO_LARGE, str(error), _sample(response))
-        return
-    except PageReadError as error:
-        reason = Failure.TOO_LARGE if str(error).startswith(PageTooLargeError.__name__) else Failure.PARSER_ERROR
-        shard.fail(response.url, reason, str(error), _sample(response))
+        found = read(kind, response.payload, response.charset, url)
+    except PageError as error:
+        shard.fail(url, error.reason, str(error), sample)
         return
     if isinstance(found, Feed):
-        _write_feed(shard, outputs, response.url, found)
+        _write_feed(shard, outputs, url, found)
     elif isinstance(found, bytes):
-        outputs.images.write(ImageHash(canonical_url(response.url), found))
+        outputs[ImageHash].write(ImageHash(canonical_url(url), found))
         shard.written()
         shard.tally("images")
     elif isinstance(found, ExtractedPage):
-        _write_page(shard, outputs, response, found)
-    elif kind == "page":
+        _write_page(shard, outputs, response, found, sample)
+    elif kind != "feed":
         detail = f"{len(response.payload)} bytes that are not text, sent as {response.content_type}"
-        shard.fail(response.url, Failure.UNDECODABLE, detail)
+        shard.fail(url, Failure.UNDECODABLE, detail)
     else:
-        shard.reject(response.url, Rejection.NOT_HTML, response.content_type)
+        shard.reject(url, Rejection.NOT_HTML, response.content_type)
 
 
-def _write_feed(shard: Shard, outputs: Outputs, url: str, feed: Feed) -> None:
+def _write_feed(shard: Shard, outputs: _Outputs, url: str, feed: Feed) -> None:
     _write_hub(shard, outputs, url, feed.title, HubKind.FEED, feed.entries)
-    if feed.dropped:
-        shard.tally(f"feed_entries_beyond_{MAX_ENTRIES}", feed.dropped)
-    if feed.impossible_dates:
-        shard.tally("impossible_dates", feed.impossible_dates)
+    _tally(shard, f"feed_entries_beyond_{MAX_ENTRIES}", feed.dropped)
+    _tally(shard, "impossible_dates", feed.impossible_dates)
+    _write_links(outputs, ((canonical_url(link, url), words) for link, words in feed.entries))
     for link, day, authors in feed.stated:
         if target := canonical_url(link, url):
-            outputs.statements.write(FeedStatement(make_doc_id(target), day, people(authors)))
+            outputs[FeedStatement].write(FeedStatement(make_doc_id(target), day, people(authors)))
 
 
-def _sample(response: Response) -> str:
-    return response.payload[:2_000].decode("utf-8", "replace")
+def _tally(shard: Shard, name: str, count: int) -> None:
+    if count:
+        shard.tally(name, count)
 
 
-def _write_page(shard: Shard, outputs: Outputs, response: Response, page: ExtractedPage) -> None:
-    if page.links_beyond:
-        shard.tally("links_beyond_limit", page.links_beyond)
-    if page.impossible_dates:
-        shard.tally("impossible_dates", page.impossible_dates)
-    source = make_doc_id(page.article.url if page.article else canonical_url(response.url))
-    for target, words in page.links:
-        if words:
-            outputs.links.write(Link(make_doc_id(target), words))
+def _write_links(outputs: _Outputs, links: Any) -> None:
+    for target, words in links:
+        if target and words:
+            outputs[Link].write(Link(make_doc_id(target), words))
+
+
+def _write_page(shard: Shard, outputs: _Outputs, response: Response, page: ExtractedPage, sample: str) -> None:
+    _tally(shard, "links_beyond_limit", page.links_beyond)
+    _tally(shard, "impossible_dates", page.impossible_dates)
+    _write_links(outputs, page.links)
     if page.article is not None:
-        _write_article(shard, outputs, source, page.article, response)
+        _write_alias(outputs, response.url, page.article.url, letters_of(page.article.title))
+        page_url = page.page_url if page.page_url != page.article.url else ""
+        outputs[PageArticle].write(_page_article(page.article, fetched_at=response.fetched_at, page_url=page_url))
+        shard.written()
+        shard.tally("articles")
     elif page.hub_title is not None:
         _write_hub(shard, outputs, response.url, page.hub_title, HubKind.DIRECTORY, page.links)
     else:
-        shard.reject(response.url, page.rejection or Rejection.NO_CONTENT, page.detail, _sample(response))
+        _write_alias(outputs, response.url, response.leads_to)
+        shard.reject(response.url, page.rejection or Rejection.NO_CONTENT, page.detail, sample)
 
 
-def _write_article(shard: Shard, outputs: Outputs, doc_id: str, page: ArticlePage, response: Response) -> None:
-    fields = as_fields(page)
-    outputs.articles.write(
-        Article(doc_id=doc_id, publisher=registered_domain(page.url), fetched_at=response.fetched_at, **fields)
-    )
-    shard.written()
-    shard.tally("articles")
+def _write_alias(outputs: _Outputs, url: str, target: str, title: str = "") -> None:
+    source, found = canonical_url(url), canonical_url(target)
+    if source and found and source != found:
+        outputs[Alias].write(Alias(make_doc_id(source), make_doc_id(found), title))
 
 
-def _write_hub(shard: Shard, outputs: Outputs, url: str, title: str, kind: HubKind, entries: Any) -> None:
+def _page_article(article: Article, **changes: Any) -> PageArticle:
+    fields = {field.name: getattr(article, field.name) for field in dataclasses.fields(Article)}
+    return PageArticle(**fields | changes)
+
+
+def _write_hub(shard: Shard, outputs: _Outputs, url: str, title: str, kind: HubKind, entries: Any) -> None:
     own = canonical_url(url)
     targets = (canonical_url(link, url) for link, _ in entries)
     members = sorted({make_doc_id(target) for target in targets if target and target != own})
-    if len(members) > _MAX_HUB_MEMBERS:
-        shard.tally(f"hub_members_beyond_{_MAX_HUB_MEMBERS}", len(members) - _MAX_HUB_MEMBERS)
+    _tally(shard, f"hub_members_beyond_{_MAX_HUB_MEMBERS}", max(0, len(members) - _MAX_HUB_MEMBERS))
     kept, name = tuple(members[:_MAX_HUB_MEMBERS]), " ".join(title.split())
-    outputs.hubs.write(Hub(make_doc_id(own), own, registered_domain(own), name, kind.value, kept))
-    if kind is HubKind.FEED:
-        for link, words in entries:
-            target = canonical_url(link, url)
-            if target and words:
-                outputs.links.write(Link(make_doc_id(target), words))
+    outputs[Hub].write(Hub(make_doc_id(own), own, registered_domain(own), name, kind.value, kept))
     shard.written()
     shard.tally("hubs")
 
 
-def _read_rows(shard: Shard, outputs: Outputs, piece: Slice) -> None:
+def _read_articles(shard: Shard, outputs: _Outputs, piece: Slice, names: tuple[tuple[str, str], ...]) -> None:
     """Reads pre-extracted articles; their ``feeds`` become a hub for each (publisher, feed), merged in the join."""
     feeds: dict[tuple[str, str], set[str]] = {}
     unread = set[str]()
-    for where, row in _whole_rows(shard, piece):
-        article, problem = row_to_article(row)
-        if article is None:
-            shard.fail(where, Failure.MISSING_FIELD, problem, str(row))
+    for where, given in _whole_rows(shard, piece):
+        row = standard(given, names)
+        try:
+            article = row_to_article(row)
+        except InputError as error:
+            shard.fail(where, Failure.MISSING_FIELD, str(error), str(given))
             continue
-        outputs.articles.write(article)
-        if count := impossible_dates(row):
-            shard.tally("impossible_dates", count)
-        if has_unread_date(row, article):
-            shard.tally(UNREAD_DATES)
-        if has_markup(article.body):
-            shard.tally(MARKUP_IN_BODIES)
-        if is_cut(row):
-            shard.tally(CUT_BODIES)
+        for ours, theirs in read_as(given, names):
+            shard.tally(f"{READ_AS}{ours} from {theirs}")
+        outputs[PageArticle].write(_page_article(article))
+        for name, count in remarks_on(row, article):
+            _tally(shard, name, count)
         for name in unread_fields(row, unread):
             shard.tally(f"{UNREAD_FIELD}{name}")
         for feed in feeds_of(row):
@@ -271,20 +240,22 @@ def _read_rows(shard: Shard, outputs: Outputs, piece: Slice) -> None:
         shard.tally("articles")
     for (publisher, feed), members in sorted(feeds.items()):
         url = f"feed:{publisher}/{feed}"
-        outputs.hubs.write(Hub(make_doc_id(url), url, publisher, feed, HubKind.FEED.value, tuple(sorted(members))))
+        hub = Hub(make_doc_id(url), url, publisher, feed, HubKind.FEED.value, tuple(sorted(members)))
+        outputs[Hub].write(hub)
 
 
-def _read_posts(shard: Shard, output: ParquetShardWriter[Post], piece: Slice) -> None:
-    for where, row in _whole_rows(shard, piece):
-        post, problem = row_to_post(row)
-        if post is None:
-            shard.fail(where, Failure.MISSING_FIELD, problem, str(row))
-        elif not post.text:
-            shard.reject(where, Rejection.NO_CONTENT, "only URLs and mentions", str(row))
-        else:
-            output.write(post)
-            shard.written()
-            shard.tally("posts")
+def _read_post(shard: Shard, outputs: _Outputs, where: str, row: dict[str, Any]) -> None:
+    try:
+        post = row_to_post(row)
+    except InputError as error:
+        shard.fail(where, Failure.MISSING_FIELD, str(error), str(row))
+        return
+    if not post.text:
+        shard.reject(where, Rejection.NO_CONTENT, "only URLs and mentions", str(row))
+        return
+    outputs[Post].write(post)
+    shard.written()
+    shard.tally("posts")
 
 
 def _whole_rows(shard: Shard, piece: Slice) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -297,6 +268,3 @@ def _whole_rows(shard: Shard, piece: Slice) -> Iterator[tuple[str, dict[str, Any
             shard.fail(where, Failure.BROKEN_RECORD, "no JSON object in UTF-8", row)
         else:
             yield where, row
-
-
-__all__ = ["Feed", "FeedStatement", "ImageHash", "Link", "decode", "read_slice"]

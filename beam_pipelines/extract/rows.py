@@ -1,88 +1,88 @@
-"""Converts pre-extracted articles, rows of JSONL or Parquet, to :class:`~newsembed.formats.records.Article`."""
+"""Converts rows of JSONL or Parquet: pre-extracted articles, and posts in social networks that link to articles."""
 
-import datetime
 import re
 import reprlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ...formats.articles import utc_day
-from ...formats.records import Article, make_doc_id
+from ...errors import InputError
+from ...formats.dates import is_impossible, parse_day, place_of, read_day
+from ...formats.records import Article, Post, make_doc_id
 from ...formats.urls import canonical_url, registered_domain
+from ..progress import CUT_BODIES, GUESSED_DATES, MARKUP_IN_BODIES, UNREAD_DATES, UNREAD_FIELD
 from .body import MAX_BODY_CHARACTERS
-from .dates import is_impossible, parse_day
-from .people import people
-from .title import clean_title
+from .bylines import listed_names, people
+from .charsets import readable, visible
+from .page import clean_title
 
 _MAX_UNREAD = 20  # names of fields that are counted of one slice; rows may have any number
+_NOTHING = re.compile(r"\W*(?:none|nan|null)?\W*$", re.IGNORECASE)
 _MARKUP = re.compile(r"</(?:p|div|a|span|script|style|h[1-6]|li|em|strong)>|<br\s*/?>", re.IGNORECASE)
+_URL = re.compile(r"(?:\bhttps?://|\bwww\.|\bpic\.twitter\.com/)\S+", re.IGNORECASE)
+_MENTION = re.compile(r"(?<![\w@])@\w+", re.UNICODE)
+_RETWEET = re.compile(r"^\s*RT\b(?:\s*@\w+)?\s*:?\s*")
+_HASHTAG = re.compile(r"[#\uff03](\w+)")
+# Where a word begins inside a hashtag: "ClimateChange", "USElection", "Election2016", "climate_change".
+_WORD = re.compile(r"(?<=[^\W\d_A-Z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|(?<=[^\W\d_])(?=\d)|_+")
 _READ_TEXTS = {"doc_id", "url", "publisher", "title", "body", "text", "image_url", "language"}
 _READ_LISTS = {"authors", "keywords", "anchor_texts", "feeds"}
 _READ = _READ_TEXTS | _READ_LISTS | {"byline_date", "published_at", "modified_date"}
 
 
-def row_to_article(row: dict[str, Any]) -> tuple[Article | None, str]:
-    """Returns (article, "") or (``None``, description of the field that is missing or of the wrong type).
+def row_to_article(row: Mapping[str, Any]) -> Article:
+    """Returns the article of a row.
 
     Args:
       row: ``url``, ``title``, ``body`` and, if known, ``authors``, ``byline_date`` or ``published_at``,
         ``modified_date``, ``keywords``, ``anchor_texts``, ``image_url``, ``language``. The publisher of the article is
         the registered domain of its URL. The title is cleaned and cut as that of a page, without the name that
         ``publisher`` gives at its end.
+
+    Raises:
+      InputError: naming a field that is missing or of the wrong type.
     """
-    url = canonical_url(str(row.get("url") or ""))
-    if not url:
-        return None, f"url: got {row.get('url')!r}, expected an absolute http(s) URL"
+    url = _url(row)
     for name in ("title", "body", "text"):
         if not isinstance(row.get(name), str | None):
-            return None, f"{name}: got {reprlib.repr(row[name])}, expected a string"
-    title, body = _title(row, url), (row.get("body") or row.get("text") or "").replace("\x00", "")
+            raise InputError(f"got {reprlib.repr(row[name])}, expected a string", field=name)
+    title = clean_title(_text(row.get("title")), [_text(row.get("publisher"))], url)
+    body = visible(row.get("body") or row.get("text") or "")
     for name, value in (("title", title), ("body", body.strip())):
         if not value:
-            return None, f"{name}: empty or absent"
-    byline_date = _day(row.get("byline_date")) or _day(row.get("published_at"))
-    return (
-        Article(
-            doc_id=make_doc_id(url),
-            url=url,
-            publisher=registered_domain(url),
-            title=title,
-            body=body[:MAX_BODY_CHARACTERS].strip(),
-            authors=people(_texts(row.get("authors"))),
-            byline_date=byline_date,
-            modified_date=_day(row.get("modified_date")),
-            date_source="given" if byline_date else "",
-            language=_text(row.get("language")),
-            keywords=_listed(row.get("keywords")),
-            anchor_texts=_texts(row.get("anchor_texts")),
-            image_url=canonical_url(str(row.get("image_url") or "")),
-        ),
-        "",
+            raise InputError("empty or absent", field=name)
+    language = _text(row.get("language"))
+    place = place_of(language, url)
+    days = [row.get(name) for name in ("byline_date", "published_at", "modified_date")]
+    byline_date = parse_day(days[0], place) or parse_day(days[1], place)
+    keywords = row.get("keywords")
+    return Article(
+        doc_id=make_doc_id(url),
+        url=url,
+        publisher=registered_domain(url),
+        title=title,
+        body=body[:MAX_BODY_CHARACTERS].strip(),
+        authors=people(tuple(listed_names(row.get("authors"))), language=language),
+        byline_date=byline_date,
+        modified_date=parse_day(days[2], place),
+        date_source="given" if byline_date else "",
+        language=language,
+        keywords=_texts(keywords.split(",") if isinstance(keywords, str) else keywords),
+        anchor_texts=_texts(row.get("anchor_texts")),
+        image_url=canonical_url(str(row.get("image_url") or "")),
     )
 
 
-def impossible_dates(row: dict[str, Any]) -> int:
-    """Returns the number of fields of a row that state a day which does not exist; the article has none then."""
-    return sum(is_impossible(row.get(name)) for name in ("byline_date", "published_at", "modified_date"))
-
-
-def has_unread_date(row: Mapping[str, Any], article: Article) -> bool:
-    """Returns whether a row states a date, and the article has none: "03/05/2018" has no certain order."""
-    return article.byline_date is None and any(row.get(name) for name in ("byline_date", "published_at"))
-
-
-def has_markup(body: str) -> bool:
-    """Returns whether a text has tags of HTML, which stay in it.
-
-    >>> has_markup("<p>Rain fell.</p>"), has_markup("2 < 3, and 5 > 4"), has_markup("first<br/>second")
-    (True, False, True)
-    """
-    return _MARKUP.search(body) is not None
-
-
-def is_cut(row: Mapping[str, Any]) -> bool:
-    """Returns whether the body of a row is longer than that of an article may be."""
-    return len(row.get("body") or row.get("text") or "") > MAX_BODY_CHARACTERS
+def remarks_on(row: Mapping[str, Any], article: Article) -> Iterator[tuple[str, int]]:
+    """Yields (name of a tally, count) for what a user should know of a row that became an article."""
+    dates = ("byline_date", "published_at", "modified_date")
+    yield "impossible_dates", sum(is_impossible(row.get(name)) for name in dates)  # the article has none then
+    is_undated = article.byline_date is None and any(row.get(name) for name in dates[:2])
+    yield UNREAD_DATES, is_undated  # nothing says the order of "03/05/2018"
+    place = place_of(article.language, article.url)
+    yield GUESSED_DATES, next((day.guessed for name in dates[:2] if (day := read_day(row.get(name), place))), False)
+    yield f"{UNREAD_FIELD}authors", not article.authors and not _NOTHING.match(str(row.get("authors")))
+    yield MARKUP_IN_BODIES, _MARKUP.search(article.body) is not None  # its tags stay in it
+    yield CUT_BODIES, len(row.get("body") or row.get("text") or "") > MAX_BODY_CHARACTERS
 
 
 def feeds_of(row: Mapping[str, Any]) -> tuple[str, ...]:
@@ -102,19 +102,15 @@ def unread_fields(row: Mapping[str, Any], known: set[str]) -> list[str]:
     return [name for name in names if name in known]
 
 
-def _title(row: dict[str, Any], url: str) -> str:
-    title = _text(row.get("title")).replace("\x00", "")
-    return clean_title(title, [_text(row.get("publisher"))], url) if title else ""
-
-
-def _day(value: Any) -> datetime.date | None:
-    if isinstance(value, datetime.datetime):
-        return utc_day(value)
-    return value if isinstance(value, datetime.date) else parse_day(value)
+def _url(row: Mapping[str, Any]) -> str:
+    url = canonical_url(str(row.get("url") or ""))
+    if not url:
+        raise InputError(f"got {row.get('url')!r}, expected an absolute http(s) URL", field="url")
+    return url
 
 
 def _text(value: Any) -> str:
-    return " ".join(str(value).split()) if value is not None else ""
+    return readable(str(value)) if value is not None else ""
 
 
 def _texts(value: Any) -> tuple[str, ...]:
@@ -123,6 +119,27 @@ def _texts(value: Any) -> tuple[str, ...]:
     return tuple(_text(item) for item in value if _text(item)) if isinstance(value, (list, tuple)) else ()
 
 
-def _listed(value: Any) -> tuple[str, ...]:
-    """As `_texts`; the parts of one text are separated by commas."""
-    return _texts(value.split(",") if isinstance(value, str) else value)
+def clean_post(text: str) -> str:
+    """Returns the words of a post: without URLs, mentions and the mark of a repeated post; hashtags become words.
+
+    >>> clean_post("RT @ap: Storm hits #NewOrleans #USElection2016, says @noaa https://t.co/x1")
+    'Storm hits New Orleans US Election 2016, says'
+    """
+    text = _RETWEET.sub("", text.replace("\x00", ""))
+    text = _MENTION.sub(" ", _URL.sub(" ", text))
+    return readable(_HASHTAG.sub(lambda tag: f" {_WORD.sub(' ', tag[1])} ", text).replace(" ,", ","))
+
+
+def row_to_post(row: Mapping[str, Any]) -> Post:
+    """Returns the post of a row; its text may be empty where nothing but URLs and mentions was in it.
+
+    Args:
+      row: ``text``, and ``url``, the article that the post links to.
+
+    Raises:
+      InputError: naming a field that is missing or of the wrong type.
+    """
+    url, text = _url(row), row.get("text")
+    if not isinstance(text, str) or not text.strip():
+        raise InputError(f"got {text!r}, expected the words of the post", field="text")
+    return Post(make_doc_id(url), url, clean_post(text))

@@ -1,29 +1,45 @@
-"""Cuts WARC and article files into slices, and reads the records of a slice despite errors in the files."""
+"""Cuts inputs into slices, reads rows despite errors in the files, and compares WARC files with their indexes.
+
+An index of a WARC file, CDX or CDXJ, says where its records begin. If it lists a record that the file does not have,
+the record is lost, for example because the file was copied in part; the file alone does not show this. Formats:
+https://iipc.github.io/warc-specifications/specifications/cdx-format/cdx-2015/ (columns), and
+one JSON object a line after key and time (CDXJ), as pywb, Common Crawl and ``newsembed crawl`` write it.
+"""
 
 import contextlib
 import dataclasses
-import datetime
+import functools
 import glob
-import io
 import itertools
+import json
 import os
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final
 
-from ...errors import InputError
+from ...errors import InputError, reading
 from ...formats import files
-from ...formats.jsonl import CompressionError, read_lines
+from ...formats.codings import gunzip
+from ...formats.jsonl import ENDINGS, CompressionError, read_values
 from ...formats.parquet import damage_named, read_batches
-from .cdx import Part, indexes_beside, indexes_given
-from .loose_json import load_json
-from .path_lists import is_path_list, read_path_list
-from .warc import MAX_CONTENT_BYTES, Frame, Gap, read_frames
+from ...formats.records import Failure
+from .decoding import load_json
+from .warc import Frame, Gap, Response, read_frames, response_of
 
 RECORDS_PER_WARC_SLICE = 200
 LINES_PER_SLICE = 4_000
 _FEW_SHARDS: Final = 8  # so that the cores of one machine share a small crawl
 _LEAST_RECORDS, _MOST_RECORDS = 500, 4_000  # of the slices of a shard
+_LIST_ENDINGS = (".txt", ".paths", ".txt.gz", ".paths.gz")
+_INDEX_ENDINGS: Final = (".cdxj", ".cdx", ".cdxj.gz", ".cdx.gz")
+_COLUMNS: Final = {9: "N b a m s k r V g", 10: "N b a m s k r M V g", 11: "N b a m s k r M S V g"}  # without a header
+_MAX_OFFSET: Final = 1 << 63
+_MOST_LIST_BYTES: Final = 1 << 30
+_PARALLEL = 16  # concurrent lookups
+_RENAME: Final = "rename the file, or fetch it again: its compression differs from its name"
+
+_Line = tuple[str, str, int, str]  # "path:line", name of a WARC file or "", offset, URL or what is wrong
 
 
 @dataclasses.dataclass(frozen=True)
@@ -37,7 +53,8 @@ class Slice:
       count: number of records, lines or rows; -1 reads to the end.
       holds: "articles" or "posts", where lines or rows are read.
       records: how many it has; None if nobody has counted them.
-      part: of a WARC file, where there is an index to compare it with.
+      indexes: paths of the indexes with which a WARC file is compared.
+      end: byte after the slice of a WARC file.
     """
 
     path: str
@@ -46,45 +63,8 @@ class Slice:
     count: int
     holds: str = "articles"
     records: int | None = None
-    part: Part | None = None
-
-
-@dataclasses.dataclass(frozen=True)
-class Response:
-    """One captured HTTP response.
-
-    Attributes:
-      url: target URI.
-      status: HTTP status code.
-      content_type: content type in lower case.
-      charset: charset in the header, or "".
-      payload: body without content coding.
-      fetched_at: time of the capture, UTC.
-      truncated: whether the file ends or breaks inside the record.
-      oversized: whether the record is larger than the limit.
-    """
-
-    url: str
-    status: int
-    content_type: str
-    charset: str
-    payload: bytes
-    fetched_at: datetime.datetime | None
-    truncated: bool
-    oversized: bool = False
-
-
-def row_slices(paths: tuple[str, ...], holds: str) -> list[Slice]:
-    """Cuts files of articles or posts into slices.
-
-    Args:
-      paths: files with any supported extension.
-      holds: "articles" or "posts".
-
-    Raises:
-      InputError: if a file has an unknown type.
-    """
-    return [piece for path in paths for piece in _row_slices(path, holds)]
+    indexes: tuple[str, ...] = ()
+    end: int = _MAX_OFFSET
 
 
 def groups_of(pieces: Sequence[Slice]) -> list[range]:
@@ -111,7 +91,7 @@ def groups_of(pieces: Sequence[Slice]) -> list[range]:
     return [range(start, end) for start, end in itertools.pairwise([*starts, len(pieces)])]
 
 
-def warc_slices(paths: tuple[str, ...], base: str = "", indexes: tuple[str, ...] = ()) -> list[Slice]:
+def warc_slices(paths: Sequence[str], base: str = "", indexes: Iterable[str] = ()) -> list[Slice]:
     """Cuts WARC files into slices, with the indexes that list their records.
 
     Args:
@@ -123,44 +103,25 @@ def warc_slices(paths: tuple[str, ...], base: str = "", indexes: tuple[str, ...]
       InputError: if a file is not a WARC file, or is listed but does not exist; if an index cannot be read or names
         none of the files.
     """
-    for path in paths:
-        _refuse_folder(path)
-    # A single file is cut so that all cores share it; a list has enough files, and each is read only once.
-    single = [path for path in paths if not is_path_list(path)]
-    listed = {path: read_path_list(path, base) for path in paths if is_path_list(path)}
-    given = indexes_given(indexes, [*single, *itertools.chain.from_iterable(listed.values())])
-    found = list[Slice]()
-    for path in paths:
-        if path in listed:
-            found += [Slice(named, "warc", 0, -1, part=_part(given.get(named, ()))) for named in listed[path]]
-        else:
-            found += _warc_slices(path, (*indexes_beside(path), *given.get(path, ())))
-    return found
-
-
-def _refuse_folder(path: str) -> None:
-    """Names the WARC files in a folder, such as the output of ``newsembed crawl``.
-
-    Raises:
-      InputError: for a local folder.
-    """
-    if os.path.isdir(path):
+    for path in filter(os.path.isdir, paths):  # such as the output of `newsembed crawl`
         found = sorted(glob.glob(f"{glob.escape(path)}/**/*.warc*", recursive=True))
         pattern = f"{os.path.dirname(found[0])}/*.warc*" if found else f"{path.rstrip('/')}/*.warc.gz"
         remedy = f"name a file, or a pattern of files such as '{pattern}'"
         raise InputError("is a folder, expected a WARC file", path=path, field="--warc", remedy=remedy)
+    # A single file is cut so that all cores share it; a list has enough files, and each is read only once.
+    named = {path: read_path_list(path, base) if is_path_list(path) else [path] for path in paths}
+    given = _indexes_given(indexes, [*itertools.chain.from_iterable(named.values())])
+    slices = list[Slice]()
+    for path in paths:
+        if is_path_list(path):
+            slices += [Slice(one, "warc", 0, -1, indexes=given.get(one, ())) for one in named[path]]
+        else:
+            slices += _warc_slices(path, tuple(sorted({*indexes_beside(path), *given.get(path, ())})))
+    return slices
 
 
-def _part(indexes: tuple[str, ...], start: int = 0, end: int | None = None) -> Part | None:
-    return Part(tuple(sorted(set(indexes))), start, end) if indexes else None
-
-
-def _warc_slices(path: str, indexes: tuple[str, ...]) -> list[Slice]:
-    """Returns slices at record boundaries; one slice for a file with a single gzip member, which has no entry points.
-
-    Raises:
-      InputError: if the file is not a WARC file.
-    """
+def _warc_slices(path: str, indexes: tuple[str, ...]) -> Iterator[Slice]:
+    """Yields slices at record boundaries; one slice for a file with a single gzip member, which has no entry points."""
     with files.open_read(path) as source:
         head = source.read(2)
         found = list(read_frames(source, places_only=True))
@@ -170,19 +131,15 @@ def _warc_slices(path: str, indexes: tuple[str, ...]) -> list[Slice]:
             path=path,
             remedy="give .warc or .warc.gz files to --warc, and article files to --articles",
         )
-    offsets = [frame.offset for frame in found]
+    offsets, each = [frame.offset for frame in found], RECORDS_PER_WARC_SLICE
     if any(later <= earlier for earlier, later in itertools.pairwise(offsets)):
-        return [Slice(path, "warc", 0, -1, part=_part(indexes))]
-    starts = offsets[::RECORDS_PER_WARC_SLICE] or [0]
-    ends = [*starts[1:], None]
-    each = RECORDS_PER_WARC_SLICE
-    last = Slice(path, "warc", starts[-1], -1, records=len(offsets) - (len(starts) - 1) * each)
-    pieces = [*(Slice(path, "warc", start, each, records=each) for start in starts[:-1]), last]
-    bounds = zip([0, *starts[1:]], ends, strict=True)
-    return [
-        dataclasses.replace(piece, part=_part(indexes, start, end))
-        for piece, (start, end) in zip(pieces, bounds, strict=True)
-    ]
+        yield Slice(path, "warc", 0, -1, indexes=indexes)
+        return
+    starts = [0, *offsets[each::each], _MAX_OFFSET]
+    for number, (start, end) in enumerate(itertools.pairwise(starts)):
+        count = -1 if end == _MAX_OFFSET else each
+        records = min(each, len(offsets) - number * each)
+        yield Slice(path, "warc", start, count, records=records, indexes=indexes, end=end)
 
 
 def read_warc(piece: Slice, begun: set[int] | None = None) -> Iterator[Response | Gap]:
@@ -197,115 +154,196 @@ def read_warc(piece: Slice, begun: set[int] | None = None) -> Iterator[Response 
         for frame in frames if piece.count < 0 else itertools.islice(frames, piece.count):
             if begun is not None:
                 begun.add(frame.offset)
-            found = frame if isinstance(frame, Gap) else _parsed(frame)
+            found = frame if isinstance(frame, Gap) else response_of(frame)
             if found is not None:
                 yield found
 
 
-def _parsed(frame: Frame) -> Response | Gap | None:
-    """The response in a record, ``None`` for other records, or the reason why it cannot be read."""
-    from fastwarc.warc import ArchiveIterator, WarcRecordType
-
-    try:
-        header, content = frame.parts()
-        source = io.BytesIO(header + content)
-        records = ArchiveIterator(source, parse_http=True, record_types=WarcRecordType.any_type, stream_detect=False)
-        record = next(iter(records), None)
-        if record is None or record.record_type in (WarcRecordType.unknown, WarcRecordType.no_type):
-            return Gap(frame.offset, frame.offset, "no WARC record" if record is None else "unknown type of record")
-        if record.record_type == WarcRecordType.response and not record.is_http and content.startswith(b"HTTP/"):
-            record.is_http = True  # some writers name no Content-Type, and damage can hide it
-            record.parse_http()
-        if record.record_type in (WarcRecordType.response, WarcRecordType.resource):
-            found = _response(record, cut=frame.cut)
-            return found if found.url else Gap(frame.offset, frame.offset, "no WARC-Target-URI")
-    except Exception as error:  # noqa: BLE001 - FastWARC raises many types; each becomes a dead letter
-        return Gap(frame.offset, frame.offset, f"{type(error).__name__}: {error}")
-    cut = "the file ends inside this record, which is not a response"
-    return Gap(frame.offset, frame.offset, cut) if frame.cut else None
+def is_path_list(path: str) -> bool:
+    """Returns whether an input is a list of paths: it starts with "@" or has the file extension of a list."""
+    return path.startswith("@") or path.endswith(_LIST_ENDINGS)
 
 
-def _response(record: Any, *, cut: bool) -> Response:
-    headers = record.http_headers
-    expected = record.content_length
-    payload = record.reader.read(MAX_CONTENT_BYTES)
-    date = record.record_date
-    status = int(headers.status_code or 0) if headers is not None else 200
-    decoded = _decoded(payload, (headers.get("Content-Encoding") or "") if headers is not None else "")
-    return Response(
-        url=(record.headers.get("WARC-Target-URI") or "").strip("<>"),
-        status=status,
-        content_type=(record.http_content_type or "").lower()
-        if headers is not None
-        else (record.headers.get("Content-Type") or "").lower(),
-        charset=(record.http_charset or "") if headers is not None else "",
-        payload=decoded,
-        fetched_at=date.astimezone(datetime.UTC) if date is not None else None,
-        truncated=cut or len(payload) < min(expected, MAX_CONTENT_BYTES),
-        oversized=expected > MAX_CONTENT_BYTES or len(decoded) >= MAX_CONTENT_BYTES,
-    )
+def read_path_list(path: str, base: str = "") -> list[str]:
+    """Returns the paths of a list, plain or gzipped, as Common Crawl has them for each month (``warc.paths.gz``).
 
+    A line is a path; blank lines and lines starting with # are skipped.
 
-def _decoded(payload: bytes, encoding: str) -> bytes:
-    """Decodes a Content-Encoding that the archive kept, up to the size limit; unchanged if the data does not match."""
-    if "gzip" not in encoding.lower() and "deflate" not in encoding.lower():
-        return payload
-    try:
-        return zlib.decompressobj(wbits=47).decompress(payload, MAX_CONTENT_BYTES)
-    except zlib.error:
-        return payload  # many archives decode the body and keep the header
-
-
-def _row_slices(path: str, holds: str) -> list[Slice]:
-    if path.endswith(".parquet"):
-        rows = _parquet_row_count(path, holds)
-        return _cut(path, "parquet", rows, holds)
-    if not path.endswith((".jsonl", ".jsonl.zst", ".jsonl.gz", ".json", ".ndjson")):
-        raise InputError(
-            f"unknown type of file of {holds}" if holds != "articles" else "unknown type of article file",
-            path=path,
-            field=f"--{holds}",
-            remedy="give .jsonl, .jsonl.zst, .jsonl.gz or .parquet",
-        )
-    lines = 0
-    # A truncated end is counted when the last slice is read; the lines before it are used.
-    with contextlib.suppress(EOFError):
-        for _ in _lines(path, holds):
-            lines += 1
-    return _cut(path, "jsonl", lines, holds)
-
-
-def _cut(path: str, kind: str, rows: int, holds: str) -> list[Slice]:
-    return [
-        Slice(path, kind, start, LINES_PER_SLICE, holds, min(rows - start, LINES_PER_SLICE))
-        for start in range(0, max(rows, 1), LINES_PER_SLICE)
-    ]
-
-
-def _parquet_row_count(path: str, holds: str) -> int:
-    import pyarrow.parquet as pq
-
-    with files.open_read(path) as source, damage_named(path, f"--{holds}"):
-        return int(pq.read_metadata(source).num_rows)
-
-
-def _lines(path: str, holds: str) -> Iterator[bytes]:
-    """Yields the complete lines of a file of articles or posts, without line ends.
+    Args:
+      path: path of the list, local, gs:// or s3://, with or without "@".
+      base: prefix of relative paths, such as ``s3://commoncrawl/``; the folder of the list if empty.
 
     Raises:
-      InputError: if the compression differs from the file extension.
+      InputError: if a file does not exist, naming the list and the line; if the list is empty or not text.
+    """
+    place = path.removeprefix("@")
+    prefix = f"{base.rstrip('/')}/" if base else f"{place.rpartition('/')[0]}/" if "/" in place else ""
+    with files.open_read(place) as source:
+        raw = source.read()
+    with reading(place, "fetch it again, or give the WARC files directly", OSError, EOFError, zlib.error):
+        unpacked, problem = gunzip(raw, _MOST_LIST_BYTES)
+        if problem:
+            raise EOFError(problem)
+        text = unpacked.decode("utf-8-sig")
+    named = {
+        number: line if line.startswith("/") or "://" in line else prefix + line
+        for number, line in enumerate(map(str.strip, text.splitlines()), 1)
+        if line and not line.startswith("#")
+    }
+    if not named:
+        raise InputError("contains no path", path=place, field="--warc", remedy="write one path per line")
+    with ThreadPoolExecutor(_PARALLEL) as pool:
+        for (number, target), found in zip(named.items(), pool.map(files.exists, named.values()), strict=True):
+            if not found:
+                raise InputError(
+                    f"no such file: {target}",
+                    path=f"{place}:{number}",
+                    field="--warc",
+                    remedy="check --warc_base, or remove the line",
+                )
+    return list(named.values())
+
+
+def indexes_beside(path: str) -> tuple[str, ...]:
+    """Returns the indexes next to a WARC file: ``a.cdxj`` or ``a.warc.gz.cdx.gz`` for ``a.warc.gz``."""
+    stem = path.removesuffix(".gz").removesuffix(".warc")
+    names = sorted({f"{start}{ending}" for start in (path, stem) for ending in _INDEX_ENDINGS})
+    return tuple(filter(files.exists, names))
+
+
+def _indexes_given(indexes: Iterable[str], paths: Collection[str]) -> dict[str, tuple[str, ...]]:
+    """Returns by WARC file which of the given indexes name it."""
+    found: dict[str, tuple[str, ...]] = {}
+    for index in indexes:
+        names = {name for _, name, _, _ in _lines_of_index(index)} - {""}
+        meant = [path for path in paths if path.rpartition("/")[2] in names]
+        if not meant:
+            raise InputError(
+                f"names none of the WARC files, but {_some(names)}",
+                path=index,
+                field="--cdx",
+                remedy="give the index of the files in --warc; files are compared by name, without folders",
+            )
+        for path in meant:
+            found[path] = (*found.get(path, ()), index)
+    return found
+
+
+def lost_records(piece: Slice, begun: Collection[int]) -> tuple[int, list[tuple[Failure, str, str]]]:
+    """Compares a slice of a WARC file with its indexes.
+
+    Args:
+      piece: the slice; what cannot be read of the indexes belongs to the first one.
+      begun: offsets at which a record or a gap begins.
+
+    Returns:
+      The number of listed records, and (reason, key, detail) of what is lost.
+    """
+    path, warc_name, listed = piece.path, piece.path.rpartition("/")[2], dict[int, tuple[str, str]]()
+    unread: list[tuple[Failure, str, str]] = []
+    for index in piece.indexes:
+        lines, others = _lines_about(index, files.file_digest(index), warc_name)
+        unread += [(Failure.BROKEN_RECORD, where, text) for where, name, _, text in lines if not name]
+        if others and not any(name for _, name, _, _ in lines):
+            unread.append((Failure.OTHER_INDEX, index, f"lists {_some(others)}, not {warc_name}"))
+        listed |= {offset: (url, index) for _, name, offset, url in lines if name and piece.start <= offset < piece.end}
+    missing = [
+        (Failure.MISSING_RECORD, f"{path}:{offset}", f"listed in {index}, but no record begins here; {url}")
+        for offset, (url, index) in sorted(listed.items())
+        if offset not in begun
+    ]
+    return len(listed), missing + (unread if piece.start == 0 else [])
+
+
+@functools.lru_cache(maxsize=4)  # the parts of a file are read one after the other
+def _lines_about(index: str, _digest: str, warc_name: str) -> tuple[list[_Line], set[str]]:
+    """The lines of an index about a file, with broken ones, and the names of other files.
+
+    The digest is that of the index: a later run of the same process may find another one at its path.
+    """
+    lines, others = list[_Line](), set[str]()
+    for line in _lines_of_index(index):
+        if line[1] in ("", warc_name):
+            lines.append(line)
+        else:
+            others.add(line[1])
+    return lines, others
+
+
+def _some(names: Collection[str]) -> str:
+    first = ", ".join(sorted(names)[:3]) or "no file"
+    return f"{first} and {len(names) - 3} others" if len(names) > 3 else first
+
+
+def _lines_of_index(index: str) -> Iterator[_Line]:
+    columns: list[str] | None = None
+    number = 0
+    try:
+        for number, raw in enumerate(_lines(index), 1):
+            line = raw.decode("utf-8", "replace").strip()
+            if line.startswith("CDX "):
+                columns = line.split()[1:]
+            elif line and not line.startswith("!"):  # "!" begins what describes the index
+                yield f"{index}:{number}", *_listed(line, columns)
+    except EOFError as error:
+        yield f"{index}:{number + 1}", "", 0, f"the index is cut or broken from here on: {error}"
+
+
+def _listed(line: str, columns: list[str] | None) -> tuple[str, int, str]:
+    """The name of the WARC file, the offset and the URL; or "", 0 and what is wrong."""
+    try:
+        if line.endswith("}"):
+            fields = json.loads(line[line.index("{") :])
+            name, place, url = fields["filename"], fields["offset"], fields.get("url", "")
+        else:
+            values = line.split()
+            names = columns or _COLUMNS.get(len(values), "").split()
+            fields = dict(zip(names, values, strict=True))
+            name, place, url = fields["g"], fields["V"] if "V" in fields else fields["v"], fields.get("a", "")
+        warc_name, offset = str(name).rpartition("/")[2], int(str(place))
+    except (ValueError, KeyError, RecursionError) as error:
+        return "", 0, f"no line of an index: {type(error).__name__}: {error}"
+    if not warc_name or not 0 <= offset < _MAX_OFFSET:
+        return "", 0, f"no line of an index: file {warc_name!r}, offset {offset}"
+    return warc_name, offset, str(url)
+
+
+def row_slices(paths: Iterable[str], holds: str) -> list[Slice]:
+    """Cuts files of "articles" or "posts" into slices.
+
+    Raises:
+      InputError: if a file has an unknown type.
+    """
+    slices = list[Slice]()
+    for path in paths:
+        rows, kind = 0, "jsonl"
+        if path.endswith(".parquet"):
+            import pyarrow.parquet as pq
+
+            kind = "parquet"
+            with files.open_read(path) as source, damage_named(path, f"--{holds}"):
+                rows = int(pq.read_metadata(source).num_rows)
+        elif path.endswith(ENDINGS):
+            # A truncated end is counted when the last slice is read; the lines before it are used.
+            with contextlib.suppress(EOFError):
+                for _ in _lines(path):
+                    rows += 1
+        else:
+            remedy = "give .jsonl, .json, .csv, .tsv (also .gz, .bz2, .zst) or .parquet"
+            raise InputError(f"unknown type of file of {holds}", path=path, field=f"--{holds}", remedy=remedy)
+        for start in range(0, max(rows, 1), LINES_PER_SLICE):
+            slices.append(Slice(path, kind, start, LINES_PER_SLICE, holds, min(rows - start, LINES_PER_SLICE)))
+    return slices
+
+
+def _lines(path: str) -> Iterator[bytes]:
+    """Yields the complete lines of a file, without line ends.
+
+    Raises:
       EOFError: after the last complete line, if the compressed data is truncated or corrupt.
     """
-    with files.open_read(path) as source:
-        try:
-            yield from read_lines(source, path)
-        except CompressionError as error:
-            raise InputError(
-                f"the compression differs from the file extension: {error}",
-                path=path,
-                field=f"--{holds}",
-                remedy="rename the file, or fetch it again",
-            ) from error
+    with files.open_read(path) as source, reading(path, _RENAME, CompressionError):
+        yield from read_values(source, path)
 
 
 def read_rows(piece: Slice) -> Iterator[tuple[str, dict[str, Any] | str | EOFError]]:
@@ -313,13 +351,18 @@ def read_rows(piece: Slice) -> Iterator[tuple[str, dict[str, Any] | str | EOFErr
 
     An invalid row is the text of its line. The rest of a truncated file is represented by the error.
     """
+    number, end = 0, piece.start + piece.count
     if piece.kind == "parquet":
-        yield from _parquet_rows(piece)
+        for batch in read_batches(piece.path):
+            if number + batch.num_rows > piece.start and number < end:
+                for place, row in enumerate(batch.to_pylist(), number + 1):
+                    if piece.start < place <= end:
+                        yield f"{piece.path}:{place}", row
+            number += batch.num_rows
         return
-    number = 0
     try:
-        for number, line in enumerate(_lines(piece.path, piece.holds), 1):
-            if number > piece.start + piece.count:
+        for number, line in enumerate(_lines(piece.path), 1):
+            if number > end:
                 return
             if number > piece.start and line.strip():
                 yield f"{piece.path}:{number}", _json_object(line)
@@ -328,18 +371,8 @@ def read_rows(piece: Slice) -> Iterator[tuple[str, dict[str, Any] | str | EOFErr
 
 
 def _json_object(line: bytes) -> dict[str, Any] | str:
-    try:
+    with contextlib.suppress(ValueError):
         row = load_json(line)
-    except ValueError:
-        row = None
-    return row if isinstance(row, dict) else line.decode("utf-8", "replace").strip()
-
-
-def _parquet_rows(piece: Slice) -> Iterator[tuple[str, dict[str, Any] | str]]:
-    number = 0
-    for batch in read_batches(piece.path):
-        if number + batch.num_rows > piece.start and number < piece.start + piece.count:
-            for place, row in enumerate(batch.to_pylist(), number + 1):
-                if piece.start < place <= piece.start + piece.count:
-                    yield f"{piece.path}:{place}", row
-        number += batch.num_rows
+        if isinstance(row, dict):
+            return row
+    return line.decode("utf-8", "replace").strip()

@@ -1,85 +1,80 @@
-"""Reads the metadata of a page from JSON-LD, OpenGraph and meta elements."""
+"""Reads the metadata of a page from JSON-LD (schema.org), OpenGraph and meta elements."""
 
+import contextlib
 import dataclasses
 import datetime
 import html
+import itertools
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from ...formats.dates import Day, is_impossible, place_of, read_day
 from ...formats.urls import canonical_url
-from .dates import is_impossible, parse_day
-from .json_ld import article_item, read_items, resolved, types
+from .bylines import in_order, listed_names
+from .charsets import readable
+from .decoding import load_json
+from .layout import words
 
 JSON_LD, META = "json-ld", "meta"
 _MAX_KEYWORDS = 20
 _MAX_TEXT = 1_000
+_ARTICLE_TYPES = words(
+    """
+    article newsarticle reportagenewsarticle analysisnewsarticle blogposting liveblogposting opinionnewsarticle
+    backgroundnewsarticle askpublicnewsarticle reviewnewsarticle advertisercontentarticle satiricalarticle
+    scholarlyarticle socialmediaposting techarticle report
+    """
+)
+_MAX_SCRIPT_CHARACTERS = 2_000_000
+_MAX_OBJECTS = 2_000
+_OPENING = re.compile(r"\s*+(?:<!--|(?:(?://|/\*)\s*+)?<!\[CDATA\[\s*+(?:\*/)?)")
+_CLOSINGS = (";", "-->", "/*]]>*/", "/* ]]> */", "//]]>", "// ]]>", "]]>")
+_TRAILING_COMMA = re.compile(r",(?=\s{0,100}[}\]])")
 # Names of meta elements, in order of preference.
-_PUBLISHED = [
-    "article:published_time",
-    "og:published_time",
-    "og:article:published_time",
-    "datepublished",
-    "date",
-    "dc.date.issued",
-    "dc.date",
-    "dcterms.created",
-    "dc.date.created",
-    "parsely-pub-date",
-    "sailthru.date",
-    "pubdate",
-    "pdate",
-    "publishdate",
-    "publish-date",
-    "publish_date",
-    "publication_date",
-    "rnews:datepublished",
-    "article_date_original",
-    "article.published",
-    "published-date",
-    "published_time",
-    "datecreated",
-    "cxenseparse:recs:publishtime",
-    "bt:pubdate",
-    "epoch-publish-date",
-    "dcterms.date",
-    "displaydate",
-    "creation_date",
-    "timestamp",
-]
-_MODIFIED = [
-    "article:modified_time",
-    "og:updated_time",
-    "og:article:modified_time",
-    "datemodified",
-    "last-modified",
-    "lastmod",
-    "article_date_updated",
-    "dcterms.modified",
-    "dc.date.modified",
-    "article.updated",
-    "utime",
-    "modified_time",
-]
-_AUTHORS = [
+_PUBLISHED = str.split(
+    """
+    article:published_time og:published_time og:article:published_time datepublished date dc.date.issued dc.date
+    dcterms.created dc.date.created parsely-pub-date sailthru.date pubdate pdate publishdate publish-date
+    publish_date publication_date rnews:datepublished article_date_original article.published published-date
+    published_time datecreated cxenseparse:recs:publishtime bt:pubdate epoch-publish-date dcterms.date displaydate
+    creation_date timestamp
+    """
+)
+_MODIFIED = str.split(
+    """
+    article:modified_time og:updated_time og:article:modified_time datemodified last-modified lastmod
+    article_date_updated dcterms.modified dc.date.modified article.updated utime modified_time
+    """
+)
+_AUTHORS = str.split(
+    """
+    author article:author byl dc.creator dcterms.creator parsely-author sailthru.author article_author
+    article:author_name og:article:author cxenseparse:author dcsext.author citation_author authors article.author
+    article-author article:author:name
+    """
+)
+_SITE_NAMES = str.split(
+    """
+    og:site_name application-name apple-mobile-web-app-title twitter:app:name:iphone dc.publisher cre
+    """
+)
+# What makes an item complete.
+_FIELDS = (
+    "headline",
+    "datePublished",
     "author",
-    "article:author",
-    "byl",
-    "dc.creator",
-    "dcterms.creator",
-    "parsely-author",
-    "sailthru.author",
-    "article_author",
-    "article:author_name",
-    "og:article:author",
-    "cxenseparse:author",
-    "dcsext.author",
-    "citation_author",
-    "authors",
-    "article.author",
-    "article-author",
-    "article:author:name",
-]
+    "articleBody",
+    "dateModified",
+    "image",
+    "publisher",
+    "url",
+    "keywords",
+)
+_MIN_SHARE, _MAX_OTHER, _OTHER_PAGE = 0.7, 0.15, -2  # of the words of a title
+_EDITION = re.compile(
+    r"(?<=//)(?:m|mobile|amp|wap|touch)\.|[/.]amp$|/index\.\w+$|[?&](?:amp|outputType)=\w*$|(?<=/)amp/"
+)
 _LANGUAGE = re.compile(r"[a-zA-Z]{2,3}(?:[-_][a-zA-Z0-9]{2,8})*")
 _LIVE_URL = re.compile(
     r"/live(?:blog|-blog|-updates?|-coverage)?/|[-/]live-(?:blog|updates?|coverage|results)\b|[-/]liveblog\b",
@@ -99,6 +94,7 @@ class Structured:
       site_names: names of the site, which are removed from titles and bylines.
       authors: names as written.
       published: day of publication.
+      is_guessed: whether the order of its day and month is a guess.
       modified: day of the last modification.
       language: BCP-47 language.
       keywords: keywords of the article.
@@ -107,7 +103,7 @@ class Structured:
       canonical: canonical URL.
       paywalled: whether the full text requires a subscription.
       live_blog: whether the page is a live blog.
-      impossible_dates: number of stated days that do not exist.
+      impossible_dates: number of stated days that do not exist, or are placeholders.
       sources: "json-ld" or "meta" by field.
     """
 
@@ -117,6 +113,7 @@ class Structured:
     site_names: tuple[str, ...]
     authors: tuple[str, ...]
     published: datetime.date | None
+    is_guessed: bool
     modified: datetime.date | None
     language: str
     keywords: tuple[str, ...]
@@ -129,67 +126,83 @@ class Structured:
     sources: Mapping[str, str]
 
 
-def read_structured(tree: Any, url: str) -> Structured:
+def read_structured(tree: Any, url: str, titles: Sequence[str] = ()) -> Structured:
     """Returns the metadata of a page: fields from JSON-LD first, then from OpenGraph and meta elements.
+
+    A date that cannot be believed, or only by guessing the order of its day and month, gives way to the next source.
 
     Args:
       tree: a parsed page.
       url: URL of the page, which distinguishes its own article from others that it describes.
+      titles: headings of the page, which distinguish it as well.
     """
     meta, scripts, canonical = _head(tree)
-    own = {canonical_url(address, url) for address in (url, canonical, _first(meta, "og:url")) if address}
-    items = read_items(scripts)
-    item = article_item(items, lambda address: canonical_url(address, url) in own)
-    sources: dict[str, str] = {}
 
-    def choose(field: str, from_json_ld: Any, from_meta: Any) -> Any:
-        if from_json_ld or from_meta:
-            sources[field] = JSON_LD if from_json_ld else META
-        return from_json_ld or from_meta
+    def first(*names: str) -> str:
+        return next((meta[name][0] for name in names if name in meta), "")
 
-    kind = _first(meta, "og:type").lower()
-    live_blog = "liveblogposting" in types(item) or "live" in kind or bool(_LIVE_URL.search(url))
+    own = {canonical_url(address, url) for address in (url, canonical, first("og:url")) if address}
+    items = _read_items(scripts)
+    item = _article_item(items, url, own, [*titles, first("og:title")])
+    language = _language(tree, item, first("og:locale", "language", "dc.language", "content-language"))
+    place = place_of(language, url)
+    days = [item.get(name) for name in ("datePublished", "dateCreated", "dateModified")]
+    published = _first_day([days[:2], _values(meta, _PUBLISHED)], place)
+    modified = _first_day([days[2:], _values(meta, _MODIFIED)], place)
+    from_json_ld = {
+        "title": _text(item.get("headline")),
+        "authors": tuple(_names(_resolved(item.get("author"), items))) or tuple(_names(item.get("creator"))),
+        "keywords": _keywords(item.get("keywords")),
+    }
+    from_meta = {
+        "title": _text(first("og:title", "twitter:title", "parsely-title", "sailthru.title")),
+        "authors": _meta_authors(meta),
+        "keywords": _keywords(meta.get("article:tag") or first("news_keywords", "keywords")),
+    }
+    chosen: dict[str, Any] = {field: value or from_meta[field] for field, value in from_json_ld.items()}
+    sources = {field: JSON_LD if from_json_ld[field] else META for field, value in chosen.items() if value}
+    for field, found in (("byline_date", published), ("modified_date", modified)):
+        if found:
+            sources[field] = (JSON_LD, META)[found[0]]
+    kind = first("og:type").lower()
+    stated = [*days, *(meta[name][0] for name in (*_PUBLISHED, *_MODIFIED) if name in meta)]
     return Structured(
         is_article=bool(item) or kind.startswith(("article", "liveblog", "news")),
         is_video=kind.startswith("video"),
-        headline=choose(
-            "title",
-            _text(item.get("headline")),
-            _text(_first(meta, "og:title", "twitter:title", "parsely-title", "sailthru.title")),
-        ),
+        headline=chosen["title"],
         site_names=tuple(_site_names(item, items, meta)),
-        authors=choose(
-            "authors",
-            tuple(_names(resolved(item.get("author"), items))) or tuple(_names(item.get("creator"))),
-            _meta_authors(meta),
-        ),
-        published=choose(
-            "byline_date",
-            parse_day(item.get("datePublished")) or parse_day(item.get("dateCreated")),
-            _first_day(meta, _PUBLISHED),
-        ),
-        modified=choose("modified_date", parse_day(item.get("dateModified")), _first_day(meta, _MODIFIED)),
-        language=_language(tree, item, meta),
-        keywords=choose(
-            "keywords",
-            _keywords(item.get("keywords")),
-            _keywords(meta.get("article:tag") or _first(meta, "news_keywords", "keywords")),
-        ),
-        image_url=_first(meta, "og:image", "og:image:url", "og:image:secure_url", "twitter:image", "twitter:image:src")
-        or _image(resolved(item.get("image"), items)),
+        authors=chosen["authors"],
+        published=published[1].day if published else None,
+        is_guessed=bool(published and published[1].guessed),
+        modified=modified[1].day if modified else None,
+        language=language,
+        keywords=chosen["keywords"],
+        image_url=first("og:image", "og:image:url", "og:image:secure_url", "twitter:image", "twitter:image:src")
+        or _image(_resolved(item.get("image"), items)),
         body=_body(item),
-        canonical=canonical or _first(meta, "og:url"),
-        paywalled=_is_false(item.get("isAccessibleForFree"))
-        or _first(meta, "article:content_tier").lower() == "locked",
-        live_blog=live_blog,
-        impossible_dates=_impossible_dates(item, meta),
+        canonical=canonical or first("og:url"),
+        paywalled=_is_false(item.get("isAccessibleForFree")) or first("article:content_tier").lower() == "locked",
+        live_blog="liveblogposting" in _types(item) or "live" in kind or bool(_LIVE_URL.search(url)),
+        impossible_dates=sum(map(is_impossible, stated)),
         sources=sources,
     )
 
 
-def _impossible_dates(item: Mapping[str, Any], meta: Mapping[str, list[str]]) -> int:
-    stated = [item.get(name) for name in ("datePublished", "dateCreated", "dateModified")]
-    return sum(map(is_impossible, [*stated, *(meta[name][0] for name in (*_PUBLISHED, *_MODIFIED) if name in meta)]))
+def _values(meta: Mapping[str, Sequence[str]], names: Sequence[str]) -> Iterator[str]:
+    return itertools.chain.from_iterable(meta.get(name, ()) for name in names)
+
+
+def _first_day(sources: Sequence[Iterable[Any]], place: str) -> tuple[int, Day] | None:
+    """Returns (number of the source, day): the first that is certain, else the first that is guessed."""
+    found = (
+        (number, day) for number, values in enumerate(sources) for value in values if (day := read_day(value, place))
+    )
+    guess: tuple[int, Day] | None = None
+    for one in found:
+        if not one[1].guessed:
+            return one
+        guess = guess or one
+    return guess
 
 
 def _head(tree: Any) -> tuple[dict[str, list[str]], list[str], str]:
@@ -211,76 +224,158 @@ def _head(tree: Any) -> tuple[dict[str, list[str]], list[str], str]:
     return meta, scripts, canonical
 
 
-def _first(meta: Mapping[str, Sequence[str]], *names: str) -> str:
-    return next((meta[name][0] for name in names if name in meta), "")
+def _read_items(scripts: Sequence[str]) -> list[dict[str, Any]]:
+    """Returns the top-level objects of the scripts, also in lists and graphs, in order; invalid scripts are skipped."""
+    objects = (item for script in scripts for item in _objects(_parsed(script), depth=4))
+    return list(itertools.islice(objects, _MAX_OBJECTS))
 
 
-def _first_day(meta: Mapping[str, Sequence[str]], names: Sequence[str]) -> datetime.date | None:
-    return next((day for name in names if name in meta and (day := parse_day(meta[name][0])) is not None), None)
+def _parsed(script: str) -> Any:
+    if len(script) > _MAX_SCRIPT_CHARACTERS:
+        return None
+    text = script.strip()
+    if found := _OPENING.match(text):
+        text = text[found.end() :]
+    for closing in _CLOSINGS:
+        text = text.removesuffix(closing).rstrip()
+    for candidate in (text, _TRAILING_COMMA.sub("", text)):
+        with contextlib.suppress(ValueError):  # broken JSON-LD is common; meta elements and the text are available
+            return load_json(candidate)
+    return None
+
+
+def _objects(value: Any, depth: int) -> Iterator[dict[str, Any]]:
+    if isinstance(value, dict):
+        yield value
+        if depth:
+            for name in ("@graph", "mainEntity", "mainEntityOfPage"):
+                yield from _objects(value.get(name), depth - 1)
+    elif isinstance(value, list) and depth:
+        for item in value:
+            yield from _objects(item, depth - 1)
+
+
+def _types(item: Mapping[str, Any]) -> set[str]:
+    """Returns the names of an item's types in lower case, without prefixes such as "schema:" or a URL."""
+    value = item.get("@type")
+    return {re.split(r"[/:#]", str(name))[-1].lower() for name in (value if isinstance(value, list) else [value])}
+
+
+def _article_item(
+    items: Sequence[dict[str, Any]], url: str, own: Collection[str], titles: Sequence[str]
+) -> dict[str, Any]:
+    """Returns the item of the page's article; {} if there is none.
+
+    It has the URL or the title of the page. Of several such items the most complete one counts, and the others give
+    what it lacks. Without any, it is the most complete one that is not said to be of another page.
+    """
+    own_keys, own_words = {_page_key(address) for address in own}, [set(_words(title)) for title in titles if title]
+
+    def rank(item: Mapping[str, Any]) -> int:
+        stated = {
+            _page_key(canonical_url(address, url)) for address in _addresses(item, ("url", "mainEntityOfPage"), 3)
+        }
+        headline = set(_words(_text(item.get("headline") or item.get("name"))))
+        shares = [len(headline & words) / min(len(headline), len(words)) for words in own_words if headline and words]
+        is_own = bool(own_keys & {*stated, *map(_page_key, _addresses(item, ("@id",), 1))})
+        is_other = bool(stated) and not is_own
+        return (
+            2 * is_own + 2 * (max(shares, default=0) >= _MIN_SHARE) - is_other - (max(shares, default=1) < _MAX_OTHER)
+        )
+
+    def completeness(item: Mapping[str, Any]) -> int:
+        return sum(bool(item.get(name)) for name in _FIELDS)
+
+    articles = [(rank(item), item) for item in items if _types(item) & _ARTICLE_TYPES]
+    articles.sort(key=lambda ranked: (-ranked[0], -completeness(ranked[1])))
+    if not articles or articles[0][0] <= _OTHER_PAGE:
+        return {}
+    best, *others = articles
+    whole = dict(best[1])
+    for ranked, item in others:
+        if ranked >= 2 <= best[0]:  # of this page, too
+            whole |= {name: value for name, value in item.items() if not whole.get(name)}
+    return whole
+
+
+def _addresses(value: Any, names: Collection[str], depth: int) -> Iterator[str]:
+    if isinstance(value, Mapping) and depth:
+        for name in names:
+            yield from _addresses(value.get(name), ("@id", "url"), depth - 1)
+    elif isinstance(value, list) and depth:
+        for one in value[:20]:
+            yield from _addresses(one, names, depth - 1)
+    elif isinstance(value, str) and value.strip():
+        yield value
+
+
+def _page_key(url: str) -> str:
+    """Returns a URL without what tells the mobile edition of a page from others."""
+    return _EDITION.sub("", canonical_url(url))
+
+
+def _words(text: str) -> list[str]:
+    words = re.findall(r"\w+", text.casefold())
+    return words if len(words) > 1 else list(text.casefold())  # of scripts without spaces
+
+
+def _resolved(value: Any, items: Sequence[dict[str, Any]]) -> Any:
+    """Returns a value, or the item to which it refers by "@id"; the same for each value of a list."""
+    if isinstance(value, list):
+        return [_resolved(one, items) for one in value[:50]]
+    if isinstance(value, dict) and "name" not in value and isinstance(value.get("@id"), str):
+        return next((item for item in items if item.get("@id") == value["@id"] and "name" in item), value)
+    return value
 
 
 def _text(value: Any) -> str:
     """Returns a value as one line of text, without the markup and entities that some templates leave in JSON."""
     if not isinstance(value, str):
         return ""
-    text = value[: 10 * _MAX_TEXT]
+    return readable(_plain(value[: 10 * _MAX_TEXT], ""))[:_MAX_TEXT]
+
+
+def _plain(text: str, instead_of_tags: str) -> str:
     if "&" in text:
         text = html.unescape(html.unescape(text))
-    if "<" in text:
-        text = _MARKUP.sub("", text)
-    return " ".join(text.split())[:_MAX_TEXT]
+    return _MARKUP.sub(instead_of_tags, text) if "<" in text else text
 
 
 def _names(value: Any) -> Iterator[str]:
     for item in value if isinstance(value, list) else [value]:
-        name = item.get("name") if isinstance(item, dict) else item
-        for one in name if isinstance(name, list) else [name]:
+        person = isinstance(item, dict)
+        name = (
+            next(itertools.chain(listed_names(item), [""]))
+            if person and not isinstance(item.get("name"), list)
+            else item
+        )
+        for one in name["name"] if isinstance(name, dict) else [name]:
             text = _text(one)
             if text and "://" not in text:
-                yield text
+                yield in_order(text) if person else text
 
 
 def _meta_authors(meta: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
-    for name in _AUTHORS:
-        found = tuple(
-            text
-            for value in meta.get(name, ())
-            if (text := _text(value)) and "://" not in text and not text.startswith("@")
-        )
-        if found:
-            return found
-    return ()
+    named = (tuple(name for name in _names(list(meta.get(key, ()))) if not name.startswith("@")) for key in _AUTHORS)
+    return next(filter(None, named), ())
 
 
 def _site_names(
     item: Mapping[str, Any], items: Sequence[Mapping[str, Any]], meta: Mapping[str, Sequence[str]]
 ) -> Iterator[str]:
-    for name in (
-        "og:site_name",
-        "application-name",
-        "apple-mobile-web-app-title",
-        "twitter:app:name:iphone",
-        "dc.publisher",
-        "cre",
-    ):
-        if text := _text(_first(meta, name)):
-            yield text
-    if handle := _first(meta, "twitter:site").lstrip("@"):
+    for key in _SITE_NAMES:
+        yield from filter(None, [_text(meta[key][0])] if key in meta else [])
+    if handle := meta.get("twitter:site", [""])[0].lstrip("@"):
         yield handle
     yield from _names(item.get("publisher"))
     for one in items:
-        if types(dict(one)) & {"website", "newsmediaorganization", "organization"}:
+        if _types(one) & {"website", "newsmediaorganization", "organization"}:
             yield from _names(one.get("name"))
 
 
-def _language(tree: Any, item: Mapping[str, Any], meta: Mapping[str, Sequence[str]]) -> str:
-    root = tree if tree.tag == "html" else tree.getroottree().getroot()
-    for value in (
-        root.get("lang"),
-        root.get("xml:lang"),
-        item.get("inLanguage"),
-        _first(meta, "og:locale", "language", "dc.language", "content-language"),
-    ):
+def _language(tree: Any, item: Mapping[str, Any], in_meta: str) -> str:
+    root = tree.getroottree().getroot()
+    for value in (root.get("lang"), root.get("xml:lang"), item.get("inLanguage"), in_meta):
         if isinstance(value, str) and _LANGUAGE.fullmatch(value.strip()):
             return value.strip().replace("_", "-")
     return ""
@@ -288,13 +383,13 @@ def _language(tree: Any, item: Mapping[str, Any], meta: Mapping[str, Sequence[st
 
 def _keywords(value: Any) -> tuple[str, ...]:
     parts = value if isinstance(value, list) else [value]
-    words = [
+    found = [
         _text(word)
         for part in parts
         if isinstance(part, str)
         for word in (part.split(",") if len(parts) == 1 else [part])
     ]
-    return tuple(dict.fromkeys(word for word in words if word and len(word) <= 100))[:_MAX_KEYWORDS]
+    return tuple(dict.fromkeys(word for word in found if word and len(word) <= 100))[:_MAX_KEYWORDS]
 
 
 def _image(value: Any) -> str:
@@ -314,9 +409,5 @@ def _body(item: Mapping[str, Any]) -> str:
     pieces += [
         one.get("articleBody") for one in (updates if isinstance(updates, list) else [updates]) if isinstance(one, dict)
     ]
-    text = "\n".join(piece for piece in pieces if isinstance(piece, str))
-    if "&" in text:
-        text = html.unescape(html.unescape(text))
-    if "<" in text:
-        text = _MARKUP.sub("\n", text)
-    return "\n".join(line for raw in text.splitlines() if (line := " ".join(raw.split())))
+    text = _plain("\n".join(piece for piece in pieces if isinstance(piece, str)), "\n")
+    return "\n".join(line for raw in text.splitlines() if (line := readable(raw)))

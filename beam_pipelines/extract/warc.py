@@ -1,4 +1,4 @@
-"""Frames of WARC files: where each record begins and ends, and where the next one begins after damage.
+"""Reads WARC files: where each record begins and ends, where the next one begins after damage, and the responses.
 
 A damaged record costs only itself. The checksum of its gzip member shows the damage; without gzip the line that must
 follow its content, or the digest of its block if the header has one. Reading continues at the next gzip member or line
@@ -7,11 +7,17 @@ that begins a record. Digests of payloads are not compared: programs disagree on
 
 import base64
 import dataclasses
+import datetime
 import hashlib
+import io
 import re
 import zlib
-from collections.abc import Callable, Generator, Iterator
-from typing import BinaryIO, Final
+from collections.abc import Generator, Iterator
+from typing import Any, BinaryIO, Final, cast
+
+from ...formats.codings import TooLargeError, undo_codings
+from .media_types import media_type
+from .redirects import target_of
 
 MAX_CONTENT_BYTES: Final = 20 << 20  # of a record; what exceeds it is passed over
 _MAX_HEADER_BYTES: Final = 1 << 20
@@ -30,6 +36,7 @@ _OVERLAP: Final = 256  # bytes, more than match one of the two
 _END_OF_HEADER: Final = re.compile(rb"\r?\n\r?\n")
 _LENGTH: Final = re.compile(rb"^content-length\s*:\s*(\d+)\s*$", re.IGNORECASE | re.MULTILINE)
 _BLOCK_DIGEST: Final = re.compile(rb"^warc-block-digest\s*:\s*([\w-]+):([\w=]+)\s*$", re.IGNORECASE | re.MULTILINE)
+_MOST_DIGITS: Final = 18  # of a length
 _DIGESTS: Final = ("md5", "sha1", "sha256", "sha512")
 _NAMES: Final = re.compile(rb"^(?:warc-type|content-type|content-length)(?=\s*:)", re.IGNORECASE | re.MULTILINE)
 _URL: Final = re.compile(rb"^warc-target-uri\s*:\s*<?([^\r\n>]*)", re.IGNORECASE | re.MULTILINE)
@@ -78,6 +85,33 @@ class Gap:
     url: str = ""
 
 
+@dataclasses.dataclass(frozen=True)
+class Response:
+    """One captured HTTP response.
+
+    Attributes:
+      url: target URI.
+      status: HTTP status code.
+      content_type: media type in lower case, without parameters, or "".
+      charset: charset in the header, or "".
+      payload: body without transfer and content coding.
+      fetched_at: time of the capture, UTC.
+      cut: what says that the body is not whole, or "".
+      oversized: whether the record is larger than the limit.
+      leads_to: URL of the page to which a redirect leads, or "".
+    """
+
+    url: str
+    status: int
+    content_type: str
+    charset: str
+    payload: bytes
+    fetched_at: datetime.datetime | None
+    cut: str = ""
+    oversized: bool = False
+    leads_to: str = ""
+
+
 _Frames = Generator[Frame | Gap, None, int]  # returns the offset where reading continues
 
 
@@ -90,62 +124,64 @@ class _DamageError(Exception):
         self.ended = ended
 
 
-class _Blocks:
-    """Reads at any position; reading on where the last call ended needs no seek."""
-
-    def __init__(self, source: BinaryIO) -> None:
-        self._source = source
-        self._start = source.tell()
-        self._block = b""
-
-    def read(self, position: int, size: int = _PIECE) -> bytes:
-        """The ``size`` bytes at a position, fewer only at the end of the file."""
-        end = self._start + len(self._block)
-        if not self._start <= position <= end:
-            self._source.seek(position)
-            self._start, self._block, end = position, b"", position
-        while end < position + size and (more := self._source.read(_BLOCK)):
-            self._block = self._block[position - self._start :] + more
-            self._start, end = position, end + len(more)
-        first = position - self._start
-        return self._block[first : first + size]
+def _at(source: BinaryIO, position: int, size: int = _PIECE) -> bytes:
+    """The ``size`` bytes at a position, fewer only at the end of the file."""
+    source.seek(position)
+    return source.read(size)
 
 
 class _Window:
-    """The bytes that ``pull`` returns, one piece after another; an empty piece is the end.
+    """The bytes of a file from a position on."""
 
-    ``extend`` is asked inside a record at the end: it returns whether the record continues and ``pull`` has more.
-    """
-
-    def __init__(self, pull: Callable[[], bytes], extend: Callable[[], bool] = lambda: False) -> None:
-        self._pull = pull
-        self.extend = extend
-        self._held = b""
+    def __init__(self, source: BinaryIO, position: int) -> None:
+        self.source = source
+        self.position = position  # of the next bytes of the file
         self.taken = 0
+        self._held = b""
+
+    def pull(self) -> bytes:
+        """The next bytes; empty at the end."""
+        found = _at(self.source, self.position)
+        self.position += len(found)
+        return found
+
+    def extend(self) -> bool:
+        """Whether a record continues after the end."""
+        return False
+
+    def bound(self, size: int) -> int:
+        """How much of a content to read that says it has ``size`` bytes: if that is false, no more than is its own.
+
+        Otherwise a file of headers that all state a large size would be read again for each of them.
+        """
+        place = self.position - len(self._held)
+        is_true = size <= _PROBE_BYTES or (
+            _at(self.source, place + size - 1, 1) and _ends(_Window(self.source, place + size))
+        )
+        return size if is_true else min(size, _next_beginning(self.source, place) - place)
 
     def peek(self, size: int) -> bytes:
         """The next bytes, at least ``size`` of them unless the input ends before."""
-        while len(self._held) < size and (piece := self._pull()):
+        while len(self._held) < size and (piece := self.pull()):
             self._held += piece
         return self._held
 
     def take(self, size: int) -> bytes:
         """Returns and passes over the next bytes, at most ``size``; empty at the end only."""
-        found = self._held or self._pull()
+        found = self._held or self.pull()
         self._held = found[size:]
         self.taken += min(size, len(found))
         return found[:size]
 
 
-class _Member:
+class _Member(_Window):
     """The decompressed bytes of one gzip member, or of several if a record is spread over them."""
 
-    def __init__(self, blocks: _Blocks, offset: int) -> None:
-        self._blocks = blocks
-        self._position = offset
+    def __init__(self, source: BinaryIO, position: int) -> None:
+        super().__init__(source, position)
         self._zlib = zlib.decompressobj(_GZIP_WINDOW)
-        self._held = b""
-        self.end = offset
+        self._packed = b""
+        self.end = position
 
     def pull(self) -> bytes:
         """The next bytes; empty after the last one, when length and checksum are correct.
@@ -154,27 +190,29 @@ class _Member:
           _DamageError: if the compressed data is damaged or the file ends.
         """
         while not self._zlib.eof:
-            if not self._held:
-                self._held = self._blocks.read(self._position)
-                self._position += len(self._held)
-                if not self._held:
-                    raise _DamageError("the file ends inside this record", ended=True)
+            self._packed = self._packed or super().pull()
+            if not self._packed:
+                raise _DamageError("the file ends inside this record", ended=True)
             try:
-                found = self._zlib.decompress(self._held, _PIECE)
+                found = self._zlib.decompress(self._packed, _PIECE)
             except zlib.error as error:
                 raise _DamageError(f"damaged gzip data: {error}") from error
-            self._held = self._zlib.unconsumed_tail
-            self.end = self._position - len(self._zlib.unused_data)  # only once nothing is left of the member
+            self._packed = self._zlib.unconsumed_tail
+            self.end = self.position - len(self._zlib.unused_data)  # only once nothing is left of the member
             if found:
                 return found
         return b""
 
+    def bound(self, size: int) -> int:
+        """The size: a member is read only once."""
+        return size
+
     def extend(self) -> bool:
         """Continues with the next member, unless a record begins there."""
-        if self._blocks.read(self.end, len(_GZIP)) != _GZIP or _begins_record(self._blocks, self.end):
+        if _at(self.source, self.end, len(_GZIP)) != _GZIP or _begins_record(self.source, self.end):
             return False
         self._zlib = zlib.decompressobj(_GZIP_WINDOW)
-        self._position, self._held = self.end, b""
+        self.position, self._packed = self.end, b""
         return True
 
 
@@ -186,69 +224,59 @@ def read_frames(source: BinaryIO, start: int = 0, *, places_only: bool = False) 
       start: offset of a record or gap.
       places_only: leave out the contents, which then need no memory.
     """
-    source.seek(start)
-    blocks = _Blocks(source)
+    blocks = io.BufferedReader(cast(io.RawIOBase, source), _BLOCK)  # short steps back need no request to a store
     position = start
-    while head := blocks.read(position, len(_GZIP)):
+    while head := _at(blocks, position, len(_GZIP)):
         frames = _of_member if head.startswith(_GZIP[:2]) else _of_plain
         position = yield from frames(blocks, position, places_only)
+    blocks.detach()  # leaves the file open
 
 
-def _of_member(blocks: _Blocks, offset: int, places_only: bool) -> _Frames:
+def _of_member(source: BinaryIO, offset: int, places_only: bool) -> _Frames:
     """Yields the records of one gzip member; returns where reading continues."""
-    member = _Member(blocks, offset)
-    window = _Window(member.pull, member.extend)
+    member = _Member(source, offset)
     # The checksum follows the last record, so each record waits until the next one begins or the member ends.
     waiting: Frame | None = None
     try:
-        while _more(window):
+        while _more(member):
             if waiting:
                 yield waiting
                 waiting = None
-            waiting = Frame(offset, _record(window, places_only))
+            waiting = Frame(offset, _record(member, places_only))
     except _DamageError as damage:
-        raw = damage.raw or (waiting.raw if waiting else b"")
-        return (yield from _after_damage(blocks, offset, damage, raw, places_only))
+        damage.raw = damage.raw or (waiting.raw if waiting else b"")
+        return (yield from _after_damage(source, offset, damage, places_only))
     if waiting:
         yield waiting
     return member.end
 
 
-def _of_plain(blocks: _Blocks, offset: int, places_only: bool) -> _Frames:
+def _of_plain(source: BinaryIO, offset: int, places_only: bool) -> _Frames:
     """Yields one record that is not compressed, or a gap; returns where reading continues."""
-    position = offset
-
-    def pull() -> bytes:
-        nonlocal position
-        found = blocks.read(position)
-        position += len(found)
-        return found
-
-    window = _Window(pull)
+    window = _Window(source, offset)
     if not _more(window):
         return offset + window.taken
     begin = offset + window.taken
     try:
         raw = _record(window, places_only)
     except _DamageError as damage:
-        return (yield from _after_damage(blocks, begin, damage, damage.raw, places_only))
-    is_closed = _RECORD_END.match(window.peek(4)) is not None
-    if _more(window) and not (is_closed and _BEGINNING_HERE.match(window.peek(_PROBE_BYTES))):
-        unclosed = _DamageError("no record follows its content, so its length is wrong or bytes are missing")
-        return (yield from _after_damage(blocks, begin, unclosed, raw, places_only))
+        return (yield from _after_damage(source, begin, damage, places_only))
+    if not _ends(window):
+        unclosed = _DamageError("no record follows its content, so its length is wrong or bytes are missing", raw)
+        return (yield from _after_damage(source, begin, unclosed, places_only))
     mismatch = "" if places_only else _digest_mismatch(raw)
     yield Gap(begin, offset + window.taken, mismatch, _url_in(raw)) if mismatch else Frame(begin, raw)
     return offset + window.taken
 
 
-def _after_damage(blocks: _Blocks, offset: int, damage: _DamageError, raw: bytes, places_only: bool) -> _Frames:
+def _after_damage(source: BinaryIO, offset: int, damage: _DamageError, places_only: bool) -> _Frames:
     """Yields a record that the end of the file cuts, or a gap; returns where the next record begins."""
-    following = _next_beginning(blocks, offset + 1)
-    is_last = blocks.read(following, 1) == b""
-    if is_last and damage.ended and _END_OF_HEADER.search(raw):
-        yield Frame(offset, b"" if places_only else raw, cut=True)
+    following = _next_beginning(source, offset + 1)
+    is_last = _at(source, following, 1) == b""
+    if is_last and damage.ended and _END_OF_HEADER.search(damage.raw):
+        yield Frame(offset, b"" if places_only else damage.raw, cut=True)
     else:
-        yield Gap(offset, following, str(damage), _url_in(raw))
+        yield Gap(offset, following, str(damage), _url_in(damage.raw))
     return following
 
 
@@ -283,6 +311,12 @@ def _more(window: _Window) -> bool:
     return False
 
 
+def _ends(window: _Window) -> bool:
+    """Whether the file ends here, or the end of a record and the beginning of the next follow."""
+    is_closed = _RECORD_END.match(window.peek(4)) is not None
+    return not _more(window) or (is_closed and _BEGINNING_HERE.match(window.peek(_PROBE_BYTES)) is not None)
+
+
 def _record(window: _Window, places_only: bool) -> bytes:
     """Takes one record from a window.
 
@@ -301,7 +335,9 @@ def _record(window: _Window, places_only: bool) -> bytes:
     if not _VERSION.match(header) or length is None:
         raise _DamageError("no WARC header", header)
     window.take(len(header))
-    pieces, left = [header], int(length[1])
+    stated = int(length[1][:_MOST_DIGITS])
+    pieces, left = [header], window.bound(stated)
+    missing = stated - left
     kept = 0 if places_only else MAX_CONTENT_BYTES + _HTTP_BYTES
     try:
         while left and ((piece := window.take(min(left, _PIECE))) or window.extend()):
@@ -310,29 +346,104 @@ def _record(window: _Window, places_only: bool) -> bytes:
             kept -= len(pieces[-1])
     except _DamageError as damage:
         raise _DamageError(str(damage), b"".join(pieces), ended=damage.ended) from damage
-    if left:
-        raise _DamageError(f"the file ends {left} bytes before the end of this record", b"".join(pieces), ended=True)
+    if left := left + missing:
+        raise _DamageError(
+            f"the file or the next record comes {left} bytes before the end of this record",
+            b"".join(pieces),
+            ended=True,
+        )
     return b"" if places_only else b"".join(pieces)
 
 
-def _next_beginning(blocks: _Blocks, position: int) -> int:
+def _next_beginning(source: BinaryIO, position: int) -> int:
     """The first offset from ``position`` (at least 1) on where a record begins, plain or in gzip; else the end."""
+    size = _PROBE_BYTES  # small at first: damage every few bytes must not cost a block each
     while True:
         # One byte earlier: a plain record begins after a line end. Pieces overlap, because a beginning has many bytes.
-        piece = blocks.read(position - 1, _BLOCK + _OVERLAP)
+        piece = _at(source, position - 1, size + _OVERLAP)
         found = [match.start() for match in _BEGINNING.finditer(piece, 1)]
         found += [match.start() for match in _GZIP_BEGINNING.finditer(piece, 1)]
         for place in sorted(found):
-            if piece[place : place + 1] == b"W" or _begins_record(blocks, position - 1 + place):
+            if piece[place : place + 1] == b"W" or _begins_record(source, position - 1 + place):
                 return position - 1 + place
-        if len(piece) < _BLOCK + _OVERLAP:
+        if len(piece) < size + _OVERLAP:
             return position - 1 + len(piece)
-        position += _BLOCK
+        position, size = position + size, min(2 * size, _BLOCK)
 
 
-def _begins_record(blocks: _Blocks, offset: int) -> bool:
+def _begins_record(source: BinaryIO, offset: int) -> bool:
     """Whether a gzip member that holds a record begins here."""
     try:
-        return zlib.decompressobj(_GZIP_WINDOW).decompress(blocks.read(offset, _PROBE_BYTES), 16).startswith(b"WARC/")
+        return zlib.decompressobj(_GZIP_WINDOW).decompress(_at(source, offset, _PROBE_BYTES), 16).startswith(b"WARC/")
     except zlib.error:
         return False
+
+
+def response_of(frame: Frame) -> Response | Gap | None:
+    """The response in a record, ``None`` for other records, or the reason why it cannot be read."""
+    from fastwarc.warc import ArchiveIterator, WarcRecordType
+
+    problem = "the file ends inside this record, which is not a response" if frame.cut else ""
+    try:
+        header, content = frame.parts()
+        records = ArchiveIterator(
+            io.BytesIO(header + content), parse_http=True, record_types=WarcRecordType.any_type, stream_detect=False
+        )
+        record = next(iter(records), None)
+        if record is None or record.record_type in (WarcRecordType.unknown, WarcRecordType.no_type):
+            problem = "no WARC record" if record is None else "unknown type of record"
+        elif record.record_type in (WarcRecordType.response, WarcRecordType.resource):
+            if record.record_type == WarcRecordType.response and not record.is_http and content.startswith(b"HTTP/"):
+                record.is_http = True  # some writers name no Content-Type, and damage can hide it
+                record.parse_http()
+            found = _response(record, cut=frame.cut)
+            if found.url:
+                return found
+            problem = "no WARC-Target-URI"
+    except Exception as error:  # noqa: BLE001 - FastWARC raises many types; each becomes a dead letter
+        problem = f"{type(error).__name__}: {error}"
+    return Gap(frame.offset, frame.offset, problem) if problem else None
+
+
+def _response(record: Any, *, cut: bool) -> Response:
+    sent, expected, date = record.http_headers, record.content_length, record.record_date
+    payload = decoded = record.reader.read(MAX_CONTENT_BYTES)
+    oversized, problem = expected > MAX_CONTENT_BYTES, ""
+    fields: dict[str, list[str]] = {}
+    own = [(b"content-type", (record.headers.get("Content-Type") or "").encode("latin-1", "replace"))]
+    for name, value in sent.items_bytes() if sent is not None else own:
+        fields.setdefault(name.decode("latin-1").strip().lower(), []).append(value.decode("latin-1"))
+    codings = [*fields.get("content-encoding", []), *fields.get("transfer-encoding", [])]
+    length = fields.get("content-length", [""])[0]
+    try:
+        decoded, problem = undo_codings(payload, ",".join(codings), MAX_CONTENT_BYTES)
+    except TooLargeError:
+        oversized = True
+    if cut or len(payload) < min(expected, MAX_CONTENT_BYTES):
+        problem = f"the file ends after {len(payload)} bytes of this record"
+    elif reason := record.headers.get("WARC-Truncated"):
+        problem = f"WARC-Truncated: {reason}"
+    elif not codings and length.isdecimal() and len(length) < 16 and len(payload) < int(length):
+        problem = f"{len(payload)} of {length} bytes"
+    content_type, charset = media_type(fields.get("content-type", []))
+    url, status = (
+        (record.headers.get("WARC-Target-URI") or "").strip("<>"),
+        int(sent.status_code or 0) if sent is not None else 200,
+    )
+    return Response(
+        url=url,
+        status=status,
+        content_type=content_type,
+        charset=charset,
+        payload=decoded,
+        fetched_at=date.astimezone(datetime.UTC) if date is not None else None,
+        cut=problem,
+        oversized=oversized or len(decoded) >= MAX_CONTENT_BYTES,
+        leads_to=target_of(
+            url,
+            status,
+            fields.get("location", [""])[0],
+            fields.get("refresh", [""])[0],
+            decoded if content_type in ("", "text/html", "application/xhtml+xml") else b"",
+        ),
+    )

@@ -1,37 +1,76 @@
 """Search over blocks of days: positives near the day of the query, negatives far from it, or all days."""
 
 import dataclasses
+import enum
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
+from ...errors import InputError
+from ...formats.arrays import highest
+from ...formats.command_line import Options, option
 from ...formats.records import Space
-from ..entities.tables import Floats
-from .found import FOUND, Found, Side, keep_best, make_found
-from .index import Engine, Index, build_index, choose_engine, highest, queries_at_once
+from ..arrays import Floats
+from .index import Engine, Index, build_index, choose_engine, queries_at_once
 from .rows import Rows, read_blocks
 
-_QUERIES_AT_ONCE = 2_048  # bounds the pairs in memory
+SPACES: Final = tuple(Space)
+_QUERIES_AT_ONCE: Final = 2_048  # bounds the pairs in memory
+_PAIRS_AT_ONCE: Final = 1_024  # fits into a processor's cache
+_BLOCKS_TOGETHER: Final = 2  # adjacent blocks in one search for negatives, whose results are merged at once
+
+
+class DateMode(enum.StrEnum):
+    """The days that are searched."""
+
+    WINDOWED = "windowed"
+    GLOBAL = "global"
+    BOTH = "both"
+
+
+class Side(enum.IntEnum):
+    """The days among which a pair was searched."""
+
+    POSITIVE = 0  # days near the query's day
+    NEGATIVE = 1  # days far from the query's day
+    GLOBAL = 2  # all days
+
+
+# Similarities are cosines in every space, NaN if a document has no vector there; ``space`` is the space searched.
+_PAIR: Final = {"query": "<u8", "neighbor": "<u8", "side": "u1", "space": "u1", "gap": "<i4"}
+FOUND: Final = np.dtype([*_PAIR.items(), ("similarity", "<f4", (len(SPACES),))])
+Pairs = np.ndarray[Any, np.dtype[Any]]  # of dtype FOUND
 
 
 @dataclasses.dataclass(frozen=True)
-class Plan:
-    """Settings of a search.
+class NeighborsOptions(Options):
+    """Options of ``neighbors``."""
 
-    Attributes:
-      counts: neighbors to keep for each query and space, by side.
-      positive_days: largest day gap of a positive.
-      negative_days: smallest day gap of a negative.
-      engine: engine of large indexes.
-      exact_below: rows of an index below which search is exact.
-    """
+    dates: DateMode = option(DateMode.WINDOWED, "days to search")
+    positives: int = option(20, "neighbors per query and space within positive_days", ge=1)
+    negatives: int = option(10, "neighbors per query and space from negative_days on", ge=1)
+    neighbors: int = option(50, "neighbors per query and space of a global search", ge=1)
+    positive_days: int = option(1, "largest day gap of a positive", ge=0)
+    negative_days: int = option(365, "smallest day gap of a negative")
+    engine: Engine = option(Engine.AUTO, "auto: exact for small indexes, else ScaNN, else faiss")
+    exact_below: int = option(4_000, "rows of an index below which search is exact")
+    block_days: int = option(91, "days of one partition", ge=1)
+    max_index_rows: int = option(100_000, "rows of an index, and queries; more are split by hash", ge=1)
 
-    counts: Mapping[Side, int]
-    positive_days: int
-    negative_days: int
-    engine: Engine
-    exact_below: int
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.positive_days >= self.negative_days:
+            problem, fields = (
+                f"got {self.positive_days} and {self.negative_days} days",
+                "--positive_days, --negative_days",
+            )
+            raise InputError(problem, field=fields, remedy="positive_days must be smaller than negative_days")
+
+    @property
+    def counts(self) -> Mapping[Side, int]:
+        """Neighbors to keep for each query and space, by side."""
+        return {Side.POSITIVE: self.positives, Side.NEGATIVE: self.negatives, Side.GLOBAL: self.neighbors}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -55,62 +94,100 @@ class Task:
     parts: int = 1
 
 
-def search_near(rows: Rows, first_day: int, last_day: int, plan: Plan, part: int, parts: int) -> Iterator[Found]:
-    """Yields the positives of the documents from ``first_day`` to ``last_day`` (inclusive), one day at a time.
+def plan_tasks(documents: Mapping[int, int], options: NeighborsOptions) -> list[Task]:
+    """Cuts the work into tasks, the longest first, so that workers finish at about the same time.
 
     Args:
-      rows: documents of these days and of ``plan.positive_days`` days before and after.
-      first_day: first day of the queries.
-      last_day: last day of the queries.
-      plan: settings of the search.
-      part: only of the documents with ``id % parts == part``: several workers share a block with very many documents.
-      parts: number of parts.
+      documents: number of documents by block.
+      options: of the job.
     """
-    asked = (rows.days >= first_day) & (rows.days <= last_day) & (rows.ids % np.uint64(parts) == part)
+    blocks, tasks = sorted(documents), list[Task]()
+
+    def add(side: Side, rows: int, own: Sequence[int], others: Sequence[int]) -> None:
+        queries, parts = sum(documents[block] for block in others), -(-rows // options.max_index_rows)
+        tasks.extend(Task(side, tuple(own), tuple(others), queries, part, parts) for part in range(parts) if others)
+
+    if options.dates != DateMode.GLOBAL:
+        for block in blocks:
+            add(Side.POSITIVE, documents[block], [block], [block])
+        for first in sorted({block // _BLOCKS_TOGETHER for block in blocks}):
+            group = [block for block in blocks if block // _BLOCKS_TOGETHER == first]
+            gaps = {block: max(abs(block - other) for other in group) + 1 for block in blocks}
+            far = [block for block in blocks if gaps[block] * options.block_days > options.negative_days]
+            add(Side.NEGATIVE, max(documents[block] for block in group), group, far)
+    if options.dates != DateMode.WINDOWED:
+        add(Side.GLOBAL, sum(documents.values()), blocks, blocks)
+
+    def cost(task: Task) -> float:
+        """The number of pairs that a task compares, which is roughly proportional to its time."""
+        candidates = sum(documents[block] for block in task.blocks) / task.parts
+        return task.queries * candidates / (options.block_days if task.side is Side.POSITIVE else 1)
+
+    return sorted(tasks, key=cost, reverse=True)
+
+
+def run_task(task: Task, options: NeighborsOptions, workspace: str, note: Callable[[str], None]) -> Iterator[Pairs]:
+    """Runs one task over the blocks in ``workspace``.
+
+    Args:
+      task: what to search.
+      options: of the job.
+      workspace: the job's temporary folder.
+      note: called with the name of the engine of each large index.
+
+    Yields:
+      The best pairs of some of its queries at a time.
+    """
+    if task.side is Side.POSITIVE:
+        yield from _search_near(task, options, workspace)
+        return
+    searches = []
+    for blocks in [[block] for block in task.blocks] if task.side is Side.NEGATIVE else [task.blocks]:
+        candidates = read_blocks(workspace, blocks)
+        if task.parts > 1:
+            candidates = candidates.take(candidates.ids % np.uint64(task.parts) == task.part)
+        searches.append(_FarSearch(candidates, task, options, note))
+    for block in task.query_blocks:
+        queries = read_blocks(workspace, [block])
+        for start in range(0, len(queries), _QUERIES_AT_ONCE):
+            yield _search_far(searches, queries.take(slice(start, start + _QUERIES_AT_ONCE)), task.side, options)
+
+
+def _search_near(task: Task, options: NeighborsOptions, workspace: str) -> Iterator[Pairs]:
+    """Yields the positives of the documents of a block, one day at a time."""
+    (block,), size, near = task.blocks, options.block_days, options.positive_days
+    first, last, margin = block * size, (block + 1) * size - 1, -(-near // size)
+    rows = read_blocks(workspace, range(block - margin, block + margin + 1), (first - near, last + near))
+    # Several workers share a block with very many documents.
+    asked = (rows.days >= first) & (rows.days <= last) & (rows.ids % np.uint64(task.parts) == task.part)
     for day in np.unique(rows.days[asked]):
-        queries = rows.take(asked & (rows.days == day))
-        candidates = rows.take(np.abs(rows.days - day) <= plan.positive_days)
-        yield keep_best(
-            np.concatenate([_search_all(queries, candidates, space, Side.POSITIVE, plan) for space in Space]),
-            plan.counts,
-        )
+        queries, candidates = rows.take(asked & (rows.days == day)), rows.take(np.abs(rows.days - day) <= near)
+        found = [_search_day(queries, candidates, space, options) for space in Space]
+        yield keep_best(np.concatenate(found), options.counts)
 
 
-def _search_all(queries: Rows, candidates: Rows, space: Space, side: Side, plan: Plan) -> Found:
+def _search_day(queries: Rows, candidates: Rows, space: Space, options: NeighborsOptions) -> Pairs:
     asked, present = queries.having(space), candidates.having(space)
     if not len(asked) or not len(present):
         return np.zeros(0, FOUND)
-    index = build_index(candidates.vectors_of(space, present), plan.engine, plan.exact_below, len(asked))
+    index = build_index(candidates.vectors_of(space, present), options.engine, options.exact_below, len(asked))
     # One more than wanted, because a document finds itself.
-    hits, _ = index.search(queries.vectors_of(space, asked), plan.counts[side] + 1)
+    hits, _ = index.search(queries.vectors_of(space, asked), options.positives + 1)
     valid = hits.ravel() >= 0
-    return make_found(
-        queries, candidates, np.repeat(asked, hits.shape[1])[valid], present[hits.ravel()[valid]], side, space
-    )
+    numbers = np.repeat(asked, hits.shape[1])[valid], present[hits.ravel()[valid]]
+    return _make_pairs(queries, candidates, *numbers, Side.POSITIVE, space)
 
 
-class FarSearch:
-    """Searches one set of candidates for many batches of queries; indexes are built once.
+class _FarSearch:
+    """Searches one set of candidates for many batches of queries; indexes are built once."""
 
-    Args:
-      candidates: documents to search.
-      plan: settings of the search.
-      side: NEGATIVE to search only documents far from the query's day, GLOBAL to search all.
-      queries: number of queries to come, for the choice of the engine.
-    """
-
-    def __init__(self, candidates: Rows, plan: Plan, side: Side, queries: int) -> None:
+    def __init__(self, candidates: Rows, task: Task, options: NeighborsOptions, note: Callable[[str], None]) -> None:
         self.candidates = candidates
-        self._queries = queries
-        self._plan = plan
-        self._side = side
+        self._task, self._options = task, options
         self._present = {space: present for space in Space if len(present := candidates.having(space))}
         self._indexes: dict[Space, Index] = {}
-
-    def engines(self) -> Iterator[Engine]:
-        """Yields the engine of every index."""
         for present in self._present.values():
-            yield choose_engine(self._plan.engine, len(present), self._plan.exact_below, self._queries)
+            note(choose_engine(options.engine, len(present), options.exact_below, task.queries).value)
 
     def search(self, queries: Rows, asked: Any, space: Space) -> tuple[Any, Floats]:
         """Returns the nearest candidates in one space.
@@ -123,33 +200,33 @@ class FarSearch:
         Returns:
           Row numbers of candidates, int ``[A, K]``, and their cosines, float32 ``[A, K]``, -inf where there are fewer.
         """
+        nothing = np.zeros((len(asked), 0), np.int64), np.zeros((len(asked), 0), np.float32)
         if space not in self._present or not len(asked):
-            return _nothing(len(asked))
-        nearest, farthest = _gap_range(queries.days, self.candidates.days)
-        if self._side is Side.NEGATIVE and farthest < self._plan.negative_days:
-            return _nothing(len(asked))
-        if self._side is Side.GLOBAL or nearest >= self._plan.negative_days:
-            return self._by_index(queries, asked, space)
-        return self._by_mask(queries, asked, space)
+            return nothing
+        if self._task.side is Side.NEGATIVE:
+            nearest, farthest = _gap_range(queries.days, self.candidates.days)
+            if farthest < self._options.negative_days:
+                return nothing
+            if nearest < self._options.negative_days:
+                return self._by_mask(queries, asked, space)
+        return self._by_index(queries, asked, space)
 
     def _by_index(self, queries: Rows, asked: Any, space: Space) -> tuple[Any, Floats]:
-        present = self._present[space]
+        present, options = self._present[space], self._options
         if space not in self._indexes:
             vectors = self.candidates.vectors_of(space, present)
-            self._indexes[space] = build_index(vectors, self._plan.engine, self._plan.exact_below, self._queries)
+            self._indexes[space] = build_index(vectors, options.engine, options.exact_below, self._task.queries)
         # One more than wanted, because in a search of all days a document finds itself.
-        hits, similarities = self._indexes[space].search(
-            queries.vectors_of(space, asked), self._plan.counts[self._side] + 1
-        )
+        wanted = queries.vectors_of(space, asked), options.counts[self._task.side] + 1
+        hits, similarities = self._indexes[space].search(*wanted)
         return present[hits], np.where(hits >= 0, similarities, -np.inf)
 
     def _by_mask(self, queries: Rows, asked: Any, space: Space) -> tuple[Any, Floats]:
         """Searches exactly, for queries that are far from only some of the candidates."""
         present = self._present[space]
-        count = min(self._plan.counts[self._side], len(present))
-        step = queries_at_once(len(present))
+        count, step = min(self._options.negatives, len(present)), queries_at_once(len(present))
         days, day_of = np.unique(queries.days[asked], return_inverse=True)
-        is_far = np.abs(days[:, None] - self.candidates.days[present]) >= self._plan.negative_days
+        is_far = np.abs(days[:, None] - self.candidates.days[present]) >= self._options.negative_days
         penalties = np.where(is_far, 0, -np.inf).astype(np.float32)
         vectors = self.candidates.vectors_of(space, present)
         found = []
@@ -160,20 +237,10 @@ class FarSearch:
         return present[np.concatenate([rows for rows, _ in found])], np.concatenate([values for _, values in found])
 
 
-def _nothing(queries: int) -> tuple[Any, Floats]:
-    return np.zeros((queries, 0), np.int64), np.zeros((queries, 0), np.float32)
-
-
-def search_far(searches: Sequence[FarSearch], queries: Rows, side: Side, plan: Plan) -> Found:
+def _search_far(searches: Sequence[_FarSearch], queries: Rows, side: Side, options: NeighborsOptions) -> Pairs:
     """Returns the best pairs of all spaces over several sets of candidates.
 
     Similarities in the other spaces are computed only for these pairs.
-
-    Args:
-      searches: one search for each set of candidates.
-      queries: any documents.
-      side: the days to search.
-      plan: settings of the search.
     """
     found = [np.zeros(0, FOUND)]
     for space in Space:
@@ -182,13 +249,13 @@ def search_far(searches: Sequence[FarSearch], queries: Rows, side: Side, plan: P
         similarities = np.concatenate([values for _, values in parts], axis=1)
         if not similarities.size:
             continue
-        columns, best = highest(similarities, min(plan.counts[side] + 1, similarities.shape[1]))
+        columns, best = highest(similarities, min(options.counts[side] + 1, similarities.shape[1]))
         numbers = np.take_along_axis(np.concatenate([rows for rows, _ in parts], axis=1), columns, axis=1)
         owners = np.repeat(np.arange(len(searches)), [rows.shape[1] for rows, _ in parts])[columns]
         for owner, search in enumerate(searches):
             places, slots = np.nonzero((owners == owner) & np.isfinite(best))
-            found.append(make_found(queries, search.candidates, asked[places], numbers[places, slots], side, space))
-    return keep_best(np.concatenate(found), plan.counts)
+            found.append(_make_pairs(queries, search.candidates, asked[places], numbers[places, slots], side, space))
+    return keep_best(np.concatenate(found), options.counts)
 
 
 def _gap_range(left: Any, right: Any) -> tuple[int, int]:
@@ -197,86 +264,49 @@ def _gap_range(left: Any, right: Any) -> tuple[int, int]:
     return (0 if low <= 0 <= high else min(abs(low), abs(high))), max(abs(low), abs(high))
 
 
-def run_task(task: Task, plan: Plan, workspace: str, block_days: int, note: Callable[[str], None]) -> Iterator[Found]:
-    """Runs one task over the blocks in ``workspace``.
+def _make_pairs(queries: Rows, candidates: Rows, left: Any, right: Any, side: Side, space: Space) -> Pairs:
+    """Returns pairs of distinct documents with exact similarities in all spaces.
 
     Args:
-      task: what to search.
-      plan: settings of the search.
-      workspace: the job's temporary folder.
-      block_days: days of a block.
-      note: called with the name of the engine of each index.
-
-    Yields:
-      The best pairs of some of its queries at a time.
+      queries: documents that were searched for.
+      candidates: documents that were searched.
+      left: row in ``queries`` of each pair, int ``[P]``.
+      right: row in ``candidates`` of each pair, int ``[P]``.
+      side: the days that were searched.
+      space: the space that was searched.
     """
-    if task.side is Side.POSITIVE:
-        margin = -(-plan.positive_days // block_days)
-        first, last = min(task.blocks), max(task.blocks)
-        first_day, last_day = first * block_days, (last + 1) * block_days - 1
-        days = (first_day - plan.positive_days, last_day + plan.positive_days)
-        rows = read_blocks(workspace, range(first - margin, last + margin + 1), days)
-        yield from search_near(rows, first_day, last_day, plan, task.part, task.parts)
-        return
-    searches = []
-    for block in task.blocks if task.side is Side.NEGATIVE else [None]:
-        candidates = read_blocks(workspace, task.blocks if block is None else [block])
-        if task.parts > 1:
-            candidates = candidates.take(candidates.ids % np.uint64(task.parts) == task.part)
-        searches.append(FarSearch(candidates, plan, task.side, task.queries))
-        for engine in searches[-1].engines():
-            note(engine.value)
-    for query_block in task.query_blocks:
-        queries = read_blocks(workspace, [query_block])
-        for start in range(0, len(queries), _QUERIES_AT_ONCE):
-            part = queries.take(slice(start, start + _QUERIES_AT_ONCE))
-            yield search_far(searches, part, task.side, plan)
+    found = np.zeros(len(left), FOUND)
+    found["query"], found["neighbor"] = queries.ids[left], candidates.ids[right]
+    found["side"], found["space"] = side, SPACES.index(space)
+    found["gap"] = candidates.days[right] - queries.days[left]
+    found["similarity"] = np.nan
+    for column, other in enumerate(SPACES):
+        known = np.flatnonzero(queries.present[other][left] & candidates.present[other][right])
+        for start in range(0, len(known), _PAIRS_AT_ONCE):
+            part = known[start : start + _PAIRS_AT_ONCE]
+            both = queries.vectors[other][left[part]], candidates.vectors[other][right[part]]
+            found["similarity"][part, column] = np.clip(np.einsum("pd,pd->p", *both), -1, 1)
+    return found[found["query"] != found["neighbor"]]
 
 
-def plan_tasks(
-    documents: Mapping[int, int],
-    sides: Sequence[Side],
-    blocks_together: int,
-    most_rows: int,
-    block_days: int,
-    negative_days: int,
-) -> list[Task]:
-    """Cuts the work into tasks, the longest first, so that workers finish at about the same time.
+def keep_best(found: Pairs, counts: Mapping[Side, int]) -> Pairs:
+    """Returns the best pairs of each (query, side, space) by similarity, ties by id; sorted, without repeats.
+
+    It may be applied to parts and then to their union in any order; the result is the same as for all pairs at once.
 
     Args:
-      documents: number of documents by block.
-      sides: the days to search.
-      blocks_together: number of adjacent blocks in one task, whose results are merged at once.
-      most_rows: largest number of rows of one index, and of queries near them; larger sets are split by hash.
-      block_days: days of a block.
-      negative_days: smallest day gap of a negative.
+      found: pairs, dtype :data:`FOUND`.
+      counts: number of pairs to keep by side; 1 for a side that is not given.
     """
-    blocks = sorted(documents)
-    groups: dict[int, list[int]] = {}
-    for block in blocks:
-        groups.setdefault(block // blocks_together, []).append(block)
-    tasks = []
-    for block in blocks if Side.POSITIVE in sides else ():
-        parts = -(-documents[block] // most_rows)
-        tasks += [Task(Side.POSITIVE, (block,), (block,), documents[block], part, parts) for part in range(parts)]
-    if Side.NEGATIVE in sides:
-        for group in groups.values():
-            far = tuple(
-                block
-                for block in blocks
-                if any((abs(block - other) + 1) * block_days > negative_days for other in group)
-            )
-            parts = -(-max(documents[block] for block in group) // most_rows)
-            queries = sum(documents[block] for block in far)
-            tasks += [Task(Side.NEGATIVE, tuple(group), far, queries, part, parts) for part in range(parts) if far]
-    if Side.GLOBAL in sides and blocks:
-        rows = sum(documents.values())
-        parts = -(-rows // most_rows)
-        tasks += [Task(Side.GLOBAL, tuple(blocks), tuple(blocks), rows, part, parts) for part in range(parts)]
-    return sorted(tasks, key=lambda task: -_scores(task, documents, block_days))
+    similarity = found["similarity"][np.arange(len(found)), found["space"]]
+    found = found[np.lexsort((found["neighbor"], -similarity, found["space"], found["side"], found["query"]))]
+    found = found[_changes(found[["query", "side", "space", "neighbor"]])]
+    starts = _changes(found[["query", "side", "space"]])
+    rank = np.arange(len(found)) - np.flatnonzero(starts)[np.cumsum(starts) - 1]
+    limit = np.array([counts.get(side, 1) for side in Side])
+    return found[rank < limit[found["side"]]]
 
 
-def _scores(task: Task, documents: Mapping[int, int], block_days: int) -> float:
-    """Returns the number of pairs that a task compares, which is roughly proportional to its time."""
-    candidates = sum(documents[block] for block in task.blocks) / task.parts
-    return task.queries * candidates / (block_days if task.side is Side.POSITIVE else 1)
+def _changes(rows: Pairs) -> Any:
+    """Returns whether each row differs from the one before it, bool ``[N]``."""
+    return np.append(True, rows[1:] != rows[:-1])[: len(rows)]

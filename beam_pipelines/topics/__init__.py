@@ -1,23 +1,28 @@
-"""``newsembed topics``: derives document-topic labels from the hubs that list an article (section 2.2.2)."""
+"""``newsembed topics``: derives document-topic labels from the hubs that list an article (section 2.2.2).
+
+Positives and negatives of a topic are brought to a ratio by dropping those in excess. Each label has a draw, and those
+with the smallest draws stay. A shard keeps the smallest draws of its labels, so that the bound for a wanted number of
+labels is exact where the number is small; large numbers are met within a few percent.
+"""
 
 import collections
 import dataclasses
 import functools
+import hashlib
+import heapq
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final
 
-from ...errors import require_option
 from ...formats import files
-from ...formats.command_line import option
-from ...formats.parquet import read_records, read_stream, shard_paths
+from ...formats.command_line import Options, option
+from ...formats.parquet import read_records, read_stream
 from ...formats.records import Rejection, TopicLabels
-from ..entities.tables import read_aliases
-from ..jobs import InputSpec, Job, JobRun
+from ..entities.tables import read_aliases, read_counts, write_counts
+from ..jobs import ARTICLES, InputSpec, Job, JobRun, optional
 from ..shards import Shard
-from ..texts import UNDETERMINED
 from .choose import (
     Decision,
-    Evidence,
     HubHead,
     Verdict,
     choose,
@@ -25,63 +30,40 @@ from .choose import (
     group_titles,
     hub_title,
     link_titles,
-    obey,
+    plain_title,
     rank_topics,
-)
-from .listings import (
-    HUBS,
-    LISTINGS,
-    count_groups,
-    count_listings,
-    group_sizes,
-    read_groups,
-    send_listings,
-    title_counts,
-    write_groups,
+    read_review,
+    write_topics,
 )
 from .names import join_entities, link_names
-from .review import TOPICS_FILE, read_review, write_review, write_tsv
-from .sampling import DRAWS, NEGATIVE, POSITIVE, DrawCollector, LeastDraws, draw, keep_bounds, merge_draws
-from .skew import FEW_LABELS, LabelCount, LabelCounter, skew_rows, topic_totals
 
-_HUBS, _TOPICS, _BOUNDS, _LINKED = "_hub_topics", "_topics", "_bounds", "_linked_titles.json"
-_COUNTS, _DRAWS, _SAMPLED_COUNTS = "_label_counts", "_least_draws", "_sampled_counts"
-_SKEW_FILE = "skew.tsv"
+_TITLES, _GROUPS, _SIZES = "_title_counts", "_groups.json", "_group_sizes"
+_HUBS, _NAMES, _DRAWS, _BOUNDS = "_hub_topics", "_topic_names.json", "_least_draws", "_bounds.json"
+LEAST: Final = 2_048  # draws of each topic and side that a shard keeps
+DRAWS: Final = 1 << 48  # draws are less
+POSITIVE, NEGATIVE = 1, 0
 
 
 @dataclasses.dataclass(frozen=True)
-class TopicsOptions:
+class TopicsOptions(Options):
     """Options of ``topics``: the minima of a topic, which a ``topics_file`` overrides, and the sampling of labels."""
 
-    max_topics: int = option(600, "most topics to keep, those with the most articles first")
-    min_publishers: int = option(2, "least number of publishers with a hub of the topic")
-    min_documents: int = option(10, "least number of articles that the hubs of the topic list")
-    link_names: bool = option(
-        True, "titles that name one section, place or language, in any language, are one topic: Football, Fútbol"
-    )
-    positive_ratio: float = option(
-        0.25,
-        "ratio of the positives of a topic to its negatives; labels of the side in excess are dropped at "
-        "random; 0 keeps all",
-    )
-
-    def __post_init__(self) -> None:
-        require = functools.partial(require_option, command="topics")
-        for name in ("max_topics", "min_publishers", "min_documents"):
-            require(getattr(self, name) > 0, name, getattr(self, name), "more than 0")
-        is_ratio = 0 <= self.positive_ratio < math.inf
-        require(is_ratio, "positive_ratio", self.positive_ratio, "a ratio, or 0 to keep all labels")
+    max_topics: int = option(600, "most topics to keep, those with the most articles first", ge=1)
+    min_publishers: int = option(2, "least number of publishers with a hub of the topic", ge=1)
+    min_documents: int = option(10, "least number of articles that the hubs of the topic list", ge=1)
+    link_names: bool = option(True, "titles that name one section, place or language are one topic, in any language")
+    positive_ratio: float = option(0.25, "positives of a topic to its negatives; 0 keeps all", ge=0, lt=math.inf)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Member:
-    """The columns of an :class:`~newsembed.formats.records.Article` that labels need."""
+    """The columns of an :class:`~newsembed.formats.records.Article` that topics need."""
 
     doc_id: str
     url: str
     publisher: str
     title: str
-    language: str
+    authors: tuple[str, ...]
     hubs: tuple[str, ...]
 
 
@@ -95,54 +77,35 @@ class HubTopic:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Topic:
-    """The number of a topic, from 0, and its name."""
+class LeastDraws:
+    """The number of the positives (``label`` 1) or negatives (0) of a topic, and their smallest draws, ascending."""
 
     topic_id: int
-    name: str
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class TopicBounds:
-    """A topic; labels are kept whose draw is below the bound of positives or of negatives, see `sampling`."""
-
-    topic_id: int
-    name: str
-    positives: int
-    negatives: int
+    label: int
+    count: int
+    draws: tuple[int, ...]
 
 
 def run(job: JobRun) -> None:
     """Chooses topics, or takes those of ``topics_file``, counts their labels, then samples the labels.
 
-    Writes the stream ``labels``, ``topics.tsv`` with the verdict on every title, and ``skew.tsv`` with the labels of
-    each topic before and after sampling.
+    Writes the stream ``labels``, and ``topics.tsv`` with the verdict on every title.
     """
     review = read_review(job.input("topics_file"), job.options.max_topics) if job.inputs["topics_file"] else None
-    entities, alias_file = job.inputs["entities"], job.inputs["alias_file"]
-    aliases = job.input("alias_file") if alias_file else f"{job.input('entities')}/aliases.tsv" if entities else ""
-    if aliases:
-        read_aliases(aliases)  # reports a broken table here, not from inside a worker
-    paths = shard_paths(f"{job.input('articles')}/articles")
-    hubs = files.list_files(f"{job.input('hubs')}/hubs/part-*.parquet")
-    sources, count = [*((HUBS, path) for path in hubs), *(("articles", path) for path in paths)], len(paths)
-    with job.graph("topics", max(count, len(sources))):
-        send = functools.partial(send_listings, shard_count=count)
-        job.map_shards("listings", send, sources, accounted=False, listed=False)
-        sent = [("listings", LISTINGS)]
-        job.map_rows("title counts", count_listings, [None] * count, sent, accounted=False, listed=False)
-        group = functools.partial(_group_titles, aliases=aliases, review=review, options=job.options)
-        job.map_shards("groups", group, [hubs], accounted=False, listed=False)
-        job.map_shards("group sizes", count_groups, range(count), accounted=False, listed=False)
-        choose_topics = functools.partial(_choose_topics, review=review, options=job.options)
-        job.map_shards("choose", choose_topics, [hubs], accounted=False)
+    aliases = [*job.inputs["alias_file"], *(f"{folder}/aliases.tsv" for folder in job.inputs["entities"])][:1]
+    for path in aliases:
+        read_aliases(path)  # reports a broken table here, not from inside a worker
+    paths, hubs = job.shards("articles"), tuple(files.list_files(f"{job.input('hubs')}/hubs/part-*.parquet"))
+    facts: dict[str, Any] = {"review": review, "options": job.options}
+    with job.graph(len(paths)):
+        job.map_shards("title counts", _count_titles, paths, hub_paths=hubs, accounted=False)
+        job.map_shards("groups", _group_titles, [hubs], aliases=aliases, **facts, accounted=False)
+        job.map_shards("group sizes", _count_groups, paths, hub_paths=hubs, accounted=False)
+        job.map_shards("choose", _choose_topics, [hubs], **facts, accounted=False)
         job.map_shards("count", _count_labels, paths, accounted=False)
-        job.map_shards(
-            "balance", functools.partial(_balance, ratio=job.options.positive_ratio), [None], accounted=False
-        )
+        job.map_shards("balance", _balance, [None], ratio=job.options.positive_ratio, accounted=False)
         job.map_shards("label", _write_labels, paths)
-        job.map_shards("skew", _write_skew, [None], accounted=False)
-    job.extra["topics"] = job.counts_of("skew").tallies.get("topics", 0)
+    job.extra["topics"] = job.counts_of("choose").tallies.get("topics", 0)
 
 
 def labels_of(
@@ -163,62 +126,81 @@ def labels_of(
     return positives, set(offered.get(publisher, frozenset()) - positives) if positives else set()
 
 
-def _read_evidence(
-    workspace: str, hub_paths: Sequence[str]
-) -> tuple[list[HubHead], dict[str, str], dict[str, Evidence]]:
-    """Returns the hubs by id, without what they list; the title of each; and the evidence for each title."""
-    hubs = sorted((hub for path in hub_paths for hub in read_records(path, HubHead)), key=lambda hub: hub.hub_id)
-    titles = {hub.hub_id: hub_title(hub) for hub in hubs}
-    return hubs, titles, gather(hubs, titles, title_counts(workspace, set(titles.values())))
+@functools.lru_cache(maxsize=1)  # every shard of a process asks for it
+def _read_hubs(_workspace: str, paths: Sequence[str]) -> tuple[list[HubHead], dict[str, str]]:
+    """Returns the hubs by id, without what they list, and the title of each."""
+    hubs = sorted((hub for path in paths for hub in read_records(path, HubHead)), key=lambda hub: hub.hub_id)
+    return hubs, {hub.hub_id: hub_title(hub) for hub in hubs}
+
+
+def _count_titles(shard: Shard, path: str, hub_paths: Sequence[str]) -> None:
+    """Counts by title the articles of a shard that its hubs list, and those of them with an author of this name."""
+    _, titles = _read_hubs(shard.workspace, hub_paths)
+    listed, signed = collections.Counter[str](), collections.Counter[str]()
+    for article in read_records(path, Member):
+        found = {titles[hub] for hub in article.hubs if hub in titles}
+        listed.update(found)
+        signed.update(found & set(map(plain_title, article.authors)))
+    write_counts(shard, _TITLES, {title: (count, signed[title]) for title, count in listed.items()}, buckets=1)
+
+
+def _count_groups(shard: Shard, path: str, hub_paths: Sequence[str]) -> None:
+    """Counts the articles of a shard by group: an article that two titles of a group list counts once."""
+    _, titles = _read_hubs(shard.workspace, hub_paths)
+    groups = files.read_json(f"{shard.workspace}/{_GROUPS}")
+    sizes = collections.Counter[str]()
+    for article in read_records(path, Member):
+        found = {titles[hub] for hub in article.hubs if hub in titles}
+        sizes.update({groups[title] for title in found if title in groups})
+    write_counts(shard, _SIZES, {group: (count,) for group, count in sizes.items()}, buckets=1)
 
 
 def _group_titles(
     shard: Shard,
     hub_paths: Sequence[str],
-    aliases: str,
-    review: Mapping[str, Decision] | None,
+    aliases: Sequence[str],
+    review: Mapping[str, str] | None,
     options: TopicsOptions,
 ) -> None:
     """Writes which titles may form a topic together; the number of its articles then decides on it."""
-    _, _, evidence = _read_evidence(shard.workspace, hub_paths)
+    evidence = gather(*_read_hubs(shard.workspace, hub_paths), read_counts(f"{shard.workspace}/{_TITLES}/00"))
     if review is not None:
-        kept = {title: one.topic for title, one in obey(review, evidence).items() if one.verdict is Verdict.KEPT}
-        write_groups(shard.workspace, {title: (False, topic) for title, topic in kept.items()})
-        return
-    of_aliases = link_titles(evidence, read_aliases(aliases)) if aliases else {}
-    of_names = link_names(evidence) if options.link_names else {}
-    entities = join_entities(of_aliases, of_names)
-    write_groups(shard.workspace, group_titles(evidence, entities))
-    files.write_json(f"{shard.workspace}/{_LINKED}", {"of_entities": len(entities), "of_names": len(of_names)})
+        groups = {title: f"title:{review[title]}" for title in evidence if title in review}
+    else:
+        of_aliases = link_titles(evidence, [alias for path in aliases for alias in read_aliases(path)])
+        entities = join_entities(of_aliases, link_names(evidence) if options.link_names else {})
+        groups = group_titles(evidence, entities)
+    files.write_json(f"{shard.workspace}/{_GROUPS}", groups)
 
 
 def _choose_topics(
-    shard: Shard, hub_paths: Sequence[str], review: Mapping[str, Decision] | None, options: TopicsOptions
+    shard: Shard, hub_paths: Sequence[str], review: Mapping[str, str] | None, options: TopicsOptions
 ) -> None:
-    hubs, titles, evidence = _read_evidence(shard.workspace, hub_paths)
-    sizes = group_sizes(shard.workspace)
+    hubs, titles = _read_hubs(shard.workspace, hub_paths)
+    evidence = gather(hubs, titles, read_counts(f"{shard.workspace}/{_TITLES}/00"))
+    groups = files.read_json(f"{shard.workspace}/{_GROUPS}")
+    counted = read_counts(f"{shard.workspace}/{_SIZES}/00")
+    sizes = dict.fromkeys(groups.values(), 0) | {group: count for group, (count,) in counted.items()}
     if review is None:
-        limits = {name: getattr(options, name) for name in ("min_publishers", "min_documents", "max_topics")}
-        decisions, documents = choose(evidence, read_groups(shard.workspace), sizes, **limits)
-        linked = files.read_json(f"{shard.workspace}/{_LINKED}")
-        if linked["of_entities"]:
-            shard.tally("titles/of an entity", linked["of_entities"])
-            shard.tally("titles/of a section, place or language", linked["of_names"])
+        limits = options.min_publishers, options.min_documents, options.max_topics
+        decisions, documents = choose(evidence, groups, sizes, *limits)
     else:
-        decisions, documents = obey(review, evidence), {topic: size for (_, topic), size in sizes.items()}
-    topics, names = shard.records(_TOPICS, Topic), rank_topics(documents)
-    for number, name in enumerate(names):
-        topics.write(Topic(number, name))
+        verdicts = {title: Verdict.KEPT if title in review else Verdict.DROPPED for title in evidence}
+        decisions = {title: Decision(review.get(title, title), verdict) for title, verdict in verdicts.items()}
+        documents = {group.removeprefix("title:"): size for group, size in sizes.items()}
+    names = rank_topics(documents)
+    files.write_json(f"{shard.workspace}/{_NAMES}", names)
     numbers = {name: number for number, name in enumerate(names)}
     output = shard.records(_HUBS, HubTopic)
     for hub in hubs:
         decision = decisions[titles[hub.hub_id]]
         if decision.verdict is Verdict.KEPT:
             output.write(HubTopic(hub.hub_id, hub.publisher, numbers[decision.topic]))
-    write_review(f"{shard.workspace}/{TOPICS_FILE}", decisions, evidence, names)
+    write_topics(shard.workspace, decisions, evidence, numbers)
+    shard.tally("topics", len(names))
     for title, decision in decisions.items():
         shard.tally(f"titles/{decision.verdict.value}")
-        shard.tally(f"hubs/{decision.verdict.value}", evidence.get(title, Evidence()).hubs)
+        shard.tally(f"hubs/{decision.verdict.value}", evidence[title].hubs)
 
 
 @functools.lru_cache(maxsize=1)  # every shard of a process asks for it
@@ -231,99 +213,120 @@ def _hub_topics(workspace: str) -> tuple[dict[str, int], dict[str, frozenset[int
     return topics, {publisher: frozenset(numbers) for publisher, numbers in offered.items()}
 
 
-def _labelled(workspace: str, path: str) -> Iterator[tuple[Member, set[int], set[int]]]:
-    """Yields each article with its positive and negative topics."""
+def _labelled(workspace: str, path: str) -> Iterator[tuple[Member, dict[int, int], dict[int, int]]]:
+    """Yields each article with the draws of its positive and of its negative topics, by topic."""
     topics, offered = _hub_topics(workspace)
+    names = files.read_json(f"{workspace}/{_NAMES}")
     for article in read_records(path, Member):
-        yield article, *labels_of(article.hubs, article.publisher, topics, offered)
+        sides = labels_of(article.hubs, article.publisher, topics, offered)
+        positives, negatives = ({topic: draw(article.doc_id, names[topic]) for topic in side} for side in sides)
+        yield article, positives, negatives
+
+
+def draw(doc_id: str, topic: str) -> int:
+    """Returns a number below `DRAWS` that depends only on the label: other topics do not change a topic's sample."""
+    return int.from_bytes(hashlib.blake2b(f"{doc_id}:{topic}".encode(), digest_size=6).digest(), "big")
 
 
 def _count_labels(shard: Shard, path: str) -> None:
-    names = {topic.topic_id: topic.name for topic in read_stream(f"{shard.workspace}/{_TOPICS}", Topic)}
-    counter, collector = LabelCounter(), DrawCollector()
-    for article, positives, negatives in _labelled(shard.workspace, path):
-        counter.add(article.language or UNDETERMINED, article.publisher, positives, negatives)
-        for label, numbers in ((POSITIVE, positives), (NEGATIVE, negatives)):
-            for number in numbers:
-                collector.add(number, label, draw(article.doc_id, names[number]))
-    output, draws = shard.records(_COUNTS, LabelCount), shard.records(_DRAWS, LeastDraws)
-    for count in counter.counts():
-        output.write(count)
-    for least in collector.least():
-        draws.write(least)
+    draws: dict[tuple[int, int], list[int]] = collections.defaultdict(list)
+    for _, *sides in _labelled(shard.workspace, path):
+        for label, side in zip((POSITIVE, NEGATIVE), sides, strict=True):
+            for topic, number in side.items():
+                draws[topic, label].append(number)
+    output = shard.records(_DRAWS, LeastDraws)
+    for key, own in sorted(draws.items()):
+        output.write(LeastDraws(*key, len(own), tuple(heapq.nsmallest(LEAST, own))))
 
 
-def _balance(shard: Shard, _: None, ratio: float) -> None:
-    totals = topic_totals(read_stream(f"{shard.workspace}/{_COUNTS}", LabelCount))
-    draws = merge_draws(read_stream(f"{shard.workspace}/{_DRAWS}", LeastDraws))
-    bounds = keep_bounds({number: (one.positives, one.negatives) for number, one in totals.items()}, draws, ratio)
-    output = shard.records(_BOUNDS, TopicBounds)
-    for topic in read_stream(f"{shard.workspace}/{_TOPICS}", Topic):
-        output.write(TopicBounds(topic.topic_id, topic.name, *bounds.get(topic.topic_id, (DRAWS, DRAWS))))
+def _balance(shard: Shard, _: Any, ratio: float) -> None:
+    bounds = keep_bounds(shard.read_stream(_DRAWS, LeastDraws), ratio)
+    files.write_json(f"{shard.workspace}/{_BOUNDS}", sorted(bounds.items()))
+
+
+def keep_bounds(parts: Iterable[LeastDraws], ratio: float) -> dict[int, tuple[int, int]]:
+    """Returns for each topic the bounds of the draws of the positives and of the negatives that stay.
+
+    Args:
+      parts: labels of all shards.
+      ratio: wanted ratio of positives to negatives; 0 keeps all labels.
+    """
+    found: dict[int, dict[int, tuple[int, list[int]]]] = {}
+    for part in parts:
+        sides = found.setdefault(part.topic_id, {POSITIVE: (0, []), NEGATIVE: (0, [])})
+        count, draws = sides[part.label]
+        sides[part.label] = count + part.count, heapq.nsmallest(LEAST, [*draws, *part.draws])
+    bounds = {}
+    for topic, sides in found.items():
+        wanted = wanted_labels(sides[POSITIVE][0], sides[NEGATIVE][0], ratio)
+        positives, negatives = map(_bound_of, wanted, (sides[POSITIVE], sides[NEGATIVE]))
+        bounds[topic] = positives, negatives
+    return bounds
+
+
+def wanted_labels(positives: int, negatives: int, ratio: float) -> tuple[int, int]:
+    """Returns how many positives and negatives of a topic stay, so that their ratio is ``ratio``.
+
+    Labels are dropped from one side only, the one in excess; at least one of it stays. A topic without labels of one
+    side loses all of the other: they would teach its logit a constant.
+
+    >>> wanted_labels(100, 40, 0.25), wanted_labels(10, 400, 0.25), wanted_labels(5, 0, 0.25)
+    ((10, 40), (10, 40), (0, 0))
+
+    Args:
+      positives: number found.
+      negatives: number found.
+      ratio: positives divided by negatives; 0 keeps all labels.
+    """
+    if not ratio:
+        return positives, negatives
+    if not positives or not negatives:
+        return 0, 0
+    if positives > ratio * negatives:
+        return max(1, int(ratio * negatives + 0.5)), negatives
+    return positives, min(negatives, max(1, int(positives / ratio + 0.5)))
+
+
+def _bound_of(wanted: int, found: tuple[int, Sequence[int]]) -> int:
+    """Returns the bound that the draws of ``wanted`` labels are below, of so many labels and their smallest draws."""
+    count, draws = found
+    if wanted >= count:
+        return DRAWS
+    return draws[wanted] if wanted < len(draws) else DRAWS * wanted // count
 
 
 def _write_labels(shard: Shard, path: str) -> None:
-    bounds = {row.topic_id: row for row in read_stream(f"{shard.workspace}/{_BOUNDS}", TopicBounds)}
-    output, counter = shard.records("labels", TopicLabels), LabelCounter()
+    bounds = dict(files.read_json(f"{shard.workspace}/{_BOUNDS}"))
+    output = shard.records("labels", TopicLabels)
     for article, found, unlisted in _labelled(shard.workspace, path):
         shard.read()
         if not found:
             shard.reject(article.url, Rejection.NO_TOPIC, f"{len(article.hubs)} hubs, none of a topic", article.title)
             continue
-        draws = {topic: draw(article.doc_id, bounds[topic].name) for topic in found | unlisted}
-        kept = sorted(topic for topic in found if draws[topic] < bounds[topic].positives)
-        negatives = sorted(topic for topic in unlisted if draws[topic] < bounds[topic].negatives)
-        shard.tally("positive labels down-sampled", len(found) - len(kept))
-        shard.tally("negative labels down-sampled", len(unlisted) - len(negatives))
-        if not kept and not negatives:
+        topics, labels = list[int](), list[int]()
+        for label, name, side in ((POSITIVE, "positive", found), (NEGATIVE, "negative", unlisted)):
+            kept = sorted(topic for topic, number in side.items() if number < bounds[topic][label == NEGATIVE])
+            topics += kept
+            labels += [label] * len(kept)
+            shard.tally(f"{name} labels", len(kept))
+            shard.tally(f"{name} labels down-sampled", len(side) - len(kept))
+        if topics:
+            output.write(TopicLabels(article.doc_id, tuple(topics), tuple(labels)))
+            shard.written()
+        else:
             detail = f"all of its {len(found)} positives and {len(unlisted)} negatives"
             shard.reject(article.url, Rejection.DOWN_SAMPLED, detail, article.title)
-            continue
-        output.write(TopicLabels(article.doc_id, (*kept, *negatives), (1,) * len(kept) + (0,) * len(negatives)))
-        counter.add(article.language or UNDETERMINED, article.publisher, kept, negatives)
-        shard.written()
-        shard.tally("positive labels", len(kept))
-        shard.tally("negative labels", len(negatives))
-    counts = shard.records(_SAMPLED_COUNTS, LabelCount)
-    for count in counter.counts():
-        counts.write(count)
-
-
-def _write_skew(shard: Shard, _: None) -> None:
-    names = {topic.topic_id: topic.name for topic in read_stream(f"{shard.workspace}/{_TOPICS}", Topic)}
-    before, after = (
-        list(read_stream(f"{shard.workspace}/{stream}", LabelCount)) for stream in (_COUNTS, _SAMPLED_COUNTS)
-    )
-    write_tsv(f"{shard.workspace}/{_SKEW_FILE}", list(skew_rows(names, before, after)))
-    found, sampled = topic_totals(before), topic_totals(after)
-    shard.tally("topics", len(names))
-    for side in ("positives", "negatives"):
-        counts = {number: getattr(found[number], side) if number in found else 0 for number in names}
-        rest = {number: getattr(sampled[number], side) if number in sampled else 0 for number in names}
-        shard.tally(f"topics without {side}", sum(not count for count in counts.values()))
-        shard.tally(f"topics without {side} after sampling", sum(not count for count in rest.values()))
-        shard.tally(f"topics with few {side}", sum(0 < count < FEW_LABELS for count in rest.values()))
 
 
 JOB = Job(
     name="topics",
-    summary="derive document-topic labels from the hubs that list an article",
     example="newsembed topics --articles work/clean --hubs work/extract --entities work/entities --output work/topics",
     inputs=(
-        InputSpec("articles", "folder that `newsembed clean` wrote"),
+        ARTICLES,
         InputSpec("hubs", "folder that `newsembed extract` wrote"),
-        InputSpec(
-            "entities",
-            "folder that `newsembed entities` wrote: hubs whose titles name the same entity share a topic",
-            required=False,
-        ),
-        InputSpec("alias_file", "your own alias table instead: TSV of alias, entity id, prior", required=False),
-        InputSpec(
-            "topics_file",
-            "edited copy of a topics.tsv that an earlier run wrote; its decisions replace the rules",
-            required=False,
-            for_workers=lambda _: False,
-        ),
+        optional("entities", "folder that `newsembed entities` wrote: hubs that name one entity share a topic"),
+        optional("alias_file", "your own alias table instead: TSV of alias, entity id, prior"),
+        optional("topics_file", "edited copy of a topics.tsv that replaces the rules", for_workers=lambda _: False),
     ),
     options=TopicsOptions,
     run=run,

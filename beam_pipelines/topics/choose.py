@@ -1,12 +1,23 @@
-"""Topics from hub titles: normalises titles, keeps those that several publishers use, and says why it drops others."""
+"""Topics from hub titles: normalises titles, keeps those that several publishers use, and says why it drops others.
+
+``topics.tsv`` has every title with its verdict and topic. A person may edit a copy, which a later run reads.
+"""
 
 import collections
+import csv
 import dataclasses
 import enum
+import functools
+import io
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
+from ...errors import InputError, reading
+from ...formats import files
+from ...formats.manifest import has_manifest
 from ...formats.records import Hub
+from ..entities.gazetteer import calendar_words
 from ..entities.linking import LEAST_PRIOR
 from ..entities.tables import Alias
 
@@ -24,39 +35,19 @@ _AFFIX = re.compile(
     r"\b(?:rss|atom|feed|feeds|news|nachrichten|aktuelles|noticias(?: de| sobre)?|actualit[e\u00e9]s?|latest|all about"
     r"|section|category|page \d+|seite \d+|p\u00e1gina \d+)\b"
 )
-_SEPARATOR = re.compile(r"\s+[|\u2013\u2014:\u00bb>-]\s+|\s*[|\u00bb>]\s*|:\s+")
+_SEPARATOR = re.compile(r"(?<!\s)\s+[|\u2013\u2014:\u00bb>-]\s+|(?:(?<!\s)\s+)?[|\u00bb>]\s*|:\s+")
 _EDGES = " .,-&/"
 _MAX_TITLE = 200
-_MONTHS = (
-    "january february march april may june july august september october november december"
-    " jan feb mar apr jun jul aug sep sept oct nov dec"
-    " januar februar m\u00e4rz mai juni juli oktober dezember"
-    " enero febrero marzo abril mayo junio julio agosto septiembre octubre noviembre diciembre"
-    " janvier f\u00e9vrier mars avril juin juillet ao\u00fbt septembre octobre novembre d\u00e9cembre"
-    " gennaio febbraio aprile maggio giugno luglio settembre ottobre dicembre"
-    " janeiro fevereiro mar\u00e7o maio junho julho setembro outubro novembro dezembro"
-    " января февраля марта апреля мая июня июля августа сентября октября ноября декабря"
-    " январь февраль март апрель май июнь июль август сентябрь октябрь ноябрь декабрь"
+_DATE_LANGUAGES = frozenset({"en", "de", "es", "fr", "it", "pt", "ru"})
+_BESIDE_DATES = (
+    "sept archive archives archiv archivo hemeroteca архив week of for from on in the de del du vom von im am за"
 )
-_WEEKDAYS = (
-    "monday tuesday wednesday thursday friday saturday sunday"
-    " montag dienstag mittwoch donnerstag freitag samstag sonntag"
-    " lunes martes mi\u00e9rcoles jueves viernes s\u00e1bado domingo"
-    " lundi mardi mercredi jeudi vendredi samedi dimanche"
-    " понедельник вторник среда четверг пятница суббота воскресенье"
-)
-_BESIDE_DATES = "archive archives archiv archivo hemeroteca архив week of for from on in the de del du vom von im am за"
-_DATE_WORDS = frozenset(f"{_MONTHS} {_WEEKDAYS} {_BESIDE_DATES}".split())
 _NUMBER = re.compile(r"\d+(?:st|nd|rd|th|er)?")
 _AUTHOR_TITLE = re.compile(
     r"(?:author|autor|autorin|auteur)\Z"
     r"|.*\b(?:articles|posts|stories|columns|beitr\u00e4ge|artikel) (?:by|von)\b|.*\bauthor at\b"
 )
 _AUTHOR_URL = re.compile(r"/(?:authors?|autor(?:en|in|es)?|auteurs?|autori|byline|columnists?)/[^/]")
-
-
-# Whether its titles name an entity, and the entity or the title: one that is named like an entity is not of it.
-Group = tuple[bool, str]
 
 
 class Verdict(enum.StrEnum):
@@ -71,14 +62,10 @@ class Verdict(enum.StrEnum):
     FEW_PUBLISHERS = "few_publishers"
     FEW_DOCUMENTS = "few_documents"
     OVER_LIMIT = "over_limit"
-    # Only with a reviewed file.
-    DROPPED = "dropped"  # dropped by the reviewer
-    NOT_LISTED = "not_listed"  # the reviewed file has no row for this title
-    NO_HUB = "no_hub"  # the reviewed file keeps this title, but no hub of this corpus has it
+    DROPPED = "dropped"  # by a reviewed file, which does not keep it
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Decision:
+class Decision(NamedTuple):
     """The verdict on a title, and the topic that it belongs to if the verdict is ``kept``."""
 
     topic: str
@@ -114,6 +101,12 @@ class HubHead:
     title: str
 
 
+@functools.cache
+def _date_words() -> frozenset[str]:
+    """Returns what titles of archives have beside numbers: names of months and weekdays, and some words."""
+    return frozenset(map(str.casefold, calendar_words(_DATE_LANGUAGES))).union(_BESIDE_DATES.split())
+
+
 def normalize_title(title: str, publisher: str) -> str:
     """Returns a hub title without the name of the site and without words that only mark it as a hub.
 
@@ -129,43 +122,36 @@ def normalize_title(title: str, publisher: str) -> str:
     parts = [part for part in _SEPARATOR.split(title) if part.strip()]
     informative = [part for part in parts if not _names_site(part, publisher)]
     if parts and not informative:
-        return _plain(publisher)
-    text = _plain(informative[0]) if informative else ""
+        return plain_title(publisher)
+    text = plain_title(informative[0]) if informative else ""
     if "/" in text and " " not in text:  # a path, as in feed lists: the longest step that is not a country code
-        text = next(
-            (step for step in sorted(text.split("/"), key=len, reverse=True) if len(step) > 2 and step != "top"), text
-        )
-    return (_plain(_AFFIX.sub(" ", text)).strip(_EDGES) or text).strip(_EDGES)
+        steps = sorted(text.split("/"), key=len, reverse=True)
+        text = next((step for step in steps if len(step) > 2 and step != "top"), text)
+    return (plain_title(_AFFIX.sub(" ", text)).strip(_EDGES) or text).strip(_EDGES)
 
 
 def hub_title(hub: HubHead | Hub) -> str:
     """Returns the normalised title of a hub; the title of a front page is its publisher, whatever its headline."""
     front = hub.url.partition("://")[2].removeprefix("www.").rstrip("/") == hub.publisher
-    title = _plain(hub.publisher) if front and hub.title.strip() else normalize_title(hub.title, hub.publisher)
+    title = plain_title(hub.publisher) if front and hub.title.strip() else normalize_title(hub.title, hub.publisher)
     return title[:_MAX_TITLE].strip(_EDGES)
 
 
-def _plain(text: str) -> str:
+def plain_title(text: str) -> str:
+    """Returns a title or name in lower case, with single spaces."""
     return " ".join(text.casefold().split())
 
 
 def _names_site(part: str, publisher: str) -> bool:
     """Returns whether a part of a title spells the publisher's domain, with or without an article ("The Post")."""
-    letters = re.sub(r"[\W_]", "", part.casefold())
-    label = re.sub(r"[\W_]", "", publisher.partition(".")[0].casefold())
-    return (
-        bool(label)
-        and len(letters) >= 4
-        and (
-            letters in {label, f"the{label}"}
-            or (letters.endswith(label) and len(letters) - len(label) <= 4)
-            or letters == publisher.replace(".", "")
-        )
-    )
+    letters, label = (re.sub(r"[\W_]", "", text.casefold()) for text in (part, publisher.partition(".")[0]))
+    if not label or len(letters) < 4:
+        return False
+    return letters == publisher.replace(".", "") or (letters.endswith(label) and len(letters) - len(label) <= 4)
 
 
 def gather(
-    hubs: Iterable[HubHead | Hub], titles: Mapping[str, str], counts: Mapping[str, tuple[int, int]]
+    hubs: Iterable[HubHead | Hub], titles: Mapping[str, str], counts: Mapping[str, tuple[int, ...]]
 ) -> dict[str, Evidence]:
     """Collects the evidence for each title.
 
@@ -177,7 +163,8 @@ def gather(
     found: dict[str, Evidence] = {}
     for hub in hubs:
         title = titles[hub.hub_id]
-        one = found.setdefault(title, Evidence(0, 0, set(), *counts.get(title, (0, 0))))
+        documents, signed = counts.get(title, (0, 0))
+        one = found.setdefault(title, Evidence(documents=documents, signed=signed))
         one.hubs += 1
         one.author_hubs += _AUTHOR_URL.search(hub.url) is not None
         one.publishers.add(hub.publisher)
@@ -191,37 +178,29 @@ def link_titles(titles: Iterable[str], aliases: Iterable[Alias]) -> dict[str, st
     """
     meanings: dict[str, list[tuple[float, str]]] = collections.defaultdict(list)
     for alias in aliases:
-        meanings[_plain(alias.alias)].append((alias.prior, alias.entity))
+        meanings[plain_title(alias.alias)].append((alias.prior, alias.entity))
     # Ties of priors go to the first entity by name, so that the order of the table does not matter.
-    best = {
-        title: min(meanings[title], key=lambda meaning: (-meaning[0], meaning[1]))
-        for title in titles
-        if title in meanings
-    }
-    return {title: entity for title, (prior, entity) in best.items() if prior >= LEAST_PRIOR}
+    best = {title: min((-prior, entity) for prior, entity in meanings[title]) for title in titles if title in meanings}
+    return {title: entity for title, (prior, entity) in best.items() if -prior >= LEAST_PRIOR}
 
 
-def group_titles(evidence: Mapping[str, Evidence], entities: Mapping[str, str]) -> dict[str, Group]:
+def group_titles(evidence: Mapping[str, Evidence], entities: Mapping[str, str]) -> dict[str, str]:
     """Returns the group of each title that its own words and pages do not rule out.
 
-    Titles of one entity form one group; every other title is its own.
+    Titles of one entity form one group, "entity:…"; every other title is its own, "title:…".
 
     Args:
       evidence: evidence by title.
       entities: entity by title, see :func:`link_titles`.
     """
-    return {
-        title: (title in entities, entities.get(title, title))
-        for title, one in evidence.items()
-        if _verdict(title, one) is Verdict.KEPT
-    }
+    usable = [title for title, one in evidence.items() if _verdict(title, one) is Verdict.KEPT]
+    return {title: f"entity:{entities[title]}" if title in entities else f"title:{title}" for title in usable}
 
 
 def choose(
     evidence: Mapping[str, Evidence],
-    groups: Mapping[str, Group],
-    sizes: Mapping[Group, int],
-    *,
+    groups: Mapping[str, str],
+    sizes: Mapping[str, int],
     min_publishers: int,
     min_documents: int,
     max_topics: int,
@@ -242,7 +221,7 @@ def choose(
       The decisions by title, and the number of articles by topic that is kept.
     """
     decided = {title: Decision(title, _verdict(title, one)) for title, one in evidence.items()}
-    members: dict[Group, list[str]] = collections.defaultdict(list)
+    members: dict[str, list[str]] = collections.defaultdict(list)
     for title, group in groups.items():
         members[group].append(title)
     kept: dict[str, int] = {}
@@ -259,23 +238,8 @@ def choose(
     over = set(rank_topics(kept)[max_topics:])
     for title, decision in decided.items():
         if decision.verdict is Verdict.KEPT and decision.topic in over:
-            decided[title] = dataclasses.replace(decision, verdict=Verdict.OVER_LIMIT)
+            decided[title] = decision._replace(verdict=Verdict.OVER_LIMIT)
     return decided, {topic: size for topic, size in kept.items() if topic not in over}
-
-
-def obey(review: Mapping[str, Decision], evidence: Mapping[str, Evidence]) -> dict[str, Decision]:
-    """Applies reviewed decisions to every title of the corpus and of the review.
-
-    A title that the review does not list is dropped, so the topics are those that the reviewer saw, even after another
-    crawl.
-    """
-    found = {title: review.get(title, Decision(title, Verdict.NOT_LISTED)) for title in evidence}
-    gone = {
-        title: dataclasses.replace(decision, verdict=Verdict.NO_HUB) if decision.verdict is Verdict.KEPT else decision
-        for title, decision in review.items()
-        if title not in evidence
-    }
-    return found | gone
 
 
 def rank_topics(sizes: Mapping[str, int]) -> Sequence[str]:
@@ -291,11 +255,11 @@ def _verdict(title: str, evidence: Evidence) -> Verdict:
     words = re.findall(r"\w+", title)
     if not words:
         return Verdict.EMPTY
-    if {_plain(publisher) for publisher in evidence.publishers} == {title}:
+    if {plain_title(publisher) for publisher in evidence.publishers} == {title}:
         return Verdict.SITE_NAME
     if title in _FURNITURE or _FURNITURE_WORDS.issuperset(words) or not _AFFIX.sub("", title).strip(_EDGES):
         return Verdict.FURNITURE
-    if any(map(_NUMBER.fullmatch, words)) and all(word in _DATE_WORDS or _NUMBER.fullmatch(word) for word in words):
+    if any(map(_NUMBER.fullmatch, words)) and all(word in _date_words() or _NUMBER.fullmatch(word) for word in words):
         return Verdict.DATE
     # A news desk may sign single articles as "Sports"; on an author page at least half of them are the author's.
     if (
@@ -305,3 +269,69 @@ def _verdict(title: str, evidence: Evidence) -> Verdict:
     ):
         return Verdict.AUTHOR
     return Verdict.KEPT
+
+
+_COLUMNS = ("topic_id", "topic", "title", "hubs", "publishers", "documents", "verdict")
+_READ = ("topic", "title", "verdict")  # the other columns are only informative
+
+
+def write_topics(
+    folder: str, decisions: Mapping[str, Decision], evidence: Mapping[str, Evidence], numbers: Mapping[str, int]
+) -> None:
+    """Writes ``topics.tsv``, in the dialect of spreadsheets: topics by number, then dropped titles.
+
+    Args:
+      folder: of the table.
+      decisions: by title.
+      evidence: by title; titles with the most articles come first.
+      numbers: of the topics that are kept.
+    """
+    rows = []
+    for title, (topic, verdict) in decisions.items():
+        one, number = evidence[title], numbers[topic] if verdict is Verdict.KEPT else ""
+        cells = (number, topic, title, one.hubs, len(one.publishers), one.documents, verdict.value)
+        rows.append((verdict is not Verdict.KEPT, number or 0, -one.documents, title, cells))
+    text = io.StringIO()
+    csv.writer(text, "excel-tab", lineterminator="\n").writerows([_COLUMNS, *(row[-1] for row in sorted(rows))])
+    files.write_whole(f"{folder}/topics.tsv", text.getvalue().encode())
+
+
+def read_review(path: str, max_topics: int) -> dict[str, str]:
+    """Returns the topic by title that is kept, from a ``topics.tsv`` that a person may have edited.
+
+    Verdicts and topics may be changed, and rows deleted or moved: a row is identified by its title. Titles with the
+    same topic form one topic. A title that the file does not keep is dropped, so the topics are those that the reviewer
+    saw, even after another crawl.
+
+    Args:
+      path: the file.
+      max_topics: most topics that the file may keep.
+
+    Raises:
+      InputError: if the file is in the result of a job, or a row is invalid; names path and line.
+    """
+    if any(has_manifest(folder) for folder in (path, path.rpartition("/")[0] or ".")):
+        # The manifest next to it would identify the file: edits would go unnoticed and be overwritten by the next run.
+        remedy = "copy it to another folder and edit the copy"
+        raise InputError("got the result of a job, or a file in it", path=path, field="--topics_file", remedy=remedy)
+    kept: dict[str, str] = {}
+    remedy = "save it as tab-separated text in UTF-8, with the first line of the topics.tsv that the job wrote"
+    with files.open_read(path) as source, reading(path, remedy, csv.Error):
+        reader = csv.DictReader(io.StringIO(source.read().decode("utf-8-sig"), newline=""), dialect="excel-tab")
+        if missing := [name for name in _READ if name not in (reader.fieldnames or ())]:
+            raise InputError(f"got the columns {reader.fieldnames}, expected {', '.join(_READ)}", field=missing[0])
+        for row in reader:
+            topic, title, verdict = (" ".join((row[name] or "").split()) for name in _READ)
+            where = f"line {reader.line_num}"
+            if verdict.casefold() not in {"", *Verdict}:  # spreadsheets capitalise
+                problem = f"got the verdict {verdict!r}, expected one of {', '.join(Verdict)}"
+                raise InputError(problem, field=where, remedy="write kept to keep the title and dropped to drop it")
+            if verdict.casefold() == Verdict.KEPT:
+                if not topic or title in kept:
+                    problem = f"got the title {title!r} without a topic, or for the second time"
+                    raise InputError(problem, field=where, remedy="write one row with a topic for each title")
+                kept[title] = topic
+    if (count := len(set(kept.values()))) > max_topics:
+        remedy = "drop or merge topics, or raise --max_topics"
+        raise InputError(f"got {count} topics, expected at most {max_topics}", path=path, remedy=remedy)
+    return kept

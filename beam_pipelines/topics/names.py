@@ -47,7 +47,7 @@ _FILLERS: Final = frozenset(
     )
 )
 _AND: Final = "and|und|y|e|et|en|i|oraz|и|та|\u0456|ve|و|और"
-_CONJUNCTION: Final = re.compile(rf"\s*(?:,|&|/|\+)\s*|\s+(?:{_AND})\s+|[・、]|(?<=\w)与(?=\w)")
+_CONJUNCTION: Final = re.compile(rf"(?:(?<!\s)\s+)?[,&/+]\s*|(?<!\s)\s+(?:{_AND})\s+|[・、]|(?<=\w)与(?=\w)")
 _LATIN: Final = re.compile("[a-z]")
 
 
@@ -96,17 +96,8 @@ def join_entities(of_aliases: Mapping[str, str], of_names: Mapping[str, str]) ->
 
 @functools.cache
 def section_names() -> Mapping[str, str]:
-    """Returns the section by name in any language of ``sections.txt``.
-
-    Raises:
-      ValueError: if a name is in two sections.
-    """
-    found: dict[str, str] = {}
-    for section, _, name in read_sections():
-        key, entity = plain(name), f"section:{section}"
-        if found.setdefault(key, entity) != entity:
-            raise ValueError(f"sections.txt: {name!r} is in {found[key]} and in {entity}")
-    return found
+    """Returns the section by name in any language of ``sections.txt``."""
+    return {plain(name): f"section:{section}" for section, _, name in read_sections()}
 
 
 def read_sections() -> Iterator[tuple[str, str, str]]:
@@ -166,5 +157,4 @@ def plain(text: str) -> str:
 
 
 def _without_fillers(text: str) -> str:
-    words = [word for word in text.split() if word not in _FILLERS]
-    return " ".join(words)
+    return " ".join(word for word in text.split() if word not in _FILLERS)

@@ -49,13 +49,8 @@ class DateStats:
 
 
 def month_of(article: Article) -> int:
-    """Returns the months since year 0.
-
-    Raises:
-      ValueError: if the article has no byline date.
-    """
-    if article.byline_date is None:
-        raise ValueError(f"article {article.doc_id} has no byline date")
+    """Returns the months since year 0 of an article with a byline date."""
+    assert article.byline_date is not None
     return article.byline_date.year * 12 + article.byline_date.month - 1
 
 
@@ -83,22 +78,19 @@ def count_by_month(articles: Sequence[Article], first_month: int, months: int) -
     """Counts n-grams by fold and month: float32 ``[FOLDS, months, FEATURES]``.
 
     Args:
-      articles: articles with a byline date.
+      articles: one or more, with a byline date.
       first_month: month of column 0, see :func:`month_of`.
       months: number of months.
     """
     import scipy.sparse
 
     counts = np.zeros((FOLDS, months, FEATURES), np.float32)
-    if articles:
-        grams = ngram_counts(articles)
-        for fold in range(FOLDS):
-            rows = [row for row, article in enumerate(articles) if fold_of(article.doc_id) == fold]
-            months_of = [month_of(articles[row]) - first_month for row in rows]
-            chosen = scipy.sparse.csr_matrix(
-                (np.ones(len(rows), np.float32), (months_of, rows)), shape=(months, len(articles))
-            )
-            counts[fold] = (chosen @ grams).toarray()
+    grams = ngram_counts(articles)
+    for fold in range(FOLDS):
+        rows = [row for row, article in enumerate(articles) if fold_of(article.doc_id) == fold]
+        places = ([month_of(articles[row]) - first_month for row in rows], rows)
+        chosen = scipy.sparse.csr_matrix((np.ones(len(rows), np.float32), places), shape=(months, len(articles)))
+        counts[fold] = (chosen @ grams).toarray()
     return counts
 
 
@@ -156,15 +148,13 @@ def fit_model(articles: Sequence[Article], counts: Floats, first_month: int) -> 
     Each article is scored by the model of its fold, which has not seen it.
 
     Args:
-      articles: a sample of the corpus.
+      articles: a sample of the corpus, not empty.
       counts: counts of the whole corpus, see :func:`count_by_month`.
       first_month: month of column 0 of the counts.
 
     Returns:
       Models, float32 ``[FOLDS, months, FEATURES]``, and the sharpness.
     """
-    if not articles:
-        return fit(counts, _PRIOR_MONTHS[0]), _SHARPNESS[0]
     own = np.array([month_of(article) - first_month for article in articles])
 
     def candidates() -> Iterator[tuple[float, float, float]]:
@@ -183,16 +173,13 @@ def date_stats(articles: Sequence[Article], models: Floats, sharpness: float, fi
     """Yields the statistics of each article.
 
     Args:
-      articles: articles with a byline date.
+      articles: one or more, with a byline date.
       models: see :func:`fit`.
       sharpness: see :func:`distributions`.
       first_month: month of column 0 of the models.
     """
-    if not articles:
-        return
     months = models.shape[1]
-    scale = np.log(months) if months > 1 else 1.0
-    numbers = np.arange(months)
+    scale, numbers = np.log(max(months, 2)), np.arange(months)
     for article, row in zip(articles, distributions(log_ratios(articles, models), sharpness), strict=True):
         own = month_of(article) - first_month
         entropy = float(-(row * np.log(row + 1e-12)).sum() / scale)

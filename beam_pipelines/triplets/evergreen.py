@@ -9,12 +9,12 @@ import json
 import re
 from collections.abc import Collection, Mapping, Sequence
 from importlib import resources
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from ...errors import InputError
+from ...errors import InputError, reading
 from ...formats import files
 from ..arrays import Array
 from .table import DocumentTable
@@ -48,30 +48,14 @@ class EvergreenModel:
 
     def to_json(self) -> dict[str, object]:
         """Returns the model as in ``evergreen.json``."""
-        return {
-            "weights": dict(zip(FEATURES, self.weights, strict=True)),
-            "bias": self.bias,
-            "provenance": self.provenance,
-        }
+        weights = dict(zip(FEATURES, self.weights, strict=True))
+        return {"weights": weights, "bias": self.bias, "provenance": self.provenance}
 
     @staticmethod
-    def from_json(value: Mapping[str, Any], path: str) -> "EvergreenModel":
-        """Returns the model that :meth:`to_json` wrote; ``path`` is named in errors.
-
-        Raises:
-          InputError: if the weights belong to other features.
-        """
-        weights = value["weights"]
-        if set(weights) != set(FEATURES):
-            raise InputError(
-                f"got weights of {sorted(weights)}, expected {sorted(FEATURES)}",
-                path=path,
-                field="weights",
-                remedy="fit them again",
-            )
-        return EvergreenModel(
-            tuple(float(weights[name]) for name in FEATURES), float(value["bias"]), str(value["provenance"])
-        )
+    def from_json(value: Mapping[str, Any]) -> "EvergreenModel":
+        """Returns the model that :meth:`to_json` wrote."""
+        weights = tuple(float(value["weights"][name]) for name in FEATURES)
+        return EvergreenModel(weights, float(value["bias"]), str(value["provenance"]))
 
     def scores(self, features: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
         """Returns the probability in [0, 1] that each pair is a false negative: ``[P, len(FEATURES)]`` → ``[P]``."""
@@ -100,7 +84,7 @@ def pair_features(table: DocumentTable, candidates: Array) -> npt.NDArray[np.flo
 def default_model() -> EvergreenModel:
     """Returns the model that is shipped with the package."""
     path = resources.files(__package__).joinpath("evergreen_defaults.json")
-    return EvergreenModel.from_json(json.loads(path.read_text(encoding="utf-8")), str(path))
+    return EvergreenModel.from_json(json.loads(path.read_text(encoding="utf-8")))
 
 
 def fit_model(features: npt.NDArray[np.float64], labels: Sequence[int], provenance: str) -> EvergreenModel:
@@ -132,16 +116,12 @@ def check_labels(labels: Collection[int], path: str | None = None) -> None:
       InputError: if there are none, or all are equal.
     """
     if len(set(labels)) < 2:
-        raise InputError(
-            f"{len(labels)} labels, all equal" if labels else "no labels",
-            path=path,
-            field="--labels",
-            remedy="label pairs of both kinds: 1 false negative, 0 true negative",
-        )
+        problem = f"{len(labels)} labels, all equal" if labels else "no labels"
+        remedy = "label pairs of both kinds: 1 false negative, 0 true negative"
+        raise InputError(problem, path=path, field="--labels", remedy=remedy)
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class LabelRow:
+class LabelRow(NamedTuple):
     """One line of a labels file.
 
     Attributes:
@@ -165,32 +145,22 @@ def read_label_rows(path: str) -> list[LabelRow]:
     Raises:
       InputError: if a line has another form, or the text is not UTF-8.
     """
+    with reading(path, "save the file as UTF-8"), files.open_read(path) as source:
+        text = source.read().decode("utf-8-sig")
     rows = []
-    with files.open_read(path) as source:
-        raw = source.read()
-    try:
-        text = raw.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise InputError(f"not UTF-8: {error}", path=path, field="--labels", remedy="save the file as UTF-8") from error
     for number, line in enumerate(text.splitlines(), 1):
         if not line.strip() or line.startswith("#"):
             continue
         parts = [part.strip() for part in line.split("\t")]
-        if len(parts) < 3 or parts[2] not in {"0", "1"}:
-            raise InputError(
-                f"got {line!r}, expected anchor, other and 0 or 1",
-                path=f"{path}:{number}",
-                field="--labels",
-                remedy="separate the columns by tabs",
-            )
-        if wrong := next((part for part in parts[:2] if not _DOC_ID.fullmatch(part)), None):
-            raise InputError(
-                f"got {wrong!r}, expected a document id of 16 hexadecimal digits",
-                path=f"{path}:{number}",
-                field="--labels",
-                remedy="give the ids of documents as `newsembed label` writes them",
-            )
-        rows.append(LabelRow(parts[0], parts[1], int(parts[2]), tuple(parts[3:])))
+        anchor, other, label, *notes = parts + [""] * (3 - len(parts))
+        with reading(f"{path}:{number}", "write the lines as `newsembed label` does, columns separated by tabs"):
+            if label not in {"0", "1"}:
+                raise InputError(f"got {line!r}, expected anchor, other and 0 or 1", field="--labels")
+            for one in (anchor, other):
+                if not _DOC_ID.fullmatch(one):
+                    problem = f"got {one!r}, expected a document id of 16 hexadecimal digits"
+                    raise InputError(problem, field="--labels")
+        rows.append(LabelRow(anchor, other, int(label), tuple(notes)))
     return rows
 
 

@@ -1,47 +1,27 @@
 """The fields of every document that pairing needs, as arrays with lookup by id: 28 bytes per document.
 
-The table is sorted by id, and has ranks within the corpus, but no worker holds it while it is made:
-
-1. :func:`send_stats` sends the numbers of a shard's documents to ranges of values, and the rest to ranges of ids; it
-   also sends the ids to the shards of the anchors, so that these need not look through the table.
-2. :func:`rank_numbers` ranks the numbers of a range of values, and sends the ranks to the ranges of ids.
-3. :func:`sort_documents` joins both in a range of ids.
-4. :func:`write_table` writes the ranges one after another.
+Each shard of articles writes a table of its own by :func:`write_part`; :func:`write_table` merges them.
 """
 
-from collections.abc import Iterable, Sequence
+import hashlib
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any, Final
 
 import numpy as np
 
 from ...formats import files
-from ..arrays import (
-    Array,
-    Ids,
-    PartedArray,
-    map_arrays,
-    read_array,
-    text_digests,
-    write_array,
-    write_part_arrays,
-)
+from ...formats.arrays import read_arrays, write_arrays
+from ..arrays import Array, Ids, doc_id_of, find, find_one, map_arrays
+from ..graph import Rows, send
 from ..shards import Shard, shard_numbers
-from ..shuffle import Received, Rows, send
 from .dates import DateStats
 
 TABLE: Final = "documents/table.npz"
-_RANKED: Final = ("entropy", "own_mass")  # columns
-_DIGEST: Final = "<u8"  # of a publisher or a language
-NUMBERS: Final = Rows("_numbers", np.dtype([("id", "<u8"), ("value", "<f4"), ("column", "<i4")]))
-# ``twice``: twice the rank within the range; equal values have their mean rank.
-RANKS: Final = Rows("_ranks", np.dtype([("id", "<u8"), ("twice", "<i8"), ("range", "<i4"), ("column", "<i4")]))
-FACTS: Final = Rows(
-    "_facts", np.dtype([("id", "<u8"), ("publisher", _DIGEST), ("language", _DIGEST), ("expected_gap", "<f4")])
-)
-ANCHORS: Final = Rows("_anchors", np.dtype("<u8"))
-_DOCUMENT: Final = np.dtype([*FACTS.dtype.descr, ("twice", "<i8", (2,)), ("range", "<i4", (2,))])
-_NAMES, _SIZES, _SORTED = "_names", "_range_sizes", "_documents"
+ANCHORS: Final = Rows("_anchors", np.dtype("<u8"))  # ids of documents, sent to the shards of the anchors
+_PARTS: Final = "_documents"
+_NAMED: Final = {"publishers": "publisher", "languages": "language"}  # columns of codes: fields of DateStats
+STORIES: Final = "documents/stories.npz"  # in the folder of ``triplets``
 
 
 class DocumentTable:
@@ -62,10 +42,11 @@ class DocumentTable:
 
     def places(self, ids: Ids) -> np.ndarray[Any, np.dtype[np.int64]]:
         """Returns the row of each document, int64 ``[P]``; -1 if it is not in the table."""
-        places = np.searchsorted(self.ids, ids)
-        there = places < len(self.ids)
-        there[there] = self.ids[places[there]] == ids[there]
-        return np.where(there, places, -1)
+        return find(self.ids, ids)
+
+    def has(self, pairs: Array) -> np.ndarray[Any, np.dtype[np.bool_]]:
+        """Returns whether both documents of each pair, dtype ``CANDIDATE``, are in the table: bool ``[P]``."""
+        return (self.places(pairs["anchor"]) >= 0) & (self.places(pairs["other"]) >= 0)
 
     def publishers(self, ids: Ids) -> np.ndarray[Any, np.dtype[np.int32]]:
         """Returns the publisher code of each document, int32 ``[P]``; all documents must be in the table."""
@@ -84,128 +65,149 @@ class DocumentTable:
         return np.asarray(self._numbers[self.places(ids)])
 
 
-def range_splits(sample: Iterable[DateStats], ranges: int) -> Array:
-    """Returns the bounds of ranges that have about equally many values, float32 ``[2, ranges - 1]``.
-
-    Args:
-      sample: of the corpus, drawn at random.
-      ranges: their number.
-    """
-    values = _values(list(sample))
-    if not len(values):
-        return np.zeros((2, ranges - 1), np.float32)
-    return np.quantile(values, np.arange(1, ranges) / ranges, axis=0).T.astype(np.float32)
-
-
-def _values(stats: Sequence[DateStats]) -> Array:
-    """The numbers that are ranked, float32 ``[N, 2]``."""
-    return np.array([[getattr(one, name) for name in _RANKED] for one in stats], np.float32).reshape(-1, len(_RANKED))
-
-
-def send_stats(shard: Shard, stats: Sequence[DateStats], splits: Array, anchor_shards: int) -> None:
-    """Sends the documents of a shard.
-
-    Args:
-      shard: of the documents.
-      stats: of all of its documents.
-      splits: see :func:`range_splits`.
-      anchor_shards: number of shards of anchors, which get the ids of their documents.
-    """
-    ids = np.array([int(one.doc_id, 16) for one in stats], np.uint64)
-    values = _values(stats)
-    numbers = np.zeros((len(_RANKED), len(stats)), NUMBERS.dtype)
-    receivers = np.zeros(numbers.shape, np.int64)
-    for column, bounds in enumerate(splits):
-        numbers[column]["id"], numbers[column]["value"], numbers[column]["column"] = ids, values[:, column], column
-        receivers[column] = np.searchsorted(bounds, values[:, column], side="right")
-    send(shard, NUMBERS.stream, numbers.ravel(), receivers.ravel())
-    facts = np.zeros(len(stats), FACTS.dtype)
-    facts["id"], facts["expected_gap"] = ids, [one.expected_gap for one in stats]
-    for name in ("publisher", "language"):
-        facts[name] = text_digests([getattr(one, name) for one in stats])
-    send(shard, FACTS.stream, facts, _range_of(ids, splits.shape[1] + 1))
-    send(shard, ANCHORS.stream, ids, shard_numbers(ids, anchor_shards))
-    names = {name: sorted({getattr(one, name) for one in stats}) for name in ("publisher", "language")}
-    files.write_json(shard.path(_NAMES, "json"), names)
-
-
-def rank_numbers(shard: Shard, received: Received, ranges: int) -> None:
-    """Ranks the numbers of one of so many ranges of values."""
-    numbers = received.rows[NUMBERS.stream]
-    ranks = np.zeros(len(numbers), RANKS.dtype)
-    ranks["id"], ranks["column"], ranks["range"] = numbers["id"], numbers["column"], shard.index
-    for column in range(len(_RANKED)):
-        own = np.flatnonzero(numbers["column"] == column)
-        _, place, counts = np.unique(numbers["value"][own], return_inverse=True, return_counts=True)
-        ends = np.cumsum(counts)
-        ranks["twice"][own] = (2 * ends - counts + 1)[place]
-    send(shard, RANKS.stream, ranks, _range_of(ranks["id"], ranges))
-    write_array(shard.path(_SIZES, "npy"), np.bincount(numbers["column"], minlength=len(_RANKED)))
-
-
-def sort_documents(shard: Shard, received: Received) -> None:
-    """Writes the documents of one range of ids, sorted.
-
-    Raises:
-      RuntimeError: if a document is there without its ranks, or twice.
-    """
-    facts, ranks = received.rows[FACTS.stream], received.rows[RANKS.stream]
-    facts, ranks = facts[np.argsort(facts["id"])], ranks[np.lexsort((ranks["id"], ranks["column"]))]
-    if not np.array_equal(ranks["id"], np.tile(facts["id"], len(_RANKED))) or (np.diff(facts["id"]) == 0).any():
-        raise RuntimeError(f"got {len(ranks)} ranks for {len(facts)} documents, or documents with the same id")
-    documents = np.zeros(len(facts), _DOCUMENT)
-    for name in FACTS.dtype.names or ():
-        documents[name] = facts[name]
-    for name in ("twice", "range"):
-        documents[name] = ranks[name].reshape(len(_RANKED), -1).T
-    write_array(shard.path(_SORTED, "npy"), documents)
-
-
-def write_table(workspace: str) -> None:
-    """Writes the table from what :func:`sort_documents` wrote; one range of ids is in memory at a time."""
-    sizes = np.stack([read_array(path) for path in files.list_files(f"{workspace}/{_SIZES}/part-*.npy")])
-    total, before = int(sizes[:, 0].sum()), np.cumsum(sizes, axis=0) - sizes
-    names = {name: _all_names(workspace, name) for name in ("publisher", "language")}
-    digests = {name: text_digests(known) for name, known in names.items()}
-    orders = {name: np.argsort(known) for name, known in digests.items()}
-
-    def ids(part: Array) -> Array:
-        return np.ascontiguousarray(part["id"])
-
-    def numbers(part: Array) -> Array:
-        # Mid-ranks scaled to (0, 1): the share of smaller values plus half the share of equal values.
-        twice = part["twice"] + 2 * np.take_along_axis(before, part["range"], axis=0)
-        ranks = ((twice / 2 - 0.5) / max(1, total)).astype(np.float32)
-        return np.concatenate([ranks, part["expected_gap"][:, None]], axis=1)
-
-    def codes(part: Array) -> Array:
-        places = [np.searchsorted(digests[name], part[name], sorter=orders[name]) for name in names]
-        return np.stack([order[place] for order, place in zip(orders.values(), places, strict=True)], 1).astype("<i4")
-
-    paths = files.list_files(f"{workspace}/{_SORTED}/part-*.npy")
+def write_part(shard: Shard, stats: Sequence[DateStats], anchor_shards: int) -> None:
+    """Writes the table of the documents of a shard, and sends their ids to the shards of the anchors."""
     arrays = {
-        "ids": PartedArray((total,), np.dtype("<u8"), map(ids, map(read_array, paths))),
-        "numbers": PartedArray((total, 3), np.dtype("<f4"), map(numbers, map(read_array, paths))),
-        "codes": PartedArray((total, 2), np.dtype("<i4"), map(codes, map(read_array, paths))),
+        "ids": np.array([int(one.doc_id, 16) for one in stats], np.uint64),
+        "codes": np.zeros((len(stats), 2), "<i4"),
     }
-    for name, known in names.items():
-        values = np.array(known, str)
-        arrays[f"{name}s"] = PartedArray(values.shape, values.dtype, [values])
-    write_part_arrays(f"{workspace}/{TABLE}", arrays)
+    for column, (name, field) in enumerate(_NAMED.items()):
+        names = np.array([getattr(one, field) for one in stats], str)
+        arrays[name], arrays["codes"][:, column] = np.unique(names, return_inverse=True)
+    numbers = [(one.entropy, one.own_mass, one.expected_gap) for one in stats]
+    arrays["numbers"] = np.array(numbers, np.float32).reshape(-1, 3)
+    write_arrays(shard.path(_PARTS, "npz"), arrays)
+    send(shard, ANCHORS.stream, arrays["ids"], shard_numbers(arrays["ids"], anchor_shards))
 
 
-def _all_names(workspace: str, name: str) -> list[str]:
-    """All publishers or languages, sorted: the place of one is its code."""
-    paths = files.list_files(f"{workspace}/{_NAMES}/part-*.json")
-    return sorted({one for path in paths for one in files.read_json(path)[name]})
+def write_table(shard: Shard, _: None) -> None:
+    """Merges the tables of all shards. One worker can hold them: about 120 bytes a document."""
+    from scipy.stats import rankdata
 
-
-def _range_of(ids: Ids, ranges: int) -> Array:
-    """The range of each id; ids are digests, so that all ranges have about equally many."""
-    return ((ids >> np.uint64(32)) * np.uint64(ranges)) >> np.uint64(32)
+    parts = [read_arrays(path) for path in files.list_files(f"{shard.workspace}/{_PARTS}/part-*.npz")]
+    ids, numbers, codes = (np.concatenate([part[name] for part in parts]) for name in ("ids", "numbers", "codes"))
+    names = {}
+    for column, name in enumerate(_NAMED):
+        names[name] = np.unique(np.concatenate([part[name] for part in parts]))  # sorted: the place of one is its code
+        new = [np.searchsorted(names[name], part[name])[part["codes"][:, column]] for part in parts]
+        codes[:, column] = np.concatenate(new)
+    del parts
+    for column in (0, 1):
+        # Mid-ranks scaled to (0, 1): the share of smaller values plus half the share of equal values.
+        numbers[:, column] = (rankdata(numbers[:, column]) - 0.5) / max(1, len(ids))
+    order = np.argsort(ids)
+    rows = {"ids": ids[order], "numbers": numbers[order], "codes": codes[order]}
+    write_arrays(f"{shard.workspace}/{TABLE}", rows | names)
 
 
 @lru_cache(maxsize=2)
 def read_table(path: str) -> DocumentTable:
     """Maps the table, once per process."""
     return DocumentTable(map_arrays(path))
+
+
+# Events and stories
+#
+# So that a big story does not flood the training set, `crowded_out` limits the anchors of one event, found by leader
+# clustering: documents are visited by falling number of positives, and each takes those of its positives that no
+# earlier document has taken. Unlike components, this does not merge stories that pass into each other day by day.
+#
+# `stories_of` gives connected components, so that two reports are found to belong together although only a third one
+# links them. Such a story may last for weeks; whether two documents report one event depends on their days, too.
+
+
+def events_of(pairs: Array) -> tuple[Ids, Ids]:
+    """Groups the documents of positive pairs into events.
+
+    Args:
+      pairs: uint64 ``[P, 2]``, document ids as numbers; the direction does not matter.
+
+    Returns:
+      The documents, uint64 ``[N]``, sorted, and the leader of the event of each, uint64 ``[N]``.
+    """
+    documents, numbers = np.unique(pairs, return_inverse=True)
+    links = np.unique(np.concatenate([numbers.reshape(-1, 2), numbers.reshape(-1, 2)[:, ::-1]]), axis=0)
+    starts = np.searchsorted(links[:, 0], np.arange(len(documents) + 1))
+    leaders = np.full(len(documents), -1)
+    for leader in np.lexsort((documents, -np.diff(starts))).tolist():
+        if leaders[leader] < 0:
+            others = links[starts[leader] : starts[leader + 1], 1]
+            leaders[others[leaders[others] < 0]] = leader
+            leaders[leader] = leader
+    return documents, documents[leaders]
+
+
+def crowded_out(anchors: Ids, pairs: Array, most: int) -> Ids:
+    """Returns the anchors beyond the first ``most`` of their event, in an order drawn by digest; sorted.
+
+    Args:
+      anchors: uint64 ``[A]``, all in the pairs.
+      pairs: uint64 ``[P, 2]``, see :func:`events_of`.
+      most: largest number of anchors of one event.
+    """
+    documents, leaders = events_of(pairs)
+    leader = leaders[np.searchsorted(documents, anchors)]
+    ids = (doc_id_of(anchor).encode() for anchor in anchors.tolist())
+    keys = np.array([hashlib.blake2b(one, digest_size=8).digest() for one in ids], "S8")
+    order = np.lexsort((anchors, keys, leader))
+    ordered = leader[order]
+    rank = np.arange(len(order)) - np.searchsorted(ordered, ordered)
+    return np.sort(anchors[order[rank >= most]])
+
+
+def stories_of(pairs: Array) -> tuple[Ids, Ids]:
+    """Groups documents into the connected components of pairs.
+
+    Args:
+      pairs: uint64 ``[P, 2]``, document ids as numbers; the direction does not matter.
+
+    Returns:
+      The documents, uint64 ``[N]``, sorted, and the smallest document id in the component of each, uint64 ``[N]``.
+    """
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    documents, numbers = np.unique(pairs, return_inverse=True)
+    left, right = numbers.reshape(-1, 2).T
+    links = coo_array((np.ones(len(left), np.int8), (left, right)), shape=(len(documents), len(documents)))
+    _, components = connected_components(links, directed=False)
+    _, first = np.unique(components, return_index=True)  # documents are sorted, so the first one has the smallest id
+    return documents, documents[first[components]]
+
+
+def links_of(pairs: Array) -> Array:
+    """Returns pairs with the same connected components, one less than documents in each: of some pairs or all.
+
+    Args:
+      pairs: uint64 ``[P, 2]``, see :func:`stories_of`; the documents of a pair differ.
+    """
+    links = np.stack(stories_of(pairs), axis=1)
+    return links[links[:, 0] != links[:, 1]]
+
+
+def write_stories(path: str, documents: Ids, stories: Ids) -> None:
+    """Writes the result of :func:`stories_of`."""
+    write_arrays(path, {"documents": documents, "stories": stories})
+
+
+class Stories:
+    """The story of each document, looked up by document id as a number.
+
+    Args:
+      path: of what :func:`write_stories` wrote; triplets of ``categories`` have no such file, and no stories.
+    """
+
+    def __init__(self, path: str) -> None:
+        arrays = map_arrays(path) if files.exists(path) else {}
+        self._documents, self._stories = (arrays.get(name, np.zeros(0, np.uint64)) for name in ("documents", "stories"))
+
+    def of(self, doc_id: int) -> int:
+        """Returns the story of a document, 0 if it has none."""
+        place = find_one(self._documents, doc_id)
+        return int(self._stories[place]) if place >= 0 else 0
+
+
+@lru_cache(maxsize=2)
+def read_stories(path: str) -> Stories:
+    """Maps what :func:`write_stories` wrote, once per process."""
+    return Stories(path)

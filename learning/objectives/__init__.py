@@ -12,15 +12,13 @@ import gin
 
 from ...errors import InputError
 from .base import DeviceBatch, Metrics, Model, Objective, Objectives, Pairs, continuation_pieces
-from .bilingual import BilingualTranslation
 from .contrastive import Contrastive
 from .denoising import Denoising
 from .distillation import Distillation
 from .linking import Linking
-from .masked_texts import MaskedTexts
-from .packed import MaskedLanguageModel
+from .masked_language import MaskedLanguageModel, MaskedTexts
 from .topics import Topics
-from .translation import Translation
+from .translation import BilingualTranslation, Translation
 
 __all__ = [
     "ALTERNATIVES",
@@ -34,7 +32,6 @@ __all__ = [
     "alternative",
     "continuation_pieces",
     "objectives_of",
-    "parameter_names",
     "register",
 ]
 
@@ -102,12 +99,6 @@ def objectives_of(tasks: Iterable[str], given: Sequence[Objective] = ()) -> dict
             made[kind] = gin.get_configurable(kind)()
         chosen[task] = made[kind]
     return {task: chosen[task] for task in sorted(set(tasks))}
-
-
-def parameter_names() -> set[str]:
-    """Returns the names of all parameters that registered objectives may add to a model's."""
-    classes = {*OBJECTIVES.values(), *ALTERNATIVES}
-    return {name for objective_class in classes for name in objective_class.parameter_names}
 
 
 for _objective_class in (MaskedLanguageModel, Contrastive, Topics, Translation):

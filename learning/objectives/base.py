@@ -9,8 +9,8 @@ import flax.linen as nn
 import jax
 import numpy as np
 
-from ...errors import InputError
-from ...formats.tfrecords.schema import PIECES, TOPICS
+from ...formats.command_line import GinOptions
+from ...formats.tfrecords import PIECES, TOPICS
 from ...formats.vocabulary import VocabularyFile
 from ...models.encoders import Architecture, Capability, require
 
@@ -71,26 +71,26 @@ class Pairs(NamedTuple):
 
 
 @dataclasses.dataclass(frozen=True)
-class Objective(abc.ABC):
+class Objective(GinOptions, abc.ABC):
     """A training objective: the loss of some tasks, with its options as fields. Register subclasses with `register`.
+
+    Bounds of an option are declared with `formats.command_line.option`, and are checked when the objective is made.
 
     Attributes:
       tasks: names of the tasks that it serves.
       pretrains: True if it leaves the embedding head without gradient. A run of such objectives alone ends with the
         calibration of the head; other runs that start from random parameters begin with it.
-      parameter_names: parameters that it may add to the model's, see `initial_parameters`.
     """
 
     tasks: ClassVar[tuple[str, ...]]
     pretrains: ClassVar[bool] = False
-    parameter_names: ClassVar[tuple[str, ...]] = ()
 
     @property
     def needs(self) -> tuple[Capability, ...]:
         """What the architecture must be able to do, apart from embedding."""
         return ()
 
-    def check(self, model: Model) -> None:  # noqa: B027 - most objectives have nothing to check
+    def check(self, model: Model) -> None:
         """Refuses options that do not fit the model.
 
         Raises:
@@ -103,22 +103,12 @@ class Objective(abc.ABC):
 
         Args:
           model: the model.
-          params: its parameters, and those of `initial_parameters`.
+          params: its parameters.
           batch: global arrays [B, ...] by feature, and the objective's `tables`.
           key: PRNG key of this step; all randomness follows from it.
 
         Raises:
           InputError: for a batch that the options do not fit.
-        """
-
-    @abc.abstractmethod
-    def flops(self, config: Architecture, lengths: Mapping[str, int], batch_size: int) -> float:
-        """Returns the model FLOPs of the forward pass of one batch, see `costs`.
-
-        Args:
-          config: the architecture.
-          lengths: tokens of each text of a row, by feature, see `tasks.registry.Task.text_lengths`.
-          batch_size: examples over all devices; where a row has several texts of one feature, such texts.
         """
 
     def tables(self) -> dict[str, np.ndarray]:
@@ -136,14 +126,6 @@ class Objective(abc.ABC):
         """Returns bounds of its features' ids other than word pieces and topics, by `FeatureSpec.holds`."""
         return {}
 
-    def initial_parameters(self) -> dict[str, jax.Array]:
-        """Returns parameters that are trained and saved with the model's, by the names in `parameter_names`."""
-        return {}
-
-    def constrain(self, params: Any) -> Any:
-        """Returns the parameters after an update, brought back into their bounds."""
-        return params
-
     def pairs(self, model: Model, params: Any, batch: DeviceBatch) -> Pairs | None:  # noqa: ARG002
         """Returns queries and answers, which held-out retrieval ranks; None where the task has none.
 
@@ -157,19 +139,6 @@ class Objective(abc.ABC):
     def evaluated(self) -> Self:
         """Returns the objective whose loss is measured on held-out examples: without what only helps training."""
         return self
-
-    def require_option(self, holds: bool, name: str, expected: str) -> None:
-        """Refuses the value of an option.
-
-        Raises:
-          InputError: naming option and value, unless `holds`.
-        """
-        if not holds:
-            raise InputError(
-                f"got {getattr(self, name)!r}, expected {expected}",
-                field=f"{type(self).__name__}.{name}",
-                remedy="Correct the gin file or binding that sets it.",
-            )
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -225,16 +194,6 @@ class Objectives:
     def pairs(self, task: str, params: Any, batch: DeviceBatch) -> Pairs | None:
         """Returns queries and answers of one batch of a task, see `Objective.pairs`."""
         return self.of_task[task].pairs(self.model, params, batch)
-
-    def initial_parameters(self) -> dict[str, jax.Array]:
-        """Returns the parameters that all objectives together add to the model's."""
-        return {name: value for objective in self.distinct() for name, value in objective.initial_parameters().items()}
-
-    def constrain(self, params: Any) -> Any:
-        """Returns the parameters after an update, brought back into the bounds of every objective."""
-        for objective in self.distinct():
-            params = objective.constrain(params)
-        return params
 
     def evaluated(self) -> "Objectives":
         """Returns the objectives as measured on held-out examples: without dropout and what only helps training."""

@@ -1,18 +1,20 @@
 """The denoising auto-encoder with a term for the similarity of articles (Okura, Tagami and Tajima 2016, section 3)."""
 
 import dataclasses
-from collections.abc import Mapping
+import functools
 from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
 
 from ...errors import InputError
+from ...formats.command_line import option
 from ...formats.vocabulary import PAD_ID
 from ...models.bags import distinct_words, reconstruction_loss
-from ...models.encoders import Architecture, Capability
+from ...models.encoders import Capability
 from ...models.softmax import chunk_of_device
 from .base import DeviceBatch, Metrics, Model, Objective, Pairs
+from .texts import pairs_of_texts, side_by_side
 
 _ROLES = ("anchor", "positive", "negative")
 
@@ -39,14 +41,9 @@ class Denoising(Objective):
 
     tasks: ClassVar[tuple[str, ...]] = ("triplets",)
 
-    alpha: float = 300.0
-    masking_share: float = 0.3
-    vocabulary_chunk: int = 0
-
-    def __post_init__(self) -> None:
-        self.require_option(self.alpha >= 0, "alpha", "0 or more")
-        self.require_option(0 <= self.masking_share < 1, "masking_share", "a share from 0, below 1")
-        self.require_option(self.vocabulary_chunk >= 0, "vocabulary_chunk", "0 or more")
+    alpha: float = option(300.0, ge=0)
+    masking_share: float = option(0.3, ge=0, lt=1)
+    vocabulary_chunk: int = option(0, ge=0)
 
     @property
     def needs(self) -> tuple[Capability, ...]:
@@ -80,27 +77,17 @@ class Denoising(Objective):
 
     def pairs(self, model: Model, params: Any, batch: DeviceBatch) -> Pairs:
         """Returns anchors and positives, without noise."""
-
-        def embedded(role: str) -> jax.Array:
-            return model.apply(params, jax.random.key(0), "embed", batch[f"{role}_tokens"])
-
-        def ids(role: str) -> jax.Array:
-            return jnp.concatenate([batch[f"{role}_doc_id"], batch[f"{role}_event"]], axis=1)
-
-        return Pairs(embedded("anchor"), embedded("positive"), ids("anchor"), ids("positive"), batch["augmentation"])
+        roles = _ROLES[:2]
+        embed: Any = functools.partial(model.module.apply, {"params": params}, method="embed")
+        return pairs_of_texts(batch, [embed(batch[f"{role}_tokens"]) for role in roles], roles)
 
     def evaluated(self) -> "Denoising":
         """Returns the objective without noise."""
         return dataclasses.replace(self, masking_share=0.0)
 
-    def flops(self, config: Architecture, lengths: Mapping[str, int], batch_size: int) -> float:
-        """Returns the FLOPs of encoder and decoder on the three texts, and of two inner products."""
-        of_text = sum(config.flops(method, max(lengths.values())) for method in ("embed", "word_logits"))
-        return batch_size * (len(_ROLES) * of_text + 2 * 2 * config.embedding_size)
-
 
 def _stacked(batch: DeviceBatch) -> jax.Array:
-    """Returns the texts of all triplets in order, int32 [3 B, L]: a device's share stays on that device.
+    """Returns the texts of all triplets in order, int32 [3 B, L].
 
     Raises:
       InputError: for records of several negatives.
@@ -112,6 +99,5 @@ def _stacked(batch: DeviceBatch) -> jax.Array:
             field="TASK_FEATURE_LENGTHS['negatives']",
             remedy="Leave it out: the loss has one negative.",
         )
-    length = max(tokens.shape[1] for tokens in texts)
-    padded = [jnp.pad(one, ((0, 0), (0, length - one.shape[1])), constant_values=PAD_ID) for one in texts]
-    return jnp.stack(padded, axis=1).reshape(-1, length)
+    rows = side_by_side(texts)
+    return rows.reshape(-1, rows.shape[-1])

@@ -2,47 +2,22 @@
 
 import dataclasses
 import functools
-from collections.abc import Mapping
-from typing import Any, ClassVar, Final, NamedTuple
+from typing import Any, ClassVar, Final
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from ...errors import InputError
+from ...formats.command_line import option
 from ...formats.teacher import NO_DAY, Teacher, read_teacher
-from ...models.chunks import map_chunks
-from ...models.encoders import Architecture
 from ...models.losses import TEMPERATURE, alignment, mean_over
 from ..optimizers import matching_parameters
-from .base import DeviceBatch, Metrics, Model, Pairs
-from .texts import TextObjective, embed_texts, pairs_of_texts
+from .base import DeviceBatch, Metrics, Model
+from .texts import PairObjective
 
 _ROLES: Final = ("anchor", "positive")
-
-
-class _Tables(NamedTuple):
-    """The arrays of a teacher on the devices, see `formats.teacher.Teacher`."""
-
-    doc_ids: jax.Array
-    keys: jax.Array
-    days: jax.Array
-    neighbors: jax.Array
-    probabilities: jax.Array
-
-
-class _Text(NamedTuple):
-    """Texts of one role.
-
-    Attributes:
-      vectors: float32 [B, D].
-      own: int32 [B], the row of the text's document among the teacher's.
-      other: int32 [B], the row of the document that it is paired with; its own where a pair is of one document.
-    """
-
-    vectors: jax.Array
-    own: jax.Array
-    other: jax.Array
+_TABLES: Final = [field.name for field in dataclasses.fields(Teacher)]
 
 
 def soft_cross_entropy(scores: jax.Array, own: jax.Array, neighbors: jax.Array, probabilities: jax.Array) -> jax.Array:
@@ -67,20 +42,8 @@ def soft_cross_entropy(scores: jax.Array, own: jax.Array, neighbors: jax.Array, 
     return loss + jnp.maximum(1 - jnp.sum(probabilities, axis=1), 0) * (total - rest)
 
 
-def pair_cross_entropy(scores: jax.Array, other: jax.Array, candidates: jax.Array) -> jax.Array:
-    """Cross entropy [B] of finding the other document of a pair among the candidates.
-
-    Args:
-      scores: cosines divided by the temperature, [B, N].
-      other: int32 [B], a column.
-      candidates: bool [B, N]; the other document is one.
-    """
-    wanted = jnp.take_along_axis(scores, other[:, None], axis=1)[:, 0]
-    return jax.nn.logsumexp(scores, axis=1, where=candidates) - wanted
-
-
 @dataclasses.dataclass(frozen=True)
-class Distillation(TextObjective):
+class Distillation(PairObjective):
     """A text of a document finds the documents that a teacher calls near, and the document that it is paired with.
 
     Both are a softmax over all documents of the teacher, by the cosine of the text's embedding with a fixed vector of
@@ -108,19 +71,16 @@ class Distillation(TextObjective):
     tasks: ClassVar[tuple[str, ...]] = ("triplets", "pairs")
 
     teacher: str = ""
-    temperature: float = TEMPERATURE
-    pair_weight: float = 1.0
-    near_days: int = 2
-    near_similarity: float = 0.5
+    temperature: float = option(TEMPERATURE, gt=0)
+    pair_weight: float = option(1.0, ge=0)
+    near_days: int = option(2, ge=0)
+    near_similarity: float = option(0.5, ge=-1, le=1)
     frozen: str = ""
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.require_option(bool(self.teacher), "teacher", "the file of a teacher, as newsembed lift writes it")
-        self.require_option(self.temperature > 0, "temperature", "a number above 0")
-        self.require_option(self.pair_weight >= 0, "pair_weight", "0 or more")
-        self.require_option(self.near_days >= 0, "near_days", "0 or more")
-        self.require_option(-1 <= self.near_similarity <= 1, "near_similarity", "a number from -1 to 1")
+        if not self.teacher:
+            raise self.refuse("teacher", "the file of a teacher, as newsembed lift writes it")
 
     @functools.cached_property
     def known(self) -> Teacher:
@@ -137,10 +97,10 @@ class Distillation(TextObjective):
         Raises:
           InputError: see `formats.teacher.read_teacher`.
         """
-        return {_in_batch(name): getattr(self.known, name) for name in _Tables._fields}
+        return {_in_batch(name): getattr(self.known, name) for name in _TABLES}
 
     def check(self, model: Model) -> None:
-        """Refuses keys of another size than the embedding's, and what `TextObjective` refuses.
+        """Refuses keys of another size than the embedding's, and what `PairObjective` refuses.
 
         Raises:
           InputError: naming the file or the option.
@@ -162,17 +122,16 @@ class Distillation(TextObjective):
           InputError: for a batch that `gradient_chunk` does not divide, or if `frozen` matches no parameter.
         """
         params = self._partly_constant(params)
-        teacher = _Tables(*(jnp.asarray(batch[_in_batch(name)]) for name in _Tables._fields))
+        teacher: Any = Teacher(**{name: jnp.asarray(batch[_in_batch(name)]) for name in _TABLES})
         texts = [batch[f"{role}_tokens"] for role in _ROLES]
         text_key, mlm_key = self.split_key(key)
-        embed = functools.partial(embed_texts, model, params)
-        anchor, positive = map_chunks(embed, texts, text_key, self.chunks(len(texts[0]), len(texts)))
+        anchor, positive = self.embeddings(model, params, texts, text_key)
         of_anchor, of_positive = (_places(teacher, batch[f"{role}_doc_id"]) for role in _ROLES)
         known = (of_anchor >= 0) & (of_positive >= 0)
         of_anchor, of_positive = jnp.maximum(of_anchor, 0), jnp.maximum(of_positive, 0)
         near = self._near(teacher, of_anchor) | self._near(teacher, of_positive)
-        rows = (_Text(anchor, of_anchor, of_positive), _Text(positive, of_positive, of_anchor))
-        parts = [[mean_over(values, known) for values in self._parts(teacher, text, near)] for text in rows]
+        rows = (anchor, of_anchor, of_positive), (positive, of_positive, of_anchor)
+        parts = [[mean_over(values, known) for values in self._parts(teacher, near, *text)] for text in rows]
         teacher_loss, pair_loss, accuracy = (sum(values) / len(parts) for values in zip(*parts, strict=True))
         metrics = {
             "accuracy": accuracy,
@@ -181,18 +140,8 @@ class Distillation(TextObjective):
             "pair_loss": pair_loss,
             "known": jnp.mean(known.astype(jnp.float32)),
         }
-        every = jnp.ones(len(known), bool)
         own = (teacher_loss + self.pair_weight * pair_loss, metrics)
-        return self.with_masked_words(model, params, own, [(text, every) for text in texts], mlm_key)
-
-    def pairs(self, model: Model, params: Any, batch: DeviceBatch) -> Pairs:
-        """Returns anchors and positives."""
-        return pairs_of_texts(model, params, batch, self.chunks(len(batch["anchor_tokens"]), len(_ROLES)))
-
-    def flops(self, config: Architecture, lengths: Mapping[str, int], batch_size: int) -> float:
-        """Returns the FLOPs of embedding both texts, and of the cosines of these and of their keys with N keys."""
-        each = 4.0 * len(self.known.keys) * config.embedding_size
-        return batch_size * sum(config.flops("embed", lengths[f"{role}_tokens"]) + each for role in _ROLES)
+        return self.with_masked_words(model, params, own, texts, mlm_key)
 
     def _partly_constant(self, params: Any) -> Any:
         if not self.frozen:
@@ -200,7 +149,7 @@ class Distillation(TextObjective):
         constant = matching_parameters(params, self.frozen, "Distillation.frozen")
         return jax.tree.map(lambda value, held: jax.lax.stop_gradient(value) if held else value, params, constant)
 
-    def _near(self, teacher: _Tables, documents: jax.Array) -> jax.Array:
+    def _near(self, teacher: Any, documents: jax.Array) -> jax.Array:
         """Returns which documents [B, N] are near in days and by their keys to some documents, int32 [B]."""
         keys, days = teacher.keys, teacher.days
         mine = days[documents][:, None]
@@ -208,17 +157,28 @@ class Distillation(TextObjective):
         same_days = jnp.abs(jnp.where(dated, days - mine, 0)) <= self.near_days
         return dated & same_days & (jnp.einsum("bd,nd->bn", keys[documents], keys) > self.near_similarity)
 
-    def _parts(self, teacher: _Tables, text: _Text, near: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
-        """Returns the teacher's part, the pairs' part and whether the other document is found, [B] each."""
-        scores = jnp.einsum("bd,nd->bn", text.vectors, teacher.keys) / self.temperature
-        neighbors, probabilities = teacher.neighbors[text.own], teacher.probabilities[text.own]
+    def _parts(
+        self, teacher: Any, near: jax.Array, vectors: jax.Array, own: jax.Array, other: jax.Array
+    ) -> tuple[jax.Array, jax.Array, jax.Array]:
+        """The teacher's part, the pairs' part and whether the other document is found, [B] each.
+
+        Args:
+          teacher: its tables.
+          near: bool [B, N], documents that are no candidates for the pair.
+          vectors: of texts, float32 [B, D].
+          own: int32 [B], the row of the text's document among the teacher's.
+          other: int32 [B], the row of the document that it is paired with; its own where a pair is of one document.
+        """
+        scores = jnp.einsum("bd,nd->bn", vectors, teacher.keys) / self.temperature
         columns = jnp.arange(scores.shape[1])
-        is_other = columns == text.other[:, None]
-        candidates = is_other | ((columns != text.own[:, None]) & ~near)
+        is_other = columns == other[:, None]
+        candidates = is_other | ((columns != own[:, None]) & ~near)
         best = jnp.max(scores, axis=1, where=candidates & ~is_other, initial=-jnp.inf)
-        found = jnp.take_along_axis(scores, text.other[:, None], axis=1)[:, 0] >= best
-        soft = soft_cross_entropy(scores, text.own, neighbors, probabilities)
-        return soft, pair_cross_entropy(scores, text.other, candidates), found.astype(jnp.float32)
+        wanted = jnp.take_along_axis(scores, other[:, None], axis=1)[:, 0]
+        soft = soft_cross_entropy(scores, own, teacher.neighbors[own], teacher.probabilities[own])
+        # The other document is found among the candidates, of which it is one.
+        paired = jax.nn.logsumexp(scores, axis=1, where=candidates) - wanted
+        return soft, paired, (wanted >= best).astype(jnp.float32)
 
 
 def _in_batch(name: str) -> str:
@@ -226,7 +186,7 @@ def _in_batch(name: str) -> str:
     return f"teacher/{name}"
 
 
-def _places(teacher: _Tables, doc_ids: jax.Array) -> jax.Array:
+def _places(teacher: Any, doc_ids: jax.Array) -> jax.Array:
     """Returns the rows of documents [B, 2] in the teacher's tables, int32 [B]; -1 for those that it lacks."""
     same = jnp.all(doc_ids[:, None, :] == teacher.doc_ids[None], axis=2)
     return jnp.where(jnp.any(same, axis=1), jnp.argmax(same, axis=1), -1).astype(jnp.int32)

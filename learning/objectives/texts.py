@@ -8,20 +8,20 @@ import dataclasses
 import functools
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from ...errors import InputError
+from ...formats.command_line import option
 from ...formats.vocabulary import MASK_ID, PAD_ID, SPECIAL_TOKENS, UNK_ID
-from ...models.axes import shard_count
-from ...models.chunks import chunk_count, map_chunks
+from ...models.chunks import chunk_count, map_chunks, shard_count
 from ...models.encoders import Capability
-from ...models.losses import LossAndAccuracy, mean_cross_entropy, terms_of_logits
-from ...models.masking import MASKING_RATE, MaskedBatch, gather_positions, mask_whole_words, whole_word_ids
-from ...models.softmax import SoftmaxTerms, chunk_of_device, softmax_terms
+from ...models.losses import LossAndAccuracy, mean_cross_entropy, terms_of_table
+from ...models.masking import MASKING_RATE, gather_positions, mask_whole_words, whole_word_ids
+from ...models.softmax import SoftmaxTerms
 from .base import DeviceBatch, Metrics, Model, Objective, Pairs
 
 _NO_WORDS: Final = tuple(number for number in range(len(SPECIAL_TOKENS)) if number != UNK_ID)
@@ -39,22 +39,12 @@ class WordPrediction(Objective):
         gradient stay those of the whole batch (Gao et al. 2021); each text is encoded once more in the backward pass.
     """
 
-    masking_rate: float = MASKING_RATE
-    vocabulary_chunk: int = 0
-    gradient_chunk: int = 0
+    masking_rate: float = option(MASKING_RATE, gt=0, lt=1)
+    vocabulary_chunk: int = option(0, ge=0)
+    gradient_chunk: int = option(0, ge=0)
 
-    def __post_init__(self) -> None:
-        self.require_option(0 < self.masking_rate < 1, "masking_rate", "a number between 0 and 1")
-        self.require_option(self.vocabulary_chunk >= 0, "vocabulary_chunk", "0 or more")
-        self.require_option(self.gradient_chunk >= 0, "gradient_chunk", "0 or more")
-
-    def chunks(self, rows: int, texts: int, multiple: int = 1) -> int:
-        """Returns the number of chunks in which the rows of a batch are encoded.
-
-        Args:
-          rows: of the batch.
-          texts: of each row.
-          multiple: each device's share of a chunk is a multiple of it.
+    def chunks(self, rows: int, texts: int) -> int:
+        """Returns the number of chunks in which the rows of a batch, of so many texts each, are encoded.
 
         Raises:
           InputError: if `gradient_chunk` is smaller than the smallest chunk, or the batch cannot be divided.
@@ -62,57 +52,49 @@ class WordPrediction(Objective):
         if not self.gradient_chunk:
             return 1
         try:
-            return chunk_count(rows, self.gradient_chunk // texts, multiple)
+            return chunk_count(rows, self.gradient_chunk // texts)
         except ValueError as error:
-            least = texts * multiple * shard_count("batch")
+            least = texts * shard_count("batch")
             raise InputError(
                 f"got {self.gradient_chunk} for a batch of {rows} rows with {texts} texts each",
                 field=f"{type(self).__name__}.gradient_chunk",
                 remedy=f"Set {least} or more, and a BATCH_SIZE that is a multiple of {least // texts}.",
             ) from error
 
-    def mask(self, model: Model, key: jax.Array, tokens: jax.Array, word_ids: jax.Array) -> MaskedBatch:
-        """Returns rows [B, L] with some of their whole words masked, see `models.masking.mask_whole_words`."""
-        return mask_whole_words(
-            key,
-            tokens,
-            word_ids,
-            vocab_size=model.config.vocab_size,
-            mask_id=MASK_ID,
-            first_piece_id=len(SPECIAL_TOKENS),
-            rate=self.masking_rate,
-        )
-
     def predict(
-        self, model: Model, params: Any, masked: MaskedBatch, layout: Sequence[jax.Array], key: jax.Array
+        self,
+        model: Model,
+        params: Any,
+        tokens: jax.Array,
+        word_ids: jax.Array,
+        layout: Sequence[jax.Array],
+        key: jax.Array,
     ) -> LossAndAccuracy:
-        """Returns the loss of masked rows [B, L].
+        """Masks whole words of rows [B, L] and returns the loss of predicting them.
 
         Args:
           model: with the capability MASKED_LM.
           params: its parameters.
-          masked: the rows.
+          tokens: int32 [B, L].
+          word_ids: int32 [B, L], see `models.masking.mask_whole_words`.
           layout: segment ids and positions, int32 [B, L] each, where the rows are packed; empty where each is one text.
-          key: for dropout.
+          key: for the masks, then for dropout.
         """
-        rows = (masked.tokens, masked.positions, masked.targets, *layout)
-        terms_of = functools.partial(self.prediction_terms, model, params)
-        terms = map_chunks(terms_of, rows, key, self.chunks(len(masked.tokens), 1))
-        return mean_cross_entropy(terms, masked.weights)
-
-    def prediction_terms(self, model: Model, params: Any, rows: tuple[jax.Array, ...], key: jax.Array) -> SoftmaxTerms:
-        """Returns `SoftmaxTerms` [R, K] of rows: tokens [R, L], positions and targets [R, K], and the layout."""
-        tokens, positions, targets, *layout = rows
-        hidden = gather_positions(model.apply(params, key, "encode", tokens, *layout), positions)
-        pieces = model.config.vocab_size
-        chunk = chunk_of_device(targets.size, pieces, self.vocabulary_chunk)
+        mask_key, dropout_key = jax.random.split(key)
+        ids = {"vocab_size": model.config.vocab_size, "mask_id": MASK_ID, "first_piece_id": len(SPECIAL_TOKENS)}
+        masked = mask_whole_words(mask_key, tokens, word_ids, **ids, rate=self.masking_rate)
         head = functools.partial(model.module.apply, {"params": params})
-        if chunk * shard_count("vocab") >= pieces:
-            return terms_of_logits(head(hidden, method="mlm_logits"), targets)
-        states = head(hidden, method="mlm_states")
-        table, bias = head(method="output_table")
-        flat = softmax_terms(states.reshape(-1, states.shape[-1]), table, bias, targets.reshape(-1), chunk=chunk)
-        return SoftmaxTerms(*(values.reshape(targets.shape) for values in flat))
+
+        def terms_of(rows: tuple[jax.Array, ...], own_key: jax.Array) -> SoftmaxTerms:
+            """Returns `SoftmaxTerms` [R, K] of rows: tokens [R, L], positions and targets [R, K], and the layout."""
+            tokens, positions, targets, *layout = rows
+            hidden = gather_positions(model.apply(params, own_key, "encode", tokens, *layout), positions)
+            table, bias = head(method="output_table")
+            states = head(hidden, method="mlm_states")
+            return terms_of_table(states, table, bias, targets, chunk=self.vocabulary_chunk)
+
+        rows = (masked.tokens, masked.positions, masked.targets, *layout)
+        return mean_cross_entropy(map_chunks(terms_of, rows, dropout_key, self.chunks(len(tokens), 1)), masked.weights)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -125,11 +107,7 @@ class TextObjective(WordPrediction):
         are left out.
     """
 
-    mlm_weight: float = 0.0
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.require_option(self.mlm_weight >= 0, "mlm_weight", "0 or more")
+    mlm_weight: float = option(0.0, ge=0)
 
     @property
     def needs(self) -> tuple[Capability, ...]:
@@ -165,8 +143,9 @@ class TextObjective(WordPrediction):
         model: Model,
         params: Any,
         own: tuple[jax.Array, Metrics],
-        texts: Sequence[tuple[jax.Array, jax.Array]],
+        texts: Sequence[jax.Array],
         key: jax.Array,
+        learnable: Sequence[jax.Array] | None = None,
     ) -> tuple[jax.Array, Metrics]:
         """Adds the masked language model to the objective's own loss and metrics, if `mlm_weight` is positive.
 
@@ -174,26 +153,66 @@ class TextObjective(WordPrediction):
           model: with the capability MASKED_LM.
           params: its parameters.
           own: loss and metrics.
-          texts: tokens [B, ..., L] with the rows that may be learned from, bool [B].
+          texts: tokens [B, ..., L].
           key: the second of `split_key`.
+          learnable: the rows of each of `texts` that may be learned from, bool [B]; None: all.
         """
         if not self.mlm_weight:
             return own
-        longest = max(tokens.shape[-1] for tokens, _ in texts)
+        may_learn = [jnp.ones(len(tokens), bool) for tokens in texts] if learnable is None else learnable
 
-        def of_row(tokens: jax.Array) -> jax.Array:
-            filling = [(0, 0)] * (tokens.ndim - 1) + [(0, longest - tokens.shape[-1])]
-            return jnp.pad(tokens, filling, constant_values=PAD_ID).reshape(len(tokens), -1, longest)
-
-        rows = jnp.concatenate([of_row(tokens) for tokens, _ in texts], axis=1)
-        allowed = jnp.stack([may for tokens, may in texts for _ in range(texts_of(tokens))], axis=1)
+        rows = side_by_side(texts)
+        allowed = jnp.stack(
+            [may for tokens, may in zip(texts, may_learn, strict=True) for _ in range(texts_of(tokens))], axis=1
+        )
         is_word = functools.reduce(jnp.logical_and, (rows != special for special in _NO_WORDS)) & allowed[:, :, None]
-        rows, is_word = rows.reshape(-1, longest), is_word.reshape(-1, longest)
-        mask_key, dropout_key = jax.random.split(key)
-        masked = self.mask(model, mask_key, rows, whole_word_ids(rows, is_word, jnp.asarray(model.continuations)))
-        mlm_loss, mlm_accuracy = self.predict(model, params, masked, (), dropout_key)
+        rows, is_word = (array.reshape(-1, rows.shape[-1]) for array in (rows, is_word))
+        word_ids = whole_word_ids(rows, is_word, jnp.asarray(model.continuations))
+        mlm_loss, mlm_accuracy = self.predict(model, params, rows, word_ids, (), key)
         loss, metrics = own
         return loss + self.mlm_weight * mlm_loss, metrics | {"mlm_loss": mlm_loss, "mlm_accuracy": mlm_accuracy}
+
+    def embeddings(
+        self, model: Model, params: Any, texts: Sequence[jax.Array], key: jax.Array, stopped: jax.Array | None = None
+    ) -> list[jax.Array]:
+        """Returns `embed_texts` in chunks; `stopped`, bool [B], stops all texts of a row but the first."""
+
+        def embed(rows: tuple[list[jax.Array], jax.Array | None], own_key: jax.Array) -> list[jax.Array]:
+            parts, stop = rows
+            stops = None if stop is None else [jnp.zeros_like(stop), *[stop] * (len(parts) - 1)]
+            return embed_texts(model, params, parts, own_key, stops)
+
+        chunks = self.chunks(len(texts[0]), sum(map(texts_of, texts)))
+        vectors: list[jax.Array] = map_chunks(embed, (list(texts), stopped), key, chunks)
+        return vectors
+
+
+@dataclasses.dataclass(frozen=True)
+class PairObjective(TextObjective):
+    """A `TextObjective` on triplets or pairs, whose texts are queries and answers.
+
+    Attributes:
+      roles: of query and answer.
+    """
+
+    roles: ClassVar[tuple[str, str]] = ("anchor", "positive")
+
+    def pairs(self, model: Model, params: Any, batch: DeviceBatch) -> Pairs:
+        """Returns the texts of both roles."""
+        texts = [batch[f"{role}_tokens"] for role in self.roles]
+        return pairs_of_texts(batch, self.embeddings(model, params, texts, jax.random.key(0)), self.roles)
+
+
+def side_by_side(texts: Sequence[jax.Array]) -> jax.Array:
+    """Returns the texts [R, L] or [R, N, L] of several roles in one array, padded to the longest: int32 [R, all, L].
+
+    Interleaved, so that a device's share of the rows stays on that device.
+    """
+    longest = max(tokens.shape[-1] for tokens in texts)
+    rows = [tokens.reshape(len(tokens), -1, tokens.shape[-1]) for tokens in texts]
+    fillings = [((0, 0), (0, 0), (0, longest - tokens.shape[-1])) for tokens in texts]
+    padded = [jnp.pad(*one, constant_values=PAD_ID) for one in zip(rows, fillings, strict=True)]
+    return jnp.concatenate(padded, axis=1)
 
 
 def texts_of(tokens: jax.Array) -> int:
@@ -201,31 +220,37 @@ def texts_of(tokens: jax.Array) -> int:
     return math.prod(tokens.shape[1:-1])
 
 
-def pairs_of_texts(model: Model, params: Any, batch: DeviceBatch, chunks: int) -> Pairs:
-    """Returns anchors and positives of a batch of triplets or pairs as queries and answers.
+def pairs_of_texts(batch: DeviceBatch, vectors: Sequence[jax.Array], roles: Sequence[str]) -> Pairs:
+    """Returns the embeddings of two texts of each row of triplets or pairs as queries and answers.
 
     Args:
-      model: that embeds them.
-      params: its parameters.
-      batch: tokens, document ids and, where they are known, events and augmentations.
-      chunks: see `WordPrediction.chunks`.
+      batch: document ids and, where they are known, events and augmentations.
+      vectors: [B, D] of each role.
+      roles: of query and answer.
     """
-    texts = [batch[f"{role}_tokens"] for role in ("anchor", "positive")]
-    anchor, positive = map_chunks(functools.partial(embed_texts, model, params), texts, jax.random.key(0), chunks)
-    no_event = jnp.zeros((len(anchor), 3), jnp.int32)
+    found = (documents_of(batch, role)[:, 0] for role in roles)
+    ids = [jnp.pad(rows, ((0, 0), (0, 5 - rows.shape[1]))) for rows in found]
+    kinds = batch.get("augmentation", jnp.zeros(len(vectors[0]), jnp.int32))
+    return Pairs(vectors[0], vectors[1], ids[0], ids[1], kinds)
 
-    def ids(role: str) -> jax.Array:
-        return jnp.concatenate([batch[f"{role}_doc_id"], batch.get(f"{role}_event", no_event)], axis=1)
 
-    return Pairs(anchor, positive, ids("anchor"), ids("positive"), batch.get("augmentation", no_event[:, 0]))
+def documents_of(batch: DeviceBatch, role: str, *, events: bool = True) -> jax.Array:
+    """Returns the documents of a role, int32 [B, N, 5 or 2], see `models.losses.Documents`; N is 1 but for negatives.
+
+    Args:
+      batch: document ids and, where they are known, events.
+      role: of the documents.
+      events: False: as if none were known.
+    """
+    ids = jnp.asarray(batch[f"{role}_doc_id"]).reshape(len(batch[f"{role}_doc_id"]), -1, 2)
+    known = batch.get(f"{role}_event") if events else None
+    if known is None:
+        return ids
+    return jnp.concatenate([ids, jnp.asarray(known).reshape(*ids.shape[:2], 3)], axis=-1)
 
 
 def embed_texts(
-    model: Model,
-    params: Any,
-    texts: Sequence[jax.Array],
-    key: jax.Array,
-    stopped: Sequence[jax.Array] | None = None,
+    model: Model, params: Any, texts: Sequence[jax.Array], key: jax.Array, stopped: Sequence[jax.Array] | None = None
 ) -> list[jax.Array]:
     """Returns the embeddings [R, D] or [R, N, D] of texts int32 [R, L] or [R, N, L].
 
@@ -246,10 +271,7 @@ def embed_texts(
             for own_key, tokens, stop in zip(keys, texts, stops, strict=True)
         ]
     # One pass over [3R, L] instead of three over [R, L]: larger products, a third of the launches.
-    # Interleaved, so that a device's share of the rows stays on that device.
-    length = texts[0].shape[-1]
-    stacked = jnp.concatenate([tokens.reshape(len(tokens), -1, length) for tokens in texts], axis=1)
-    stop = None
+    stacked, stop = side_by_side(texts), None
     if stopped is not None:
         stop = jnp.stack([one for one, tokens in zip(stopped, texts, strict=True) for _ in range(texts_of(tokens))], 1)
     embeddings = _over_texts(functools.partial(model.apply, params, key, "embed"), stacked, stop)

@@ -1,32 +1,82 @@
-"""Translation with a distance between a text and its translation: T-MDE, LASER and their contrastive forms.
+"""Translation, alone or with a distance between the vectors of a text and its translation: T-MDE, LASER and NTDV.
 
-Source: Wei Li, "Multilingual document embedding from translation", thesis at HKUST 2021, sections 4.3.1 and 4.5; where
-it says nothing, its released code (``tfm_laser_0520``).
+Source: Wei Li, "Multilingual document embedding from translation", thesis at HKUST 2021: sections 4.3.1 and 4.5 for
+T-MDE, LASER and their contrastive forms, section 3.3 for NTDV (NV and cNV); where it says nothing, its released code
+(``tfm_laser_0520``).
 """
 
 import dataclasses
 import functools
-from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
+import optax
 
 from ...errors import InputError
-from ...formats.tfrecords.schema import LANGUAGES
+from ...formats.command_line import option
+from ...formats.tfrecords import LANGUAGES
 from ...formats.vocabulary import PAD_ID
-from ...models.axes import shard_count
-from ...models.distances import Scale, contrastive_distance, draw_negatives
+from ...models.architecture import parts_of
+from ...models.distances import Scale, contrastive_distance, draw_negatives, frobenius_gaps
 from ...models.encoders import Architecture, Capability
-from ...models.losses import terms_of_logits
-from ...models.softmax import SoftmaxTerms, chunk_of_device, softmax_terms
+from ...models.losses import terms_of_table
 from .base import DeviceBatch, Metrics, Model, Objective, Pairs
-
-_SCALES = ("batch_means", "pairs")
+from .texts import side_by_side
 
 
 @dataclasses.dataclass(frozen=True)
-class Translation(Objective):
+class TranslationObjective(Objective):
+    """An objective on texts and their translations.
+
+    Attributes:
+      negatives: N_s, other pairs of the batch; fewer where the batch has no more.
+      distance_weight: beta.
+      vocabulary_chunk: word pieces whose logits exist at a time on each device; 0 takes as many as fit, see
+        `models.softmax.automatic_chunk`.
+    """
+
+    tasks: ClassVar[tuple[str, ...]] = ("translation",)
+
+    distance_weight: float = option(0.0, ge=0)
+    negatives: int = option(40, ge=1)
+    vocabulary_chunk: int = option(0, ge=0)
+
+    def pairs(self, model: Model, params: Any, batch: DeviceBatch) -> Pairs:
+        """Returns texts and their translations; equal texts have equal ids, since records have none."""
+        embed: Any = functools.partial(model.module.apply, {"params": params}, method="embed")
+        texts = [jnp.asarray(batch[f"{side}_tokens"]) for side in ("source", "target")]
+        (query, answer), (own, other) = map(embed, texts), map(_ids_of_texts, texts)
+        return Pairs(query, answer, own, other, jnp.zeros(len(texts[0]), jnp.int32))
+
+    def of_tokens(
+        self, output: tuple[jax.Array, jax.Array], states: jax.Array, targets: jax.Array, smoothing: float = 0.0
+    ) -> tuple[jax.Array, jax.Array, jax.Array]:
+        """Returns the sums over all target tokens of the smoothed cross entropy and of the hits, and their number.
+
+        Args:
+          output: the table [V, H] and bias [V] from states to logits.
+          states: [B, T, H].
+          targets: int32 [B, T].
+          smoothing: share of the target's probability that is spread over all word pieces.
+        """
+        table, bias = output
+        terms = terms_of_table(states, table, bias, targets, chunk=self.vocabulary_chunk)
+        # The mean logit needs no logits: it is that of the mean row of the table.
+        mean = states.astype(jnp.float32) @ jnp.mean(table, axis=0) + jnp.mean(bias)
+        losses = terms.log_normalizer - ((1 - smoothing) * terms.target + smoothing * mean)
+        weights = (targets != PAD_ID).astype(jnp.float32)
+        hits = (terms.target >= terms.largest).astype(jnp.float32)
+        return jnp.sum(weights * losses), jnp.sum(weights * hits), jnp.sum(weights)
+
+    def check_negatives(self, pairs: int) -> None:
+        """Refuses a batch of one pair where there is a distance."""
+        if self.distance_weight and pairs < 2:
+            raise InputError("got a batch of one pair, which has no negatives", field="BATCH_SIZE", remedy="Set 2.")
+
+
+@dataclasses.dataclass(frozen=True)
+class Translation(TranslationObjective):
     r"""Half the translation loss, and the distance of the vectors of both texts, with negatives from the batch.
 
     The loss of a batch is::
@@ -47,28 +97,12 @@ class Translation(Objective):
       scale: v: "batch_means", the mean of the norms of the batch means of both sides (the code), or "pairs", the mean
         distance of the pairs (the thesis; then the mean of d_p is 1, and only negatives train).
       label_smoothing: share of the target's probability that is spread over all word pieces.
-      vocabulary_chunk: word pieces whose logits exist at a time on each device; 0 takes as many as fit, see
-        `models.softmax.automatic_chunk`.
     """
 
-    tasks: ClassVar[tuple[str, ...]] = ("translation",)
-
-    distance_weight: float = 0.0
-    negative_weight: float = 1.0
-    margin: float = 0.5
-    negatives: int = 40
-    scale: Scale = "batch_means"
-    label_smoothing: float = 0.1
-    vocabulary_chunk: int = 0
-
-    def __post_init__(self) -> None:
-        self.require_option(self.distance_weight >= 0, "distance_weight", "0 or more")
-        self.require_option(self.negative_weight >= 0, "negative_weight", "0 or more")
-        self.require_option(self.margin >= 0, "margin", "0 or more")
-        self.require_option(self.negatives >= 1, "negatives", "1 or more")
-        self.require_option(self.scale in _SCALES, "scale", " or ".join(_SCALES))
-        self.require_option(0 <= self.label_smoothing < 1, "label_smoothing", "at least 0 and less than 1")
-        self.require_option(self.vocabulary_chunk >= 0, "vocabulary_chunk", "0 or more")
+    negative_weight: float = option(1.0, ge=0)
+    margin: float = option(0.5, ge=0)
+    scale: Scale = option("batch_means", choices=("batch_means", "pairs"))
+    label_smoothing: float = option(0.1, ge=0, lt=1)
 
     @property
     def needs(self) -> tuple[Capability, ...]:
@@ -83,24 +117,20 @@ class Translation(Objective):
         """Returns the loss of the class; `translation_loss`, in nats per target token, `accuracy` of the next token.
 
         With a distance also `pair_distance` and `negative_loss`, means over the batch.
-
-        Raises:
-          InputError: for a batch of one pair, which has no negatives.
         """
         sources, targets = jnp.asarray(batch["source_tokens"]), jnp.asarray(batch["target_tokens"])
+        self.check_negatives(len(sources))
         source_key, target_key, negative_key = jax.random.split(key, 3)
         vectors, states = model.apply(
             params, source_key, "translation", sources, targets[:, :-1], jnp.asarray(batch["target_language"])
         )
-        of_token, is_hit = self._of_tokens(model, params, states, targets[:, 1:])
-        weights = (targets[:, 1:] != PAD_ID).astype(jnp.float32)
-        tokens = jnp.maximum(jnp.sum(weights), 1.0)
-        translation = jnp.sum(weights * of_token) / tokens
-        metrics = {"translation_loss": translation, "accuracy": jnp.sum(weights * is_hit) / tokens}
+        output = model.module.apply({"params": params}, method="target_table")
+        losses, hits, tokens = self.of_tokens(output, states, targets[:, 1:], self.label_smoothing)
+        tokens = jnp.maximum(tokens, 1.0)
+        translation = losses / tokens
+        metrics = {"translation_loss": translation, "accuracy": hits / tokens}
         if not self.distance_weight:
             return translation / 2, metrics
-        if len(sources) < 2:
-            raise InputError("got a batch of one pair, which has no negatives", field="BATCH_SIZE", remedy="Set 2.")
         own, others = contrastive_distance(
             vectors,
             model.apply(params, target_key, "sentence", targets),
@@ -112,73 +142,82 @@ class Translation(Objective):
         metrics |= {"pair_distance": jnp.mean(own), "negative_loss": jnp.mean(others)}
         return translation / 2 + self.distance_weight * distance, metrics
 
-    def flops(self, config: Architecture, lengths: Mapping[str, int], batch_size: int) -> float:
-        """Returns the FLOPs of encoder and decoder, and of the encoder on the targets where there is a distance."""
-        source, target = lengths["source_tokens"], lengths["target_tokens"]
-        of_row = config.flops("embed", source) + config.flops("write", target - 1)
-        if self.distance_weight:
-            of_row += config.flops("embed", target) + 2.0 * batch_size * config.embedding_size
-        return of_row * batch_size
 
-    def pairs(self, model: Model, params: Any, batch: DeviceBatch) -> Pairs:
-        """Returns texts and their translations; equal texts have equal ids, since records have none."""
-        return pairs_of_texts(model, params, batch)
+@dataclasses.dataclass(frozen=True)
+class BilingualTranslation(TranslationObjective):
+    r"""Both translation losses, and the distance of the vectors of both texts against other pairs of the batch.
 
-    def _of_tokens(
-        self, model: Model, params: Any, states: jax.Array, targets: jax.Array
-    ) -> tuple[jax.Array, jax.Array]:
-        """Returns the smoothed cross entropy of states [B, T, H] at targets int32 [B, T], and its hits: both [B, T]."""
+    The loss is the mean over pairs of a text a in language 0 and its translation b in language 1 of::
+
+        (1 - distance_weight) (l_ab + l_ba) + distance_weight sum_j max(0, margin + margin k_j / (2 v + 1))
+        k_j = |P_a - P_b|^2 - |P_a - P_bj|^2
+
+    where l is the cross entropy of a translation, summed over its tokens, P the matrix of a text's vector, |.| the
+    Frobenius norm, v the mean norm over both sides of the batch, and b_j other texts of language 1. The cross entropy
+    of the language that the model takes each text to be in is added; it reaches the scores of the languages alone. The
+    parts of the model (its translators) get no gradient.
+
+    Attributes:
+      distance_weight: beta; 0 is NV, 1/2 cNV.
+      margin: alpha; the thesis takes twice the root of the width of a head, 64 for 1024 units.
+      negatives: N_s, other pairs of the batch; fewer where the batch has no more.
+    """
+
+    distance_weight: float = option(0.5, ge=0, le=1)
+    margin: float = option(64.0, gt=0)
+    negatives: int = option(20, ge=1)
+
+    @property
+    def needs(self) -> tuple[Capability, ...]:
+        """Two translators with layers between them."""
+        return (Capability.BILINGUAL, Capability.PARTS)
+
+    def bounds(self, config: Architecture) -> dict[str, int]:  # noqa: ARG002
+        """Returns the number of languages: two."""
+        return {LANGUAGES: 2}
+
+    def loss(self, model: Model, params: Any, batch: DeviceBatch, key: jax.Array) -> tuple[jax.Array, Metrics]:
+        """Returns the loss of the class; `translation_loss`, in nats per token of both directions, and `accuracy`.
+
+        Also `language_loss` and, with a distance, `distance_loss`, a pair's sum over its negatives.
+        """
+        texts = texts_by_language(batch)
+        pairs = len(texts[0])
+        self.check_negatives(pairs)
+        params = {**params, **{name: jax.lax.stop_gradient(params[name]) for name in parts_of(model.config)}}
+        *keys, negative_key = jax.random.split(key, 3)
         head: Any = functools.partial(model.module.apply, {"params": params})
-        table, bias = head(method="target_table")
-        return of_target_tokens(
-            (table, bias),
-            functools.partial(head, states, method="target_logits"),
-            states,
-            targets,
-            smoothing=self.label_smoothing,
-            chunk=self.vocabulary_chunk,
-        )
+        vectors, sums = [], []
+        for number, own_key in enumerate(keys):  # translator k reads the other language and writes language k
+            read_key, write_key = jax.random.split(own_key)
+            targets = texts[number]
+            reading: Any = model.apply(params, read_key, "read", texts[1 - number], number)
+            states = model.apply(params, write_key, "write", reading, targets[:, :-1], number)
+            vectors.append(reading.sentence)
+            sums.append(self.of_tokens(head(number, method="target_table"), states, targets[:, 1:]))
+        losses, hits, tokens = (jnp.sum(jnp.stack(values)) for values in zip(*sums, strict=True))
+        logits = jnp.stack([head(side, method="language_logits") for side in texts])
+        languages = jnp.broadcast_to(jnp.arange(2.0)[:, None], logits.shape)
+        language_loss = jnp.mean(optax.sigmoid_binary_cross_entropy(logits, languages))
+        loss = (1 - self.distance_weight) * losses / pairs + language_loss
+        metrics = {"translation_loss": losses / tokens, "accuracy": hits / tokens, "language_loss": language_loss}
+        if self.distance_weight:
+            gaps = frobenius_gaps(vectors[1], vectors[0], draw_negatives(negative_key, pairs, self.negatives))
+            distance = jnp.mean(jnp.sum(jnp.maximum(0.0, self.margin + self.margin * gaps), axis=1))
+            loss, metrics = loss + self.distance_weight * distance, metrics | {"distance_loss": distance}
+        return loss, metrics
 
 
-def of_target_tokens(
-    output: tuple[jax.Array, jax.Array],
-    logits: Callable[[], jax.Array],
-    states: jax.Array,
-    targets: jax.Array,
-    *,
-    smoothing: float,
-    chunk: int,
-) -> tuple[jax.Array, jax.Array]:
-    """Returns the smoothed cross entropy of each target token, and whether it is the likeliest: float32 [B, T] both.
+def texts_by_language(batch: DeviceBatch) -> tuple[jax.Array, jax.Array]:
+    """Returns the texts of language 0 and those of language 1, int32 [B, L] both, padded to the longer feature.
 
     Args:
-      output: the table [V, H] and bias [V] from states to logits.
-      logits: computes the logits [B, T, V]; called where all of them fit.
-      states: [B, T, H].
-      targets: int32 [B, T].
-      smoothing: share of the target's probability that is spread over all word pieces.
-      chunk: see `Translation.vocabulary_chunk`.
+      batch: "source_tokens" [B, S], "target_tokens" [B, T] and "target_language" [B], 0 or 1.
     """
-    table, bias = output
-    chunk = chunk_of_device(targets.size, len(table), chunk)
-    if chunk * shard_count("vocab") >= len(table):
-        terms = terms_of_logits(logits(), targets)
-    else:
-        flat = softmax_terms(states.reshape(-1, states.shape[-1]), table, bias, targets.reshape(-1), chunk=chunk)
-        terms = SoftmaxTerms(*(values.reshape(targets.shape) for values in flat))
-    # The mean logit needs no logits: it is that of the mean row of the table.
-    mean = states.astype(jnp.float32) @ jnp.mean(table, axis=0) + jnp.mean(bias)
-    expected = (1 - smoothing) * terms.target + smoothing * mean
-    hits = (terms.target >= terms.largest).astype(jnp.float32)
-    return terms.log_normalizer - expected, hits
-
-
-def pairs_of_texts(model: Model, params: Any, batch: DeviceBatch) -> Pairs:
-    """Returns texts and their translations; equal texts have equal ids, since records have none."""
-    embed: Any = functools.partial(model.module.apply, {"params": params}, method="embed")
-    sources, targets = jnp.asarray(batch["source_tokens"]), jnp.asarray(batch["target_tokens"])
-    ids = _ids_of_texts(sources), _ids_of_texts(targets)
-    return Pairs(embed(sources), embed(targets), *ids, jnp.zeros(len(sources), jnp.int32))
+    rows = side_by_side([jnp.asarray(batch[f"{side}_tokens"]) for side in ("source", "target")])
+    sources, targets = rows[:, 0], rows[:, 1]
+    is_first = (jnp.asarray(batch["target_language"]) == 0)[:, None]
+    return jnp.where(is_first, targets, sources), jnp.where(is_first, sources, targets)
 
 
 def _ids_of_texts(tokens: jax.Array) -> jax.Array:

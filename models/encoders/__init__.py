@@ -4,19 +4,16 @@ An architecture is one file: a frozen dataclass that offers `Architecture` and c
 The trainer, the exporters and the server look architectures up by kind and ask for capabilities; they name no class.
 """
 
-from ..architecture import NEWS_KIND, Architecture, Capability, require
-from .attentive import AttentiveConfig
+from ..architecture import KINDS, NEWS_KIND, Architecture, Capability, config_from_dict, named_kind, register, require
 from .autoencoder import AutoencoderConfig
-from .bilingual import BilingualConfig
+from .bilingual import AttentiveConfig, BilingualConfig
 from .context import ContextConfig
-from .convolution import ConvolutionConfig
 from .hybrid import HybridConfig
 from .laser import LaserConfig
 from .news import EncoderConfig
-from .recurrent import RecurrentConfig
-from .registry import KINDS, config_from_dict, named_kind, register
 from .star import StarConfig
 from .translator import TranslatorConfig
+from .words import ConvolutionConfig, RecurrentConfig
 
 __all__ = [
     "KINDS",

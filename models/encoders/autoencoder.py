@@ -17,22 +17,17 @@ logistic function, and b' from the log odds of the shares of texts that have eac
 """
 
 import dataclasses
-from collections.abc import Mapping
-from typing import Any, ClassVar, Final, Self
+from typing import ClassVar, Final
 
 import flax.linen as nn
 import jax
-import jax.numpy as jnp
 
-from ..architecture import Capability
+from ..architecture import Architecture, Capability, register
 from ..bags import sum_of_words
-from ..blocks import logical
-from .registry import register
-
-__all__ = ["AUTOENCODER_KIND", "Autoencoder", "AutoencoderConfig"]
+from ..blocks import parameter
+from ..pooling import of_unit_length
 
 AUTOENCODER_KIND: Final = "autoencoder"
-_NORM_FLOOR: Final = 1e-12
 _WORDS_AT_A_TIME: Final = 1 << 14
 _LOGISTIC_SCALE: Final = 16.0  # of the variance: Glorot and Bengio's limit, times 4
 
@@ -48,14 +43,10 @@ class Autoencoder(nn.Module):
         # `variance_scaling` draws uniformly within sqrt(3 scale / mean of both sizes): 4 sqrt(6 / (V + D)).
         uniform = nn.initializers.variance_scaling(_LOGISTIC_SCALE, "fan_avg", "uniform")
         zeros = nn.initializers.zeros
-        self.encoder_kernel = self.param(
-            "encoder_kernel", logical(uniform, "vocab", "embedding"), (words, units), jnp.float32
-        )
-        self.encoder_bias = self.param("encoder_bias", logical(zeros, "embedding"), (units,), jnp.float32)
-        self.decoder_kernel = self.param(
-            "decoder_kernel", logical(uniform, "vocab", "embedding"), (words, units), jnp.float32
-        )
-        self.decoder_bias = self.param("decoder_bias", logical(zeros, "vocab"), (words,), jnp.float32)
+        self.encoder_kernel = parameter(self, "encoder_kernel", uniform, (words, units), "vocab", "embedding")
+        self.encoder_bias = parameter(self, "encoder_bias", zeros, (units,), "embedding")
+        self.decoder_kernel = parameter(self, "decoder_kernel", uniform, (words, units), "vocab", "embedding")
+        self.decoder_bias = parameter(self, "decoder_bias", zeros, (words,), "vocab")
 
     def __call__(self, tokens: jax.Array) -> jax.Array:
         """Embeddings float32 [B, D]; every parameter exists after `setup`."""
@@ -71,8 +62,7 @@ class Autoencoder(nn.Module):
         Returns:
           float32 [B, D]; a text without a word of the vocabulary is 0.
         """
-        hidden = self.hidden(tokens, deterministic=deterministic)
-        return hidden * jax.lax.rsqrt(jnp.maximum(jnp.sum(hidden**2, axis=-1, keepdims=True), _NORM_FLOOR**2))
+        return of_unit_length(self.hidden(tokens, deterministic=deterministic))
 
     def hidden(self, tokens: jax.Array, *, deterministic: bool = True) -> jax.Array:
         """The hidden vector h of each text, float32 [B, D].
@@ -92,72 +82,27 @@ class Autoencoder(nn.Module):
 
 @register
 @dataclasses.dataclass(frozen=True)
-class AutoencoderConfig:
+class AutoencoderConfig(Architecture):
     """The auto-encoder as an `Architecture`; the defaults are the paper's.
 
     Attributes:
       vocab_size: words of the vocabulary with the special tokens, V; the paper has 10,000 words.
       embedding_size: width of h, D.
       max_length: tokens of a text that are read at most; the rest of a longer text is left out.
-
-    Raises:
-      ValueError: for a value below 1.
     """
 
     kind: ClassVar[str] = AUTOENCODER_KIND
-    execution_options: ClassVar[tuple[str, ...]] = ()
     free_options: ClassVar[tuple[str, ...]] = ("max_length",)
-    num_topics: ClassVar[int] = 0
-    dropout_rate: ClassVar[float] = 0.0
-    dtype: ClassVar[str] = "float32"
     capabilities: ClassVar[frozenset[Capability]] = frozenset({Capability.RECONSTRUCTION})
 
     vocab_size: int
     embedding_size: int = 500
     max_length: int = 2048
 
-    def __post_init__(self) -> None:
-        for field in dataclasses.fields(self):
-            value = getattr(self, field.name)
-            if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-                raise ValueError(f"AutoencoderConfig.{field.name}: got {value!r}, expected an integer of at least 1")
-
     def module(self) -> nn.Module:
         """The `Autoencoder`."""
         return Autoencoder(self)
 
-    def portable(self) -> Self:
-        """The same model: it has no kernels of one platform."""
-        return self
-
-    def check(self, length: int) -> None:
-        """Accepts every length: it runs everywhere."""
-
-    def flops(self, method: str, length: int) -> float:
-        """Model FLOPs of one text: 2 V D for "embed"; for "word_logits", which the loss takes, another 2 V D.
-
-        Raises:
-          ValueError: for another method.
-        """
-        del length  # all words of the vocabulary take part, however long the text is
-        if method not in ("embed", "word_logits"):
-            raise ValueError(f"got the method {method!r}, expected embed or word_logits")
-        return 2.0 * self.vocab_size * self.embedding_size
-
     def summary(self) -> str:
         """Widths of input and output."""
         return f"auto-encoder of {self.vocab_size} words, {self.embedding_size} wide"
-
-    def to_dict(self) -> dict[str, Any]:
-        """All fields."""
-        return dataclasses.asdict(self)
-
-    @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> Self:
-        """Inverse of `to_dict`.
-
-        Raises:
-          TypeError: for unknown keys.
-          ValueError: for values out of range.
-        """
-        return cls(**values)

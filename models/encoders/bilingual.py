@@ -1,7 +1,14 @@
-"""NTDV: one space for two languages over two frozen translators.
+"""NTDV: one space for two languages over two frozen translators, and the translators below it.
 
-Source: Wei Li, "Multilingual document embedding from translation", thesis at HKUST 2021, chapter 3 (NV, cNV_sum and
-cNV_con). Two translators with attention (`attentive`), of which number k writes language k and reads the other one,
+Sources: Wei Li, "Multilingual document embedding from translation", thesis at HKUST 2021, chapter 3 (NV, cNV_sum and
+cNV_con); the translators are those of Bahdanau, Cho and Bengio 2015, "Neural Machine Translation by Jointly Learning to
+Align and Translate", in the thesis's sizes: GRUs of 1024 units, embeddings of 500, 85,000 words. Where the thesis is
+silent about them: both directions have all units, the first state of the decoder reads the mean of the encoder's, and
+the layer before the output table is a tanh as wide as the embeddings (Bahdanau's is a maxout). A translator translates
+in one direction, so its decoder reads no target language. Its text vector is the mean of the encoder's states; it is
+not what the translator is trained for.
+
+Two translators, of which number k writes language k and reads the other one,
 keep their parameters. Three layers between their encoders and decoders are shared by both languages and trained::
 
     z_t = GRU over the encoder's states
@@ -15,7 +22,8 @@ The thesis knows the language of a text. Here a text is a row of word pieces, so
 a score of each piece that training learns (the sum over a text is the log odds of language 1). Both translators read
 every text, and the one of its language counts.
 
-Shapes: B rows, L source tokens, T target tokens, D units of a head, R heads, V word pieces.
+Shapes: B rows, L source tokens, T target tokens, E units of embeddings, H units of a GRU, D units of a head, R heads, V
+word pieces.
 """
 
 import dataclasses
@@ -26,20 +34,137 @@ import flax.linen as nn
 import jax
 import jax.numpy as jnp
 
-from ..architecture import Architecture, Capability
+from ..architecture import Architecture, Capability, register
 from ..attention import PAD_ID, TYPES
-from ..blocks import logical
-from ..decoder import Reading, of_unit_length
-from ..multi_head import linear
-from ..recurrence import Gru, mean_of_tokens
-from .attentive import AttentiveConfig, AttentiveTranslator, recurrent_flops
-from .fields import FieldsConfig
-from .registry import register
-
-__all__ = ["Bilingual", "BilingualConfig"]
+from ..blocks import parameter
+from ..decoder import EncoderDecoder, OutputTable, Reading, linear, word_table
+from ..pooling import mean_of_tokens, of_unit_length
+from ..recurrence import Bidirectional, Gru, gru_step, recurrent_kernel
 
 _PARTS = ("translators_0", "translators_1")
-_VECTORS = ("concatenation", "sum")
+
+
+class AttentiveDecoder(nn.Module):
+    """The decoder; see the module.
+
+    At each step it scores the encoder's states by its own state before (additive attention), reads their mean under the
+    softmax of the scores together with the token before, and goes on.
+    """
+
+    config: "AttentiveConfig"
+
+    @nn.compact
+    def __call__(self, states: jax.Array, is_token: jax.Array, inputs: jax.Array, *, deterministic: bool) -> jax.Array:
+        """What the output table reads at each target token, [B, T, E]; token t sees the tokens up to t.
+
+        Args:
+          states: of the source, [B, L, 2 H].
+          is_token: bool [B, L], False on padding.
+          inputs: int32 [B, T], the target tokens before those to predict.
+          deterministic: without dropout.
+        """
+        config, dtype = self.config, TYPES[self.config.dtype]
+        size, glorot = config.hidden_size, nn.initializers.xavier_uniform()
+        dropout = nn.Dropout(config.dropout_rate, deterministic=deterministic)
+        table = word_table(self, "token_embedding", config.vocab_size, config.token_size)
+        before = dropout(table[inputs].astype(dtype))
+        states = states.astype(dtype)
+        # The parts that are the same at every step, or that no state enters, are multiplied once.
+        keys = linear(size, ("embed", "mlp"), dtype, "keys")(states)
+        gates = linear(3 * size, ("embed", "mlp"), dtype, "tokens")(before)
+        query = parameter(self, "query", glorot, (size, size), "embed", "mlp").astype(dtype)
+        scores = parameter(self, "scores", nn.initializers.normal(size**-0.5), (size,), "mlp")
+        reads = parameter(self, "context", glorot, (2 * size, 3 * size), "embed", "mlp").astype(dtype)
+        kernel = recurrent_kernel(self, "recurrent", size, gates=3).astype(dtype)
+        bias = parameter(self, "candidate_bias", nn.initializers.zeros, (size,), "mlp")
+        first = linear(size, ("embed", "mlp"), dtype, "first_state")(mean_of_tokens(states, is_token).astype(dtype))
+
+        def step(state: jax.Array, own: jax.Array) -> tuple[jax.Array, tuple[jax.Array, jax.Array]]:
+            """Reads what the state attends to, and moves it by one token."""
+            now = state.astype(dtype)
+            alike = jnp.tanh(keys + (now @ query)[:, None]).astype(jnp.float32) @ scores
+            # The least number, not -inf: a row without tokens reads zeros.
+            weights = jax.nn.softmax(jnp.where(is_token, alike, jnp.finfo(jnp.float32).min), axis=-1)
+            context = jnp.einsum("bl,blm->bm", weights.astype(dtype), states)
+            new = gru_step(state, own + context @ reads, now @ kernel, bias)
+            return new, (new.astype(dtype), context)
+
+        start = jnp.tanh(first.astype(jnp.float32))
+        _, seen = jax.lax.scan(step, start, jnp.swapaxes(gates, 0, 1))
+        own, contexts = (jnp.swapaxes(values, 0, 1) for values in seen)
+        read = jnp.concatenate([own, before, contexts], axis=-1)
+        return dropout(jnp.tanh(linear(config.token_size, ("mlp", "embed"), dtype, "readout")(read)))
+
+
+class AttentiveTranslator(EncoderDecoder):
+    """The encoder, and the decoder that looks back at all of its states."""
+
+    config: "AttentiveConfig"
+
+    def setup(self) -> None:
+        """Declares encoder and decoder."""
+        config, dtype = self.config, TYPES[self.config.dtype]
+        self.token_embedding = word_table(self, "token_embedding", config.vocab_size, config.token_size)
+        self.encoder = Bidirectional(Gru, config.hidden_size, dtype)
+        self.decoder = AttentiveDecoder(config)
+        self.output = OutputTable(config.vocab_size, config.token_size)
+        self.dropout = nn.Dropout(config.dropout_rate)
+
+    def read(self, tokens: jax.Array, *, deterministic: bool = True) -> Reading:
+        """The `Reading` of source texts int32 [B, L]; states are 0 on padding."""
+        is_token = tokens != PAD_ID
+        words = self.token_embedding[tokens].astype(TYPES[self.config.dtype])
+        states = self.encoder(self.dropout(words, deterministic=deterministic), is_token)
+        states = jnp.where(is_token[..., None], states, 0)
+        return Reading(mean_of_tokens(states, is_token), states, is_token)
+
+    def write(
+        self, reading: Reading, inputs: jax.Array, languages: jax.Array, *, deterministic: bool = True
+    ) -> jax.Array:
+        """The states before the output table of target tokens int32 [B, T]: [B, T, E]; `languages` are not read."""
+        del languages  # the translator knows one
+        return self.decoder(reading.states, reading.is_token, inputs, deterministic=deterministic)
+
+
+@register
+@dataclasses.dataclass(frozen=True)
+class AttentiveConfig(Architecture):
+    """The translator as an `Architecture`. The defaults are those of NTDV's two translators.
+
+    Attributes:
+      vocab_size: word pieces of both languages together, V; source, target and output tables are not tied.
+      max_length: the longest row that the model reads.
+      token_size: units of the embeddings, E.
+      hidden_size: units of each direction of the encoder, of the decoder and of its attention, H.
+      num_languages: as many as the pivots of the training data; the decoder does not read which one it writes.
+      dropout_rate: on the embeddings and before the output table.
+      dtype: of the products; states and parameters stay float32.
+    """
+
+    kind: ClassVar[str] = "attentive"
+    capabilities: ClassVar[frozenset[Capability]] = frozenset({Capability.TRANSLATION})
+    free_options: ClassVar[tuple[str, ...]] = ("dtype", "dropout_rate", "max_length", "num_languages")
+
+    vocab_size: int
+    max_length: int = 1024
+    token_size: int = 500
+    hidden_size: int = 1024
+    num_languages: int = 2
+    dropout_rate: float = 0.0
+    dtype: str = "float32"
+
+    @property
+    def embedding_size(self) -> int:
+        """Width of the embedding, both directions of the encoder."""
+        return 2 * self.hidden_size
+
+    def module(self) -> nn.Module:
+        """The `AttentiveTranslator`."""
+        return AttentiveTranslator(self)
+
+    def summary(self) -> str:
+        """Width and what it is."""
+        return f"GRUs x {self.hidden_size} with attention"
 
 
 class Bilingual(nn.Module):
@@ -51,12 +176,12 @@ class Bilingual(nn.Module):
         """Declares the translators, the shared layers and the scores of the languages."""
         config, dtype = self.config, TYPES[self.config.dtype]
         self.translators = [AttentiveTranslator(config.translator) for _ in _PARTS]
-        self.shared_recurrence = Gru(config.vector_size, False, dtype)
+        self.shared_recurrence = Gru(config.vector_size, dtype)
         width = config.num_heads * config.vector_size
         self.shared_heads = linear(3 * width, ("embed", "heads"), dtype, "shared_heads")
         self.shared_states = linear(2 * config.hidden_size, ("embed", "mlp"), dtype, "shared_states")
-        scores = logical(nn.initializers.zeros, "vocab")
-        self.language_scores = self.param("language_scores", scores, (config.vocab_size,), jnp.float32)
+        zeros = nn.initializers.zeros
+        self.language_scores = parameter(self, "language_scores", zeros, (config.vocab_size,), "vocab")
 
     def __call__(self, tokens: jax.Array) -> jax.Array:
         """Logits of the tokens as their own translation, summed over both translators, float32 [B, L, V]."""
@@ -122,7 +247,7 @@ class Bilingual(nn.Module):
 
 @register
 @dataclasses.dataclass(frozen=True)
-class BilingualConfig(FieldsConfig):
+class BilingualConfig(Architecture):
     """NTDV as an `Architecture`. The defaults are the thesis's.
 
     Attributes:
@@ -153,11 +278,6 @@ class BilingualConfig(FieldsConfig):
     dropout_rate: float = 0.0
     dtype: str = "float32"
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.vector not in _VECTORS:
-            raise ValueError(f"BilingualConfig.vector: got {self.vector!r}, expected {' or '.join(_VECTORS)}")
-
     @property
     def translator(self) -> AttentiveConfig:
         """The shape of each translator."""
@@ -177,28 +297,6 @@ class BilingualConfig(FieldsConfig):
     def module(self) -> nn.Module:
         """The `Bilingual`."""
         return Bilingual(self)
-
-    def flops(self, method: str, length: int) -> float:
-        """Model FLOPs of one forward pass on one row, of matrix products only.
-
-        For L tokens, units H of a translator, D of a head, R heads; e and w are a translator's "embed" and "write"::
-
-            read     e + L (6 D (2 H + D) + 6 R D^2 + 4 L R D + 8 D H)
-            embed    2 read
-            write    w
-
-        Raises:
-          ValueError: for another method.
-        """
-        if method == "write":
-            return self.translator.flops(method, length)
-        if method not in ("read", "embed"):
-            raise ValueError(f"got the method {method!r}, expected embed, read or write")
-        size, width = self.vector_size, self.num_heads * self.vector_size
-        attention = 6 * size * width + 4 * length * width
-        shared = recurrent_flops(2 * self.hidden_size, size) + attention + 8 * size * self.hidden_size
-        read = self.translator.flops("embed", length) + length * shared
-        return 2 * read if method == "embed" else read
 
     def summary(self) -> str:
         """The translators and the vector."""

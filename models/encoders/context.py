@@ -14,20 +14,18 @@ Shapes as in `news`, and C units of the layers.
 """
 
 import dataclasses
+from collections.abc import Mapping
 from typing import ClassVar, Final
 
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
 
-from ..architecture import Capability
+from ..architecture import Capability, register
 from ..attention import PAD_ID, choose_attention, visible
-from ..blocks import Params, compute_dtype, dense, layer_norm, logical, make_block, make_context, run_blocks
+from ..blocks import compute_dtype, dense, layer_norm, logical, make_block, make_context
 from ..transformer import EXECUTION_OPTIONS, TransformerConfig
 from .news import EncoderConfig, NewsEncoder, in_windows
-from .registry import register
-
-__all__ = ["CONTEXT_KIND", "ContextConfig", "ContextEncoder"]
 
 CONTEXT_KIND: Final = "context"
 _SMALLEST_WEIGHT: Final = 1e-30
@@ -121,16 +119,7 @@ class ContextEncoder(NewsEncoder):
     ) -> jax.Array:
         layers = self.config.layers
         context = make_context(layers, visible(tokens, segment_ids), positions, None)
-        if self.is_initializing():
-            for layer in self.context_layers:
-                states = layer(states, context, deterministic=deterministic)
-            return states
-        key = None if deterministic or not layers.dropout_rate else self.make_rng("dropout")
-        kernel = choose_attention(layers, tokens.shape[-1])
-        return run_blocks(layers, self._context_params(), states, context, kernel, key)
-
-    def _context_params(self) -> list[Params]:
-        return [nn.unbox(layer.variables["params"]) for layer in self.context_layers]
+        return self._run(layers, self.context_layers, states, context, deterministic=deterministic)
 
     def _read(self, tokens: jax.Array) -> jax.Array:
         return tokens[:, : self.config.context_length or None]
@@ -172,6 +161,8 @@ class ContextConfig(EncoderConfig):
     kind: ClassVar[str] = CONTEXT_KIND
     free_options: ClassVar[tuple[str, ...]] = (*EncoderConfig.free_options, "context_length")
 
+    least: ClassVar[Mapping[str, int]] = {**EncoderConfig.least, "context_length": 0}
+
     num_layers: int = 0
     context_layers: int = 2
     context_size: int = 64
@@ -182,14 +173,9 @@ class ContextConfig(EncoderConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name, least in (("context_layers", 1), ("context_window", 1), ("context_length", 0)):
-            value = getattr(self, name)
-            if not isinstance(value, int) or isinstance(value, bool) or value < least:
-                raise ValueError(f"ContextConfig.{name}: got {value!r}, expected an integer of at least {least}")
         expected = {"num_layers": 0, "window_length": 0, "pooling": "weighted", "embedding_activation": "identity"}
         for name, value in expected.items():
-            if getattr(self, name) != value:
-                raise ValueError(f"ContextConfig.{name}: got {getattr(self, name)!r}, expected {value!r}")
+            self.require(name, getattr(self, name) == value, repr(value))
         try:
             self.layers  # noqa: B018 - checks their sizes
         except ValueError as error:
@@ -222,21 +208,6 @@ class ContextConfig(EncoderConfig):
     def check(self, length: int) -> None:
         """Raises ValueError if the configured attention kernel cannot run here on windows of such rows."""
         choose_attention(self.layers, min(length, self.context_window))
-
-    def flops(self, method: str, length: int) -> float:
-        """As `EncoderConfig.flops`, and for every method but "mlm_logits" the layers of context.
-
-        For R tokens that they read, N layers and their feed-forward size F::
-
-            R (4 H C + 4 C) + 2 H C + N R (8 C^2 + 4 C F + 4 W C), where W is the window or R
-        """
-        total = super().flops(method, length)
-        if method == "mlm_logits":
-            return total
-        read = min(length, self.context_length or length)
-        size, hidden, seen = self.context_size, self.hidden_size, min(read, self.context_window)
-        blocks = self.context_layers * read * (8 * size**2 + 4 * size * self.context_mlp_size + 4 * seen * size)
-        return total + float(read * (4 * hidden * size + 4 * size) + 2 * hidden * size + blocks)
 
     def summary(self) -> str:
         """The table and its layers, such as "a table of 512, 2 layers x 64 for its context"."""

@@ -3,7 +3,7 @@
 Events differ by names, places and numbers. A transformer that reads for meaning blurs them, and counting words (TF-IDF)
 finds them but misses paraphrases. The embedding holds both, each with its share of the cosine::
 
-    embedding = [sqrt(1 - g) dense, sqrt(g) words],  g = sigmoid(lexical_gate) n / (n + lexical_half_length)
+    embedding = [sqrt(1 - g) dense, sqrt(g) words],  g = sigmoid(lexical_gate) n / (n + 64)
 
 for a text of n tokens: a sentence has too few words to count, and is compared by its meaning.
 ``dense`` is the `NewsEncoder`'s embedding. ``words`` is the weighted mean of a table of vectors over the word pieces of
@@ -15,23 +15,21 @@ Shapes as in `news`, and K units of the lexical part.
 """
 
 import dataclasses
+from collections.abc import Mapping
 from typing import ClassVar, Final
 
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
 
-from ..architecture import Capability
+from ..architecture import Capability, register
 from ..attention import PAD_ID
-from ..blocks import logical, normal
-from ..pooling import term_weights
+from ..blocks import normal, parameter
+from ..pooling import of_unit_length, term_weights
 from .news import EncoderConfig, NewsEncoder, stop_rows
-from .registry import register
-
-__all__ = ["HYBRID_KIND", "HybridConfig", "HybridEncoder"]
 
 HYBRID_KIND: Final = "hybrid"
-_NORM_FLOOR: Final = 1e-12
+_HALF_LENGTH: Final = 64  # tokens of a text that has half the lexical share of a long one
 
 
 class HybridEncoder(NewsEncoder):
@@ -43,15 +41,15 @@ class HybridEncoder(NewsEncoder):
         """Declares the parameters of the `NewsEncoder`, and of the lexical part."""
         super().setup()
         config = self.config
-        self.lexical_table = self.param(
+        self.lexical_table = parameter(
+            self,
             "lexical_table",
-            logical(normal(config.lexical_size**-0.5), "vocab", "embedding"),
+            normal(config.lexical_size**-0.5),
             (config.vocab_size, config.lexical_size),
-            jnp.float32,
+            "vocab",
+            "embedding",
         )
-        self.lexical_logits = self.param(
-            "lexical_logits", logical(nn.initializers.zeros, "vocab"), (config.vocab_size,), jnp.float32
-        )
+        self.lexical_logits = parameter(self, "lexical_logits", nn.initializers.zeros, (config.vocab_size,), "vocab")
         self.lexical_gate = self.param("lexical_gate", nn.initializers.zeros, (), jnp.float32)
 
     def embed(self, tokens: jax.Array, stopped: jax.Array | None = None, *, deterministic: bool = True) -> jax.Array:
@@ -64,7 +62,7 @@ class HybridEncoder(NewsEncoder):
         The lexical part learns nothing from rows that are `stopped`, bool [B].
         """
         count = jnp.sum((tokens != PAD_ID).astype(jnp.float32), axis=-1, keepdims=True)
-        share = jax.nn.sigmoid(self.lexical_gate) * count / jnp.maximum(count + self.config.lexical_half_length, 1.0)
+        share = jax.nn.sigmoid(self.lexical_gate) * count / (count + _HALF_LENGTH)
         dense, words = super().embed_hidden(hidden, tokens, stopped), stop_rows(self.embed_words(tokens), stopped)
         return jnp.concatenate([jnp.sqrt(1 - share) * dense, jnp.sqrt(share) * words], axis=-1)
 
@@ -85,8 +83,7 @@ class HybridEncoder(NewsEncoder):
         config = self.config
         weights = jnp.exp(self.lexical_logits[tokens]) * (tokens != PAD_ID)
         weights *= term_weights(tokens, tokens != PAD_ID, lead_length=config.lexical_lead_length, sublinear=True)
-        vectors = jnp.einsum("bl,blk->bk", weights, self.lexical_table[tokens])
-        return vectors * jax.lax.rsqrt(jnp.maximum(jnp.sum(vectors**2, axis=-1, keepdims=True), _NORM_FLOOR**2))
+        return of_unit_length(jnp.einsum("bl,blk->bk", weights, self.lexical_table[tokens]))
 
     def _context(self, tokens: jax.Array) -> jax.Array:
         return tokens[:, : self.config.context_length or None]
@@ -103,34 +100,25 @@ class HybridConfig(EncoderConfig):
       embedding_size: width of the whole embedding, D; the dense part has ``embedding_size - lexical_size`` units.
       lexical_size: units of the lexical part, K.
       lexical_lead_length: a piece at position p of its text counts 1 / (1 + p / lexical_lead_length); 0: all the same.
-      lexical_half_length: tokens of a text that has half the lexical share of a long one; 0: all have the same.
       context_length: tokens of a text that the layers read; the lexical part reads all `max_length`. 0: all of them.
     """
 
     kind: ClassVar[str] = HYBRID_KIND
     free_options: ClassVar[tuple[str, ...]] = (*EncoderConfig.free_options, "context_length")
 
+    least: ClassVar[Mapping[str, int]] = {
+        **EncoderConfig.least,
+        **dict.fromkeys(("lexical_lead_length", "context_length"), 0),
+    }
+
     lexical_size: int = 512
     lexical_lead_length: int = 256
-    lexical_half_length: int = 64
     context_length: int = 0
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name, least in (
-            ("lexical_size", 1),
-            ("lexical_lead_length", 0),
-            ("lexical_half_length", 0),
-            ("context_length", 0),
-        ):
-            value = getattr(self, name)
-            if not isinstance(value, int) or isinstance(value, bool) or value < least:
-                raise ValueError(f"HybridConfig.{name}: got {value!r}, expected an integer of at least {least}")
-        if self.lexical_size >= self.embedding_size:
-            raise ValueError(
-                f"HybridConfig.lexical_size: got {self.lexical_size}, expected less than embedding_size = "
-                f"{self.embedding_size}: the rest is the dense part"
-            )
+        rest = f"less than embedding_size = {self.embedding_size}: the rest is the dense part"
+        self.require("lexical_size", self.lexical_size < self.embedding_size, rest)
 
     @property
     def dense_size(self) -> int:
@@ -148,12 +136,6 @@ class HybridConfig(EncoderConfig):
     def module(self) -> nn.Module:
         """The `HybridEncoder`."""
         return HybridEncoder(self)
-
-    def flops(self, method: str, length: int) -> float:
-        """As `EncoderConfig.flops`, on the tokens that the layers read; "embed" adds 2 L K for the lexical part."""
-        read = length if method == "mlm_logits" else min(length, self.context_length or length)
-        lexical = 2.0 * self.lexical_size * length if method == "embed" else 0.0
-        return super().flops(method, read) + lexical
 
     def summary(self) -> str:
         """Layers and width, and the lexical part."""

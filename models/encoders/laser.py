@@ -15,15 +15,11 @@ import flax.linen as nn
 import jax
 import jax.numpy as jnp
 
-from ..architecture import Capability
+from ..architecture import Architecture, Capability, register
 from ..attention import PAD_ID, TYPES
-from ..decoder import EncoderDecoder, OutputTable, Reading, language_table, word_table
-from ..multi_head import linear
-from ..recurrence import BiLstm, Memory, largest_of_tokens, lstm_step, recurrent_kernel
-from .fields import FieldsConfig
-from .registry import register
-
-__all__ = ["Laser", "LaserConfig"]
+from ..decoder import EncoderDecoder, OutputTable, Reading, language_table, linear, word_table
+from ..pooling import largest_of_tokens
+from ..recurrence import Bidirectional, Lstm, Memory, lstm_step, recurrent_kernel
 
 
 class LstmDecoder(nn.Module):
@@ -46,7 +42,7 @@ class LstmDecoder(nn.Module):
         config, dtype = self.config, TYPES[self.config.dtype]
         size = config.decoder_size
         dropout = nn.Dropout(config.dropout_rate, deterministic=deterministic)
-        table = self.param("token_embedding", *word_table(config.vocab_size, config.token_size))
+        table = word_table(self, "token_embedding", config.vocab_size, config.token_size)
         sentence = sentence.astype(dtype)
         constant = jnp.concatenate([sentence, language.astype(dtype)], axis=-1)
         # The part of the inputs that is the same at every step is multiplied once.
@@ -81,8 +77,8 @@ class Laser(EncoderDecoder):
     def setup(self) -> None:
         """Declares encoder and decoder."""
         config, dtype = self.config, TYPES[self.config.dtype]
-        self.token_embedding = self.param("token_embedding", *word_table(config.vocab_size, config.token_size))
-        self.layers = [BiLstm(config.hidden_size, dtype) for _ in range(config.num_layers)]
+        self.token_embedding = word_table(self, "token_embedding", config.vocab_size, config.token_size)
+        self.layers = [Bidirectional(Lstm, config.hidden_size, dtype) for _ in range(config.num_layers)]
         self.language_embedding = language_table(self, config.num_languages, config.language_size)
         self.decoder = LstmDecoder(config)
         self.output = OutputTable(config.vocab_size, config.decoder_size)
@@ -106,7 +102,7 @@ class Laser(EncoderDecoder):
 
 @register
 @dataclasses.dataclass(frozen=True)
-class LaserConfig(FieldsConfig):
+class LaserConfig(Architecture):
     """LASER as an `Architecture`. The defaults are the thesis's LASER_6 (Table 4.1).
 
     Attributes:
@@ -145,27 +141,6 @@ class LaserConfig(FieldsConfig):
     def module(self) -> nn.Module:
         """The `Laser`."""
         return Laser(self)
-
-    def flops(self, method: str, length: int) -> float:
-        """Model FLOPs of one forward pass on one row, of matrix products only.
-
-        For L tokens, N layers of size H, token size I, decoder size S, language size E, V word pieces::
-
-            embed    L 16 H (N H + I + (N - 1) 2 H)
-            write    L (8 S (I + 2 S) + 2 S V) + 8 S (2 H + E) + 8 H S
-
-        Raises:
-          ValueError: for another method.
-        """
-        hidden, size = self.hidden_size, self.decoder_size
-        if method == "embed":
-            inputs = self.token_size + (self.num_layers - 1) * 2 * hidden
-            return float(length * 16 * hidden * (self.num_layers * hidden + inputs))
-        if method == "write":
-            of_token = 8 * size * (self.token_size + 2 * size) + 2 * size * self.vocab_size
-            once = 8 * size * (2 * hidden + self.language_size) + 8 * hidden * size
-            return float(length * of_token + once)
-        raise ValueError(f"got the method {method!r}, expected embed or write")
 
     def summary(self) -> str:
         """Layers and width."""

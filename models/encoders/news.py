@@ -6,7 +6,7 @@ names to mesh axes.
 """
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Final, Self
 
 import flax.linen as nn
@@ -15,29 +15,27 @@ import jax.numpy as jnp
 import numpy as np
 import numpy.typing as npt
 
-from ..architecture import NEWS_KIND, Capability
+from ..architecture import NEWS_KIND, Capability, register
 from ..attention import PAD_ID, choose_attention, visible
 from ..blocks import (
+    Block,
     Context,
     Params,
     activate,
     compute_dtype,
     dense,
     layer_norm,
-    logical,
     make_block,
     make_context,
     normal,
+    parameter,
     run_blocks,
     run_blocks_observed,
 )
 from ..huggingface import export_model, import_model
-from ..huggingface.interface import ExportedModel, ImportedModel, SentenceModulesLike
-from ..pooling import largest_of_pieces, piece_ends, piece_starts, term_weights
+from ..huggingface.interface import ExportedModel, HuggingFaceArchitecture, ImportedModel
+from ..pooling import largest_of_pieces, largest_of_tokens, piece_ends, piece_starts, term_weights
 from ..transformer import EXECUTION_OPTIONS, TransformerConfig
-from .registry import register
-
-__all__ = ["PAD_ID", "EncoderConfig", "NewsEncoder", "in_windows", "stop_rows"]
 
 _EMBEDDING_NORM_FLOOR: Final = 1e-12
 
@@ -58,31 +56,30 @@ class NewsEncoder(nn.Module):
     def setup(self) -> None:
         """Declares the parameters of the body and of all heads."""
         config = self.config
-        self.token_embedding = self.param(
+        self.token_embedding = parameter(
+            self,
             "token_embedding",
-            logical(normal(1.0) if config.embedding_init == "t5" else normal(), "vocab", "embed"),
+            normal(1.0) if config.embedding_init == "t5" else normal(),
             (config.vocab_size, config.hidden_size),
-            jnp.float32,
+            "vocab",
+            "embed",
         )
         if config.positions == "learned":
-            self.position_embedding = self.param(
-                "position_embedding",
-                logical(normal(), "position", "embed"),
-                (config.position_count, config.hidden_size),
-                jnp.float32,
+            self.position_embedding = parameter(
+                self, "position_embedding", normal(), (config.position_count, config.hidden_size), "position", "embed"
             )
         self.relative_bias = None
         if config.relative_buckets:
             axes = ("buckets", "heads")
             shape = (config.relative_buckets, config.num_heads)
-            self.relative_bias = self.param("relative_bias", logical(normal(), *axes), shape, jnp.float32)
+            self.relative_bias = parameter(self, "relative_bias", normal(), shape, *axes)
         self.input_norm = layer_norm(config)
         self.dropout = nn.Dropout(config.dropout_rate)
         self.layers = [make_block(config, layer) for layer in range(config.num_layers)]
         self.output_norm = None if config.norm == "post" else layer_norm(config)
         if config.pooling == "weighted":
-            self.pooling_logits = self.param(
-                "pooling_logits", logical(nn.initializers.zeros, "vocab"), (config.vocab_size,), jnp.float32
+            self.pooling_logits = parameter(
+                self, "pooling_logits", nn.initializers.zeros, (config.vocab_size,), "vocab"
             )
         self.embedding_head = dense(config.dense_size, ("embed", "embedding"), jnp.float32)
         self.topic_head = dense(config.num_topics, ("embed", "topics"), jnp.float32)
@@ -90,9 +87,7 @@ class NewsEncoder(nn.Module):
             config.hidden_size, ("embed", "embed_out"), compute_dtype(config), use_bias=config.biases
         )
         self.mlm_norm = layer_norm(config)
-        self.mlm_bias = self.param(
-            "mlm_bias", logical(nn.initializers.zeros, "vocab"), (config.vocab_size,), jnp.float32
-        )
+        self.mlm_bias = parameter(self, "mlm_bias", nn.initializers.zeros, (config.vocab_size,), "vocab")
 
     def __call__(self, tokens: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
         """Runs all heads once, so that `init` creates all parameters.
@@ -101,11 +96,8 @@ class NewsEncoder(nn.Module):
           Embeddings [B, D], topic logits [B, T] and masked-LM logits [B, 1, V] of the first position.
         """
         hidden = self.encode(tokens)
-        return (
-            self.embed_hidden(hidden, tokens),
-            self.topic_logits_hidden(hidden, tokens),
-            self.mlm_logits(hidden[:, :1]),
-        )
+        topics = self.topic_logits_hidden(hidden, tokens)
+        return self.embed_hidden(hidden, tokens), topics, self.mlm_logits(hidden[:, :1])
 
     def encode(
         self,
@@ -137,14 +129,7 @@ class NewsEncoder(nn.Module):
             windows = self.encode(in_windows(tokens, config.position_count), deterministic=deterministic)
             return windows.reshape(tokens.shape[0], -1, windows.shape[-1])[:, : tokens.shape[1]]
         hidden, context = self._embedded(tokens, segment_ids, positions, deterministic=deterministic)
-        if self.is_initializing():
-            for layer in self.layers:
-                hidden = layer(hidden, context, deterministic=deterministic)
-        else:
-            key = None if deterministic or not config.dropout_rate else self.make_rng("dropout")
-            hidden = run_blocks(
-                config, self._layer_params(), hidden, context, choose_attention(config, tokens.shape[-1]), key
-            )
+        hidden = self._run(config, self.layers, hidden, context, deterministic=deterministic)
         return hidden if self.output_norm is None else self.output_norm(hidden)
 
     def encode_observed(self, tokens: jax.Array) -> tuple[jax.Array, jax.Array]:
@@ -166,7 +151,7 @@ class NewsEncoder(nn.Module):
         hidden, context = self._embedded(tokens, None, None, deterministic=True)
         kernel = choose_attention(config, tokens.shape[-1])
         queries = self.pooling_weights(tokens)
-        hidden, received = run_blocks_observed(config, self._layer_params(), hidden, context, kernel, queries)
+        hidden, received = run_blocks_observed(config, _params_of(self.layers), hidden, context, kernel, queries)
         return (hidden if self.output_norm is None else self.output_norm(hidden)), received
 
     def _embedded(
@@ -204,9 +189,22 @@ class NewsEncoder(nn.Module):
         if length > most:
             raise ValueError(f"got rows of {length} tokens, expected at most max_length = {most}")
 
-    def _layer_params(self) -> list[Params]:
-        """Of every block, in order."""
-        return [nn.unbox(layer.variables["params"]) for layer in self.layers]
+    def _run(
+        self,
+        config: TransformerConfig,
+        layers: Sequence[Block],
+        hidden: jax.Array,
+        context: Context,
+        *,
+        deterministic: bool,
+    ) -> jax.Array:
+        """A stack of blocks: [B, L, H] -> [B, L, H]."""
+        if self.is_initializing():
+            for layer in layers:
+                hidden = layer(hidden, context, deterministic=deterministic)
+            return hidden
+        key = None if deterministic or not config.dropout_rate else self.make_rng("dropout")
+        return run_blocks(config, _params_of(layers), hidden, context, choose_attention(config, hidden.shape[1]), key)
 
     def embed(self, tokens: jax.Array, stopped: jax.Array | None = None, *, deterministic: bool = True) -> jax.Array:
         """Document embeddings of one-piece rows: a dense layer on the pooled top vector.
@@ -285,9 +283,7 @@ class NewsEncoder(nn.Module):
         if self.config.pooling == "cls":
             return hidden[:, 0].astype(jnp.float32)
         if self.config.pooling == "max":
-            real = (tokens != PAD_ID)[..., None]
-            largest = jnp.max(hidden.astype(jnp.float32), axis=1, where=real, initial=-jnp.inf)
-            return jnp.where(jnp.any(real, axis=1), largest, 0.0)
+            return largest_of_tokens(hidden, tokens != PAD_ID)
         return jnp.einsum("bl,blh->bh", self.pooling_weights(tokens), hidden.astype(jnp.float32))
 
     def pooling_weights(self, tokens: jax.Array) -> jax.Array:
@@ -318,6 +314,10 @@ class NewsEncoder(nn.Module):
         return weights * term_weights(tokens, segment_ids, lead_length=config.lead_length, sublinear=config.sublinear)
 
 
+def _params_of(layers: Sequence[Block]) -> list[Params]:
+    return [nn.unbox(layer.variables["params"]) for layer in layers]
+
+
 def stop_rows(vectors: jax.Array, stopped: jax.Array | None) -> jax.Array:
     """`vectors` [B, D], without gradient where `stopped`, bool [B]; None stops none."""
     if stopped is None:
@@ -337,19 +337,13 @@ def in_windows(tokens: jax.Array, window: int) -> jax.Array:
 
 @register
 @dataclasses.dataclass(frozen=True)
-class EncoderConfig(TransformerConfig):
+class EncoderConfig(TransformerConfig, HuggingFaceArchitecture):
     """The news encoder as an `Architecture`: its shape, see `TransformerConfig`, and what it can do."""
 
     kind: ClassVar[str] = NEWS_KIND
-    execution_options: ClassVar[tuple[str, ...]] = EXECUTION_OPTIONS
     free_options: ClassVar[tuple[str, ...]] = (*EXECUTION_OPTIONS, "dtype", "dropout_rate", "family")
     head_options: ClassVar[tuple[str, ...]] = (
-        "embedding_init",
-        "embedding_size",
-        "num_topics",
-        "embedding_activation",
-        "pooling",
-        "lead_length",
+        *("embedding_init", "embedding_size", "num_topics", "embedding_activation", "pooling", "lead_length"),
         "sublinear",
     )
 
@@ -385,31 +379,6 @@ class EncoderConfig(TransformerConfig):
         """Raises ValueError if the configured attention kernel cannot run here on rows of ``length`` tokens."""
         choose_attention(self, length)
 
-    def flops(self, method: str, length: int) -> float:
-        """Model FLOPs of one forward pass on one row: matrix products only, two FLOPs for each multiply-add.
-
-        For L tokens, hidden size H, MLP size F, N layers, V word pieces, D embedding units and T topics::
-
-            encode         N (L (8 H^2 + 4 H F) + 4 S H), for S pairs of tokens that see each other: L^2; W L for a
-                           text that is read in windows of W tokens; fewer in local layers, see `seen_pairs`
-            embed          encode + 2 H D
-            topic_logits   encode + 2 H T
-            mlm_logits     K (2 H^2 + 2 H V), for K = length predicted positions, without the encoder
-
-        Raises:
-          ValueError: for another method.
-        """
-        hidden = self.hidden_size
-        if method == "mlm_logits":
-            return float(length * (2 * hidden * hidden + 2 * hidden * self.vocab_size))
-        heads = {"encode": 0, "embed": 2 * hidden * self.dense_size, "topic_logits": 2 * hidden * self.num_topics}
-        if method not in heads:
-            raise ValueError(f"got the method {method!r}, expected mlm_logits, {', '.join(heads)}")
-        products = self.num_layers * length * (8 * hidden * hidden + 4 * hidden * self.mlp_size)
-        window = min(length, self.position_count)
-        seen = sum(self.seen_pairs(layer, window) for layer in range(self.num_layers)) * length / window
-        return float(products + 4 * seen * hidden + heads[method])
-
     def summary(self) -> str:
         """Layers and width, such as "12 layers x 768"."""
         return f"{self.num_layers} layers x {self.hidden_size}"
@@ -419,7 +388,7 @@ class EncoderConfig(TransformerConfig):
         cls,
         values: Mapping[str, Any],
         arrays: Mapping[str, Any],
-        modules: SentenceModulesLike,
+        modules: Any,
         *,
         num_topics: int,
         max_length: int | None = None,

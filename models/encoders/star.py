@@ -3,24 +3,156 @@
 Source: Danovitch 2020, which links posts to news articles with the Star-Transformer (Guo et al. 2019) and the learned
 alpha-entmax of Correia et al. 2019. The paper's formula of the star has the context in the place of the query; here the
 star asks, as in Guo et al. Padding is left out of the mean, the window and the maximum.
+
+Tokens see their neighbours (the ring), one vector sees all tokens (the star).
+
+Shapes: B rows, L tokens, H hidden units, N heads of d units each.
 """
 
 import dataclasses
-from typing import ClassVar, Final
+import math
+from collections.abc import Mapping
+from typing import Any, ClassVar, Final
 
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
 
-from ..star_attention import SOFTMAX, RingAttention, StarAttention
-from ..word_table import WordTableConfig, WordTableEncoder
-from .registry import register
+from ..architecture import register
+from ..blocks import parameter, project
+from ..entmax import LEAST_ALPHA, entmax
+from ..pooling import largest_of_tokens, mean_of_tokens
+from .words import WordTableConfig, WordTableEncoder
 
-__all__ = ["STAR_KIND", "StarConfig", "StarEncoder"]
-
-STAR_KIND: Final = "star"
 _SLOPE: Final = 0.01  # of the leaky ReLU
-_LOWEST: Final = float(jnp.finfo(jnp.float32).min)
+SOFTMAX: Final = 1.0  # the alpha of softmax
+_UNSEEN: Final = -1e9  # its exponential is 0
+_LEAST_START: Final = 0.01  # of alpha - 1: a learned alpha starts anywhere between 1.01 and 1.99
+
+
+class HeadedAttention(nn.Module):
+    """The four projections of an attention, and the shares of its keys by alpha-entmax.
+
+    Attributes:
+      num_heads: N.
+      alpha: of all heads; 1 is softmax, 2 sparsemax. None learns one alpha for each head.
+    """
+
+    num_heads: int
+    alpha: float | None
+
+    @nn.nowrap
+    def weights(self, scores: jax.Array, seen: jax.Array) -> jax.Array:
+        """Shares of the keys, float32 [..., N, K]; declares the alphas, where they are learned.
+
+        Args:
+          scores: [..., N, K].
+          seen: bool, broadcast against `scores`; at least one key of each query is seen.
+        """
+        if self.alpha == SOFTMAX:
+            return jax.nn.softmax(jnp.where(seen, scores.astype(jnp.float32), _UNSEEN), axis=-1)
+        masked = jnp.where(seen, scores.astype(jnp.float32), -jnp.inf)
+        if self.alpha is None:
+            logits = parameter(self, "alpha_logits", _logits_of_uniform, (self.num_heads,), "heads")
+            alphas = learned_alphas(logits)
+        else:
+            alphas = jnp.full((self.num_heads,), self.alpha, jnp.float32)
+        return entmax(masked, jnp.broadcast_to(alphas, masked.shape[:-1]))
+
+
+def learned_alphas(logits: jax.Array) -> jax.Array:
+    """The alpha of each head, from 1.01 to 2, of the parameter ``alpha_logits`` [N]."""
+    return jnp.maximum(1.0 + jax.nn.sigmoid(logits), LEAST_ALPHA)
+
+
+class RingAttention(HeadedAttention):
+    """Every token reads its neighbours, its own embedding and the star: work that is linear in the length.
+
+    Attributes:
+      window: neighbours on each side, c.
+    """
+
+    window: int = 2
+
+    @nn.compact
+    def __call__(self, hidden: jax.Array, embedded: jax.Array, star: jax.Array, is_token: jax.Array) -> jax.Array:
+        """Vectors of the tokens after the ring, [B, L, H]; those at padding have no meaning.
+
+        Token i asks with h_i; keys and values are h_{i-c} … h_{i+c}, e_i and s.
+
+        Args:
+          hidden: h, [B, L, H].
+          embedded: e, [B, L, H].
+          star: s, [B, H].
+          is_token: bool [B, L], False at padding.
+        """
+        heads, length = self.num_heads, hidden.shape[1]
+        query = _heads(self, "query", hidden, heads)
+        scale = 1.0 / math.sqrt(query.shape[-1])
+
+        def projected(name: str) -> list[jax.Array]:
+            own = _heads(self, name, jnp.concatenate([hidden, embedded, star[:, None]], axis=1), heads)
+            window = [_shifted(own[:, :length], offset) for offset in self._offsets()]
+            return [*window, own[:, length : 2 * length], own[:, 2 * length :]]
+
+        scores = jnp.stack([jnp.sum(query * key, axis=-1) for key in projected("key")], axis=-1) * scale
+        every = jnp.ones_like(is_token)
+        seen = jnp.stack([*(_shifted(is_token, offset) for offset in self._offsets()), every, every], axis=-1)
+        shares = self.weights(scores, seen[:, :, None])
+        values = projected("value")
+        mixed = sum(shares[..., number, None] * value for number, value in enumerate(values))
+        return _joined(self, jnp.asarray(mixed))
+
+    def _offsets(self) -> range:
+        return range(-self.window, self.window + 1)
+
+
+class StarAttention(HeadedAttention):
+    """One vector reads all tokens."""
+
+    @nn.compact
+    def __call__(self, star: jax.Array, hidden: jax.Array, is_token: jax.Array) -> jax.Array:
+        """The star after reading itself and all tokens, [B, H].
+
+        Args:
+          star: s, [B, H], asks; keys and values are [s; h].
+          hidden: h, [B, L, H].
+          is_token: bool [B, L].
+        """
+        keys = jnp.concatenate([star[:, None], hidden], axis=1)
+        query = _heads(self, "query", star[:, None], self.num_heads)[:, 0]
+        scale = 1.0 / math.sqrt(query.shape[-1])
+        scores = jnp.einsum("bnd,blnd->bnl", query, _heads(self, "key", keys, self.num_heads)) * scale
+        seen = jnp.pad(is_token, [(0, 0), (1, 0)], constant_values=True)
+        shares = self.weights(scores, seen[:, None])
+        mixed = jnp.einsum("bnl,blnd->bnd", shares, _heads(self, "value", keys, self.num_heads))
+        return _joined(self, mixed[:, None])[:, 0]
+
+
+def _heads(module: nn.Module, name: str, inputs: jax.Array, heads: int) -> jax.Array:
+    """Dense layer [B, L, H] -> [B, L, N, d]."""
+    init, shape = nn.initializers.glorot_uniform(in_axis=0, out_axis=(1, 2)), (heads, inputs.shape[-1] // heads)
+    return project(module, name, inputs, ("embed",), shape, ("heads", "kv"), initializer=init)
+
+
+def _joined(module: nn.Module, mixed: jax.Array) -> jax.Array:
+    """Dense layer [B, L, N, d] -> [B, L, H]."""
+    init, width = nn.initializers.glorot_uniform(in_axis=(0, 1), out_axis=2), math.prod(mixed.shape[-2:])
+    return project(module, "output", mixed, ("heads", "kv"), (width,), ("embed",), initializer=init)
+
+
+def _shifted(values: jax.Array, offset: int) -> jax.Array:
+    """`values` [B, L, ...] at position i + offset, zero beyond both ends."""
+    length = values.shape[1]
+    filling = [(0, 0), (max(-offset, 0), max(offset, 0))] + [(0, 0)] * (values.ndim - 2)
+    padded = jnp.pad(values, filling)
+    return jax.lax.slice_in_dim(padded, max(offset, 0), max(offset, 0) + length, axis=1)
+
+
+def _logits_of_uniform(key: jax.Array, shape: tuple[int, ...], dtype: Any) -> jax.Array:
+    """Logits whose sigmoid is uniform between 0.01 and 0.99."""
+    shares = jax.random.uniform(key, shape, dtype, _LEAST_START, 1.0 - _LEAST_START)
+    return jnp.log(shares) - jnp.log1p(-shares)
 
 
 class StarEncoder(WordTableEncoder):
@@ -41,8 +173,7 @@ class StarEncoder(WordTableEncoder):
 
     def encode_vectors(self, embedded: jax.Array, is_token: jax.Array) -> jax.Array:
         """Half the sum of the largest of each unit over the tokens and of the star, float32 [B, D]."""
-        count = jnp.maximum(jnp.sum(is_token, axis=1, keepdims=True), 1)
-        hidden, star = embedded, jnp.sum(embedded, axis=1, where=is_token[..., None]) / count
+        hidden, star = embedded, mean_of_tokens(embedded, is_token)
         for number, (ring, star_attention) in enumerate(zip(self.rings, self.stars, strict=True)):
             hidden = ring(hidden, embedded, star, is_token)
             if self.config.norm:
@@ -50,10 +181,7 @@ class StarEncoder(WordTableEncoder):
             star = star_attention(star, hidden, is_token)
             if self.config.norm:
                 star = self.star_norms[number](nn.leaky_relu(star, _SLOPE))
-        largest = jnp.max(jnp.where(is_token[..., None], hidden, _LOWEST), axis=1)
-        # A row without tokens has no largest; `embed` makes it 0.
-        largest = jnp.where(jnp.any(is_token, axis=1)[:, None], largest, 0.0)
-        return 0.5 * (largest + star)
+        return 0.5 * (largest_of_tokens(hidden, is_token) + star)
 
 
 @register
@@ -69,7 +197,8 @@ class StarConfig(WordTableConfig):
       norm: a leaky ReLU and a layer norm follow each attention, as in the Star-Transformer; AST has none.
     """
 
-    kind: ClassVar[str] = STAR_KIND
+    kind: ClassVar[str] = "star"
+    least: ClassVar[Mapping[str, int]] = {"window": 0}
 
     num_heads: int = 10
     window: int = 2
@@ -79,27 +208,14 @@ class StarConfig(WordTableConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.require_integers(num_heads=1, window=0, iterations=1)
-        if self.hidden_size % self.num_heads:
-            raise ValueError(
-                f"StarConfig.num_heads: got {self.num_heads}, expected a divisor of hidden_size = {self.hidden_size}"
-            )
-        if self.alpha is not None and not (self.alpha == SOFTMAX or 1.01 <= self.alpha <= 2):
-            raise ValueError(f"StarConfig.alpha: got {self.alpha!r}, expected None, 1, or a number from 1.01 to 2")
+        divides, alpha = self.hidden_size % self.num_heads == 0, self.alpha
+        self.require("num_heads", divides, f"a divisor of hidden_size = {self.hidden_size}")
+        known = alpha is None or alpha == SOFTMAX or 1.01 <= alpha <= 2
+        self.require("alpha", known, "None, 1, or a number from 1.01 to 2")
 
     def module(self) -> nn.Module:
         """The `StarEncoder`."""
         return StarEncoder(self)
-
-    def embed_flops(self, length: int) -> float:
-        """FLOPs of `embed`: linear in the length L, with c neighbours on each side.
-
-        For T iterations: T (2 H^2 (6 L + 2) + 4 H L (2 c + 3) + 2 H^2 (2 L + 4) + 4 H (L + 1)).
-        """
-        width, keys = self.hidden_size, 2 * self.window + 3
-        ring = 2 * width * width * (6 * length + 2) + 4 * width * length * keys
-        star = 2 * width * width * (2 * length + 4) + 4 * width * (length + 1)
-        return float(self.iterations * (ring + star))
 
     def summary(self) -> str:
         """Iterations, heads and width."""

@@ -21,23 +21,21 @@ import flax.linen as nn
 import jax
 import jax.numpy as jnp
 
-from ..architecture import Capability
+from ..architecture import Architecture, Capability, register
 from ..attention import PAD_ID, TYPES
-from ..blocks import logical
+from ..blocks import norm, parameter
 from ..decoder import (
+    EPSILON,
     EncoderDecoder,
+    Layer,
     OutputTable,
     Reading,
     TransformerDecoder,
     language_memory,
     language_table,
+    sinusoids,
     word_table,
 )
-from ..multi_head import Layer, norm, sinusoids
-from .fields import FieldsConfig
-from .registry import register
-
-__all__ = ["Translator", "TranslatorConfig"]
 
 _QUERIES: Final = (32, 16, 8)  # learned vectors, and how many of them go on from each pooling layer
 
@@ -50,14 +48,14 @@ class Translator(EncoderDecoder):
     def setup(self) -> None:
         """Declares encoder and decoder."""
         config, dtype = self.config, TYPES[self.config.dtype]
-        self.token_embedding = self.param("token_embedding", *word_table(config.vocab_size, config.hidden_size))
+        self.token_embedding = word_table(self, "token_embedding", config.vocab_size, config.hidden_size)
         layers = config.num_layers + (config.bottleneck == "pooled")
         self.layers = [Layer(config.num_heads, config.mlp_size, config.dropout_rate, dtype) for _ in range(layers)]
-        self.encoder_norm = norm(dtype, "encoder_norm")
+        self.encoder_norm = norm(EPSILON, dtype, "encoder_norm")
         if config.bottleneck == "pooled":
             shape = (_QUERIES[0], config.hidden_size)
-            self.pooling_queries = self.param(
-                "pooling_queries", logical(nn.initializers.normal(1.0), "position", "embed"), shape, jnp.float32
+            self.pooling_queries = parameter(
+                self, "pooling_queries", nn.initializers.normal(1.0), shape, "position", "embed"
             )
         self.language_embedding = language_table(self, config.num_languages, config.language_size)
         self.decoder = TransformerDecoder(
@@ -118,7 +116,7 @@ class Translator(EncoderDecoder):
 
 @register
 @dataclasses.dataclass(frozen=True)
-class TranslatorConfig(FieldsConfig):
+class TranslatorConfig(Architecture):
     """T-MDE and its variants as an `Architecture`. The defaults are the thesis's (section 4.4 and Table 4.1).
 
     Attributes:
@@ -156,17 +154,10 @@ class TranslatorConfig(FieldsConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.bottleneck not in ("vector", "pooled", "none"):
-            raise ValueError(f"TranslatorConfig.bottleneck: got {self.bottleneck!r}, expected vector, pooled or none")
-        if self.hidden_size % self.num_heads or self.hidden_size % 2:
-            raise ValueError(
-                f"TranslatorConfig.hidden_size: got {self.hidden_size}, expected an even multiple of num_heads = "
-                f"{self.num_heads}"
-            )
-        if self.bottleneck == "pooled" and self.num_layers < len(_QUERIES):
-            raise ValueError(
-                f"TranslatorConfig.num_layers: got {self.num_layers}, expected at least {len(_QUERIES)}, which pool"
-            )
+        is_even = self.hidden_size % self.num_heads == 0 and self.hidden_size % 2 == 0
+        self.require("hidden_size", is_even, f"an even multiple of num_heads = {self.num_heads}")
+        enough = self.bottleneck != "pooled" or self.num_layers >= len(_QUERIES)
+        self.require("num_layers", enough, f"at least {len(_QUERIES)}, which pool")
 
     @property
     def embedding_size(self) -> int:
@@ -176,34 +167,6 @@ class TranslatorConfig(FieldsConfig):
     def module(self) -> nn.Module:
         """The `Translator`."""
         return Translator(self)
-
-    def flops(self, method: str, length: int) -> float:
-        """Model FLOPs of one forward pass on one row, of matrix products only.
-
-        For L tokens, width H, MLP size F, N encoder layers, D decoder layers, language size E, V word pieces::
-
-            embed    N L (8 H^2 + 4 H F + 4 L H), and T-MDE_P's pooling by 32, 16, 8 and 1 queries
-            write    D L (12 H^2 + 4 H F + 4 L H) + 2 L H V, and keys and values: D S (4 H (H + E) + 4 L H)
-
-        where S is 1, or L without bottleneck (a source is taken to be as long as its translation).
-
-        Raises:
-          ValueError: for another method.
-        """
-        hidden, dense = self.hidden_size, 4 * self.hidden_size * self.mlp_size
-        if method == "embed":
-            total = self.num_layers * length * (8 * hidden * hidden + dense + 4 * length * hidden)
-            if self.bottleneck == "pooled":
-                seen = (length, *_QUERIES[:-1], self.num_layers + _QUERIES[-1])
-                for queries, keys in zip((*_QUERIES, 1), seen, strict=True):
-                    total += queries * (4 * hidden * hidden + dense) + keys * 4 * hidden * (hidden + queries)
-            return float(total)
-        if method == "write":
-            keys = length if self.bottleneck == "none" else 1
-            own = length * (12 * hidden * hidden + dense + 4 * length * hidden)
-            memory = keys * (4 * hidden * (hidden + self.language_size) + 4 * length * hidden)
-            return float(self.decoder_layers * (own + memory) + 2 * length * hidden * self.vocab_size)
-        raise ValueError(f"got the method {method!r}, expected embed or write")
 
     def summary(self) -> str:
         """Layers and width."""

@@ -9,7 +9,7 @@
 | megatron-bert | ``norm="pre"`` |
 | modernbert | ``norm="modern"``, rotary positions, gated, local layers |
 
-`families` has one file each. A model is written as the family that it was read from (`TransformerConfig.family`).
+A model is written as the family that it was read from (`TransformerConfig.family`).
 
 Arrays without a counterpart here are folded at reading, which changes no output: row 0 of the token types is added to
 every position (texts of one type only), and the position table loses the rows before the first token's. A linear
@@ -17,35 +17,95 @@ layer's weight is [out, in] there and [in, out] here.
 """
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
+from flax.traverse_util import flatten_dict, unflatten_dict
 
 from ..transformer import TransformerConfig
-from .configs import MODEL_TYPES, default_ids, encoder_config, huggingface_config
-from .families import family_of, find_family
-from .family import SpecialIds
-from .interface import ExportedModel, SentenceModulesLike, UnsupportedArrayError, UnsupportedModelError
-from .layouts import Array, Entry
-
-__all__ = [
-    "MODEL_TYPES",
-    "UnsupportedModelError",
-    "encoder_config",
-    "export_model",
-    "huggingface_config",
-    "import_model",
-    "plain_heads",
-    "read_params",
-    "reorder_tokens",
-    "write_params",
-]
+from .families import Family, SpecialIds, family_by_shape, family_of, find_family
+from .interface import ExportedModel, UnsupportedArrayError, UnsupportedModelError, check_keys, integer
+from .layouts import Array
 
 Arrays = Mapping[str, Array]
 
 _NO_WEIGHTS: Final = ("embeddings.position_ids", "embeddings.token_type_ids", "rotary_emb.inv_freq")
+
+
+def encoder_config(
+    values: Mapping[str, Any], *, embedding_size: int | None = None, num_topics: int = 600, pooling: str = "cls"
+) -> TransformerConfig:
+    """The architecture that a config.json describes.
+
+    Args:
+      values: of config.json.
+      embedding_size: D; None takes H.
+      num_topics: T.
+      pooling: of `TransformerConfig`; config.json does not say.
+
+    Raises:
+      UnsupportedModelError: for an unknown `model_type`, a missing or unknown key, or an option that `NewsEncoder`
+        lacks.
+    """
+    family = find_family(values.get("model_type"))
+    check_keys(values, family.keys)
+    sizes: dict[str, Any] = {ours: integer(values, theirs) for ours, theirs in family.sizes.items()}
+    try:
+        config = TransformerConfig(
+            **sizes,
+            embedding_size=embedding_size or sizes["hidden_size"],
+            num_topics=num_topics,
+            pooling=pooling,  # type: ignore[arg-type] # checked there
+            **family.read_options(values),
+        )
+    except UnsupportedModelError:
+        raise
+    except ValueError as error:
+        raise UnsupportedModelError("config.json", str(error)) from error
+    if family_by_shape(config) is family:
+        return config
+    return dataclasses.replace(config, family=family.model_type)
+
+
+def huggingface_config(config: TransformerConfig, ids: SpecialIds | None = None) -> dict[str, Any]:
+    """The config.json of an encoder without its heads.
+
+    Args:
+      config: the encoder's.
+      ids: of the special tokens; None: those of `formats.vocabulary` or, where the family's code has its padding token
+        elsewhere, with that token and [UNK] swapped.
+
+    Raises:
+      UnsupportedModelError: if no class of `transformers` computes this encoder, or its code has another padding token.
+    """
+    family = family_of(config)
+    ids = default_ids(family) if ids is None else ids
+    if family.pad_id not in (None, ids.pad):
+        problem = f"got {ids.pad}, expected {family.pad_id}, as the code of {family.architecture} has it"
+        raise UnsupportedModelError("pad_token_id", problem)
+    return {
+        "model_type": family.model_type,
+        "architectures": [family.architecture],
+        "initializer_range": 0.02,
+        "pad_token_id": ids.pad,
+        **family.values(config, ids),
+    }
+
+
+def default_ids(family: Family) -> SpecialIds:
+    """The ids of the special tokens in a family's exports: ours, with [UNK] in the place of a padding token elsewhere.
+
+    Raises:
+      ValueError: if the family's padding token is in the place of another special token than [UNK].
+    """
+    ids = SpecialIds()
+    if family.pad_id in (None, ids.pad):
+        return ids
+    if family.pad_id != ids.unknown:
+        raise ValueError(f"got the padding token {family.pad_id} of {family.model_type}, expected 0 or 1")
+    return ids._replace(pad=ids.unknown, unknown=ids.pad)
 
 
 def read_params(
@@ -67,29 +127,29 @@ def read_params(
     """
     family = find_family(values.get("model_type"))
     found = _without_prefix(arrays, family.prefix)
-    used: set[str] = set()
-    params: dict[str, Any] = {}
-    for entry in family.body(values, config):
-        _read(entry, found, used, params)
     head = list(family.masked_lm(config))
-    if any(name in found for entry in head for name in entry.theirs):
-        for entry in head:
-            _read(entry, found, used, params)
+    has_head = any(name in found for entry in head for name in entry.theirs)
+    used: set[str] = set()
+    params: dict[str, Array] = {}
+    for entry in (*family.body(values, config), *(head if has_head else [])):
+        used.update(entry.theirs)
+        theirs = [_checked(found, name, shape) for name, shape in zip(entry.theirs, entry.shapes, strict=True)]
+        params |= zip(entry.ours, map(np.ascontiguousarray, entry.read(*theirs)), strict=True)
+    if has_head:
+        used |= {*family.output_bias, family.tied_table}
+        table = params["token_embedding"]
+        if family.tied_table in found and not np.array_equal(_checked(found, family.tied_table, table.shape), table):
+            problem = "it is not the token table; NewsEncoder's output table is tied to it"
+            raise UnsupportedArrayError(family.tied_table, problem)
         bias = next((name for name in family.output_bias if name in found), None)
-        used |= {*family.output_bias, *family.tied_table}
-        _check_tied(found, family.tied_table, params["token_embedding"])
-        _put(
-            params,
-            "mlm_bias",
-            np.zeros(config.vocab_size, np.float32) if bias is None else _checked(found, bias, (config.vocab_size,)),
-        )
-    rest = sorted(set(found) - used)
-    unknown = [name for name in rest if name.startswith(family.body_names) and not name.endswith(_NO_WEIGHTS)]
-    if unknown:
+        shape = (config.vocab_size,)
+        params["mlm_bias"] = np.zeros(shape, np.float32) if bias is None else _checked(found, bias, shape)
+    rest = [name for name in sorted(set(found) - used) if not name.endswith(_NO_WEIGHTS)]
+    if unknown := [name for name in rest if name.startswith(family.body_names)]:
         raise UnsupportedArrayError(
             unknown[0], f"got {len(unknown)} arrays that config.json does not account for: another architecture"
         )
-    return params, [name for name in rest if not name.endswith(_NO_WEIGHTS)]
+    return unflatten_dict(params, sep="."), rest
 
 
 def write_params(values: Mapping[str, Any], config: TransformerConfig, params: Mapping[str, Any]) -> dict[str, Array]:
@@ -100,20 +160,16 @@ def write_params(values: Mapping[str, Any], config: TransformerConfig, params: M
       config: the encoder's.
       params: nested, as `NewsEncoder` has them.
     """
+    flat = flatten_dict(params, sep=".")
     written: dict[str, Array] = {}
     for entry in find_family(values["model_type"]).body(values, config):
-        ours = (np.asarray(_leaf(params, path), np.float32) for path in entry.ours)
-        written |= dict(zip(entry.theirs, entry.write(*ours), strict=True))
+        ours = (np.asarray(flat[path], np.float32) for path in entry.ours)
+        written |= zip(entry.theirs, entry.write(*ours), strict=True)
     return {name: np.ascontiguousarray(array) for name, array in written.items()}
 
 
 def import_model(
-    values: Mapping[str, Any],
-    arrays: Arrays,
-    modules: SentenceModulesLike,
-    *,
-    num_topics: int,
-    max_length: int | None = None,
+    values: Mapping[str, Any], arrays: Arrays, modules: Any, *, num_topics: int, max_length: int | None = None
 ) -> tuple[TransformerConfig, dict[str, Any], dict[str, Any], tuple[str, ...]]:
     """Reads a transformer, see `HuggingFaceArchitecture.from_huggingface`: what `ImportedModel` holds, in its order.
 
@@ -250,13 +306,6 @@ def _without_prefix(arrays: Arrays, prefix: str) -> dict[str, Array]:
     return names
 
 
-def _read(entry: Entry, found: Arrays, used: set[str], params: dict[str, Any]) -> None:
-    used.update(entry.theirs)
-    arrays = [_checked(found, name, shape) for name, shape in zip(entry.theirs, entry.shapes, strict=True)]
-    for path, array in zip(entry.ours, entry.read(*arrays), strict=True):
-        _put(params, path, np.ascontiguousarray(array))
-
-
 def _checked(found: Arrays, name: str, shape: tuple[int, ...]) -> Array:
     if name not in found:
         raise UnsupportedArrayError(name, "the array is missing")
@@ -265,26 +314,6 @@ def _checked(found: Arrays, name: str, shape: tuple[int, ...]) -> Array:
     return np.asarray(found[name], np.float32)
 
 
-def _check_tied(found: Arrays, names: Sequence[str], table: Array) -> None:
-    for name in names:
-        if name in found and not np.array_equal(_checked(found, name, table.shape), table):
-            raise UnsupportedArrayError(name, "it is not the token table; NewsEncoder's output table is tied to it")
-
-
 def _check_shape(name: str, array: Array, expected: tuple[int, ...]) -> None:
     if array.shape != expected:
         raise UnsupportedArrayError(name, f"got shape {list(array.shape)}, expected {list(expected)}")
-
-
-def _put(params: dict[str, Any], path: str, value: Any) -> None:
-    *parents, name = path.split(".")
-    for parent in parents:
-        params = params.setdefault(parent, {})
-    params[name] = value
-
-
-def _leaf(params: Mapping[str, Any], path: str) -> Any:
-    node: Any = params
-    for name in path.split("."):
-        node = node[name]
-    return node

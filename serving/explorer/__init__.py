@@ -5,36 +5,31 @@
 """
 
 import asyncio
+import dataclasses
+import datetime
 import importlib.resources
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, Self
 
 from fastapi import FastAPI, HTTPException, Query, Response
 from fastapi.concurrency import run_in_threadpool
+from pydantic import BaseModel, Field, model_validator
+from starlette.routing import Route
 
-from ...formats.archive import read_events, read_pointer, version_folder
-from ..bodies import SearchHit
-from ..dates import DateRange
+from ...formats.archive import IndexedDocument
+from ..bodies import MAX_COUNT, Day, SearchHit, Text, Values
+from ..cluster import IntArray
 from ..events import EventOptions
-from ..filters import Filters
+from ..filters import DateRange, Filters
+from ..gate import RefusedError, no_index, unavailable
 from ..index import DocumentIndex
-from ..limits import RefusedError, UnavailableError
-from .bodies import (
-    ArticleBody,
-    EventBody,
-    EventRequest,
-    EventResponse,
-    EventsRequest,
-    EventsResponse,
-    MapPoint,
-    MapResponse,
-)
-from .book import Card, EventBook, found_events, kept_events
+from .book import Card, EventBook, found_events
 from .topic_map import LARGEST, TopicMap, draw
 
 FILES: Final = {"/": "text/html", "/page.css": "text/css", "/page.js": "text/javascript"}
+_MOST_DAYS: Final = 366
 _PATIENCE: Final = 1.0  # seconds that a request waits for the events
 _SIMILAR: Final = 10
 _MAPS_KEPT: Final = 8
@@ -49,16 +44,95 @@ _HEADERS: Final = {
 Drawing = tuple[list[Card], TopicMap]
 
 
+class EventsRequest(BaseModel, extra="forbid"):
+    """The query of GET /events and GET /map: days and filters.
+
+    Without ``since`` and ``until`` the answer is about the last ``days`` days of the index.
+    """
+
+    since: Day = None
+    until: Day = None
+    days: Annotated[int, Field(ge=1, le=_MOST_DAYS)] = 7
+    language: Values = []
+    publisher: Values = []
+    count: Annotated[int, Field(ge=1, le=MAX_COUNT)] = 30
+    offset: Annotated[int, Field(ge=0)] = 0
+
+
+class EventRequest(BaseModel, extra="forbid"):
+    """The query of GET /event: the ``id`` of an event, or the ``url`` of one of its articles."""
+
+    id: Text = ""
+    url: Text = ""
+
+    @model_validator(mode="after")
+    def _asks_one_thing(self) -> Self:
+        if bool(self.id) == bool(self.url):
+            raise ValueError("give either id (of an event) or url (of an article)")
+        return self
+
+
+class Period(BaseModel):
+    """Some days of an index.
+
+    Attributes:
+      since: the first of these days, None for no bound.
+      until: the last of them.
+      total: events of these days.
+      span: the first and the last date of the index; None without dates.
+    """
+
+    since: datetime.date | None
+    until: datetime.date | None
+    total: int
+    span: tuple[datetime.date, datetime.date] | None
+
+
+class EventsResponse(Period):
+    """A page of the events of some days, those that most publishers report first."""
+
+    events: list[Card]
+
+
+class EventResponse(BaseModel):
+    """A whole event; with the URL of an article also that article, and similar articles of other events.
+
+    ``event`` is None for an article without a date.
+    """
+
+    event: Card | None
+    article: IndexedDocument | None = None
+    similar: list[SearchHit] = []
+
+
+class MapPoint(BaseModel):
+    """An event on the map."""
+
+    id: str
+    title: str
+    language: str
+    articles: int
+    publishers: int
+    topic: int
+    place: tuple[float, float]
+
+
+class MapResponse(Period):
+    """The largest events of some days: places from 0 to 1, and the topics they belong to."""
+
+    topics: list[str]
+    events: list[MapPoint]
+
+
 class Books:
     """The events of the index that is served. A separate thread finds them when an index is new.
 
     Args:
-      path: of the index or the archive; the events of an archive are those that it keeps.
-      options: of events, for an index outside of an archive.
+      options: of events, for an index of `newsembed index`; an archive of `newsembed update` keeps its events.
     """
 
-    def __init__(self, path: str | None = None, options: EventOptions | None = None) -> None:
-        self._path, self._options = path, options or EventOptions()
+    def __init__(self, options: EventOptions | None = None) -> None:
+        self._options = options or EventOptions()
         self._thread = ThreadPoolExecutor(1, "newsembed events")
         self._lock = threading.Lock()
         self._of: DocumentIndex | None = None
@@ -74,40 +148,30 @@ class Books:
             return self._book
 
     async def get(self, index: DocumentIndex) -> EventBook:
-        """The events of an index.
-
-        Raises:
-          UnavailableError: while they are being found.
-        """
+        """The events of an index; 503 while they are being found."""
         future = asyncio.wrap_future(self.prepare(index))
         try:
             return await asyncio.wait_for(asyncio.shield(future), _PATIENCE)
         except TimeoutError as error:
             count = f"{len(index):,}"
-            raise UnavailableError(f"{count} articles are being grouped into events; try again soon") from error
+            raise unavailable(f"{count} articles are being grouped into events; try again soon") from error
 
     def drawing(self, book: EventBook, filters: Filters) -> Drawing:
-        """The largest events that pass filters, with their map; the last few are kept.
-
-        Raises:
-          RefusedError: 501, if scikit-learn is not installed.
-        """
-        key = (book, filters)
-        known = self._maps.get(key)
+        """The largest events that pass filters, with their map; the last few are kept. 501 without scikit-learn."""
+        known = self._maps.get((book, filters))
         if known is None:
             numbers = book.ranked(filters)[:LARGEST].tolist()
-            cards = [book.card(number) for number in numbers]
-            documents = book.index.documents
-            titles = [[documents[row].title for row in book.rows(number)] for number in numbers]
+            titles = [[book.index.documents[row].title for row in book.rows(number)] for number in numbers]
             try:
                 drawn = draw([book.center(number) for number in numbers], titles, book.index)
             except ModuleNotFoundError as error:
                 remedy = "pip install 'newsembed[evaluate]' on the server"
                 raise RefusedError(501, f"the map needs the package {error.name}: {remedy}") from error
+            known = [book.card(number) for number in numbers], drawn
             with self._lock:
                 while len(self._maps) >= _MAPS_KEPT:
                     del self._maps[next(iter(self._maps))]
-                known = self._maps[key] = (cards, drawn)
+                self._maps[book, filters] = known
         return known
 
     def close(self) -> None:
@@ -115,104 +179,88 @@ class Books:
         self._thread.shutdown(wait=False, cancel_futures=True)
 
     def _read(self, index: DocumentIndex) -> EventBook:
-        pointer = read_pointer(self._path) if self._path else None
-        if self._path is None or pointer is None:
-            return EventBook(index, found_events(index, self._options))
-        return EventBook(index, kept_events(index, read_events(version_folder(self._path, pointer.version))))
+        return EventBook(index, index.events if "events" in index.settings else found_events(index, self._options))
 
 
-def add_explorer(app: FastAPI, books: Books, current: Callable[[], DocumentIndex | None], described: list[Any]) -> None:
+def add_explorer(app: FastAPI, books: Books, current: Callable[[], DocumentIndex | None]) -> None:
     """Adds the page and its routes.
 
     Args:
       app: of the server.
       books: the events.
       current: returns the index that is served now; None: there is none.
-      described: dependencies of routes that need the API key.
     """
     for path, kind in FILES.items():
-        _add_file(app, path, kind)
+        name = "page.html" if path == "/" else path.removeprefix("/")
+        content = importlib.resources.files(__package__).joinpath(name).read_bytes()
+        page = Response(content, media_type=kind, headers=_HEADERS)  # which is an application that answers so
+        app.router.routes.append(Route(path, page, methods=["GET"], include_in_schema=False))
 
     def served() -> DocumentIndex:
         index = current()
         if index is None:
-            raise HTTPException(404, "this server has no index; start it with --index")
+            raise no_index()
         return index
 
-    @app.get("/events", dependencies=described)
+    @app.get("/events")
     async def events(request: Annotated[EventsRequest, Query()]) -> EventsResponse:
         """The events from `since` to `until`, or of the last `days` days of the index; the largest come first."""
-        book = await books.get(served())
-        return await run_in_threadpool(_events, book, request)
+        return await run_in_threadpool(_events, await books.get(served()), request)
 
     what = "The event of an `id`, or of the article with a `url`: all its reports, and similar articles of others."
 
-    @app.get("/event", dependencies=described, description=what)
+    @app.get("/event", description=what)
     async def event(request: Annotated[EventRequest, Query()]) -> EventResponse:
         index = served()
         if request.url and not index.has(request.url):
             raise HTTPException(404, f"no document with the URL {request.url}")
-        book = await books.get(index)
-        if request.id and not book.has(request.id):
-            raise HTTPException(404, f"no event {request.id!r}; it may have become part of another event")
-        return await run_in_threadpool(_event, book, request)
+        return await run_in_threadpool(_event, await books.get(index), request)
 
-    @app.get("/map", dependencies=described)
+    @app.get("/map")
     async def topics(request: Annotated[EventsRequest, Query()]) -> MapResponse:
         """The places of the 300 largest of these events on a map, where similar ones are near, and their topics."""
-        book = await books.get(served())
-        return await run_in_threadpool(_map, books, book, request)
+        return await run_in_threadpool(_map, books, await books.get(served()), request)
 
 
-def _add_file(app: FastAPI, path: str, kind: str) -> None:
-    name = "page.html" if path == "/" else path.removeprefix("/")
-    content = importlib.resources.files(__package__).joinpath(name).read_bytes()
-
-    @app.get(path, include_in_schema=False)
-    async def answer() -> Response:
-        return Response(content, media_type=kind, headers=_HEADERS)
-
-
-def _filters(book: EventBook, request: EventsRequest) -> Filters:
+def _period(book: EventBook, request: EventsRequest) -> tuple[Filters, IntArray, dict[str, Any]]:
+    """The filters of a request, the events that pass them, and the values of :class:`Period`."""
     dates = DateRange(request.since, request.until)
     if not dates.is_bounded:
         dates = book.last_days(request.days)
-    return book.index.filters(dates, request.language, request.publisher)
+    filters = book.index.filters(dates, request.language, request.publisher)
+    ranked = book.ranked(filters)
+    return filters, ranked, {**dataclasses.asdict(dates), "total": len(ranked), "span": book.span()}
 
 
 def _events(book: EventBook, request: EventsRequest) -> EventsResponse:
-    filters = _filters(book, request)
-    ranked = book.ranked(filters)
+    _, ranked, period = _period(book, request)
     chosen = ranked[request.offset : request.offset + request.count].tolist()
-    return EventsResponse(
-        since=filters.dates.since,
-        until=filters.dates.until,
-        total=len(ranked),
-        events=[EventBody.of(book.card(number)) for number in chosen],
-        span=book.span(),
-    )
+    return EventsResponse(events=[book.card(number) for number in chosen], **period)
 
 
 def _event(book: EventBook, request: EventRequest) -> EventResponse:
     if not request.url:
-        return EventResponse(event=EventBody.of(book.card(book.number(request.id), whole=True)))
+        number = book.number(request.id)
+        if number is None:
+            raise HTTPException(404, f"no event {request.id!r}; it may have become part of another event")
+        return EventResponse(event=book.card(number, whole=True))
     index, number = book.index, book.event_of(request.url)
-    own = set() if number is None else set(book.rows(number).tolist())
+    own = set() if number is None else set(index.numbers[book.rows(number)].tolist())
     hits = index.search_url(request.url, len(own) + _SIMILAR)
     others = [hit for hit in hits if hit.number not in own][:_SIMILAR]
     return EventResponse(
-        event=None if number is None else EventBody.of(book.card(number, whole=True)),
-        article=ArticleBody.of(index.documents[index.number_of(request.url)]),
+        event=None if number is None else book.card(number, whole=True),
+        article=index.archive.documents([index.number_of(request.url)])[0],
         similar=[SearchHit(**{**hit.to_dict(), "rank": rank}) for rank, hit in enumerate(others, 1)],
     )
 
 
 def _map(books: Books, book: EventBook, request: EventsRequest) -> MapResponse:
-    filters = _filters(book, request)
+    filters, _, period = _period(book, request)
     cards, drawn = books.drawing(book, filters)
     points = [
         MapPoint(
-            id=card.event_id,
+            id=card.id,
             title=card.lead.title,
             language=card.lead.language,
             articles=card.articles,
@@ -222,11 +270,4 @@ def _map(books: Books, book: EventBook, request: EventsRequest) -> MapResponse:
         )
         for card, topic, place in zip(cards, drawn.topics.tolist(), drawn.places.tolist(), strict=True)
     ]
-    return MapResponse(
-        since=filters.dates.since,
-        until=filters.dates.until,
-        total=len(book.ranked(filters)),
-        span=book.span(),
-        topics=list(drawn.labels),
-        events=points,
-    )
+    return MapResponse(topics=list(drawn.labels), events=points, **period)

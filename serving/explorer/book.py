@@ -3,17 +3,16 @@
 import collections
 import dataclasses
 import datetime
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 import numpy as np
 
 from ...errors import InputError
-from ...formats.index import IndexedDocument
-from ..dates import DateRange, as_days
+from ...formats.archive import IndexedDocument
+from ..cluster import IntArray
 from ..events import UNDATED, EventOptions, assign
-from ..filters import Filters
-from ..groups import IntArray
+from ..filters import DateRange, Filters, as_days
 from ..index import DocumentIndex
 from ..interface import FloatArray
 
@@ -23,20 +22,19 @@ _WEEK: Final = 7
 _NO_EVENT: Final = -1
 
 
-@dataclasses.dataclass(frozen=True)
-class Report:
+@dataclasses.dataclass(frozen=True, slots=True)
+class Report(IndexedDocument):
     """An article of an event, and the later articles of the event that are near copies of it."""
 
-    document: IndexedDocument
     copies: tuple[IndexedDocument, ...] = ()
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, slots=True)
 class Card:
     """What is known of an event.
 
     Attributes:
-      event_id: doc_id of the article that opened it.
+      id: doc_id of the article that opened it.
       lead: the article that is most like the others.
       image_url: of the lead, or of the first article with an image; "" if there is none.
       first: the first byline date.
@@ -48,7 +46,7 @@ class Card:
       reports: the lead and then articles of other publishers, by date; all articles of a whole event.
     """
 
-    event_id: str
+    id: str
     lead: IndexedDocument
     image_url: str
     first: datetime.date
@@ -68,13 +66,8 @@ def found_events(index: DocumentIndex, options: EventOptions) -> list[str]:
     dates = [document.byline_date for document in index.documents]
     days = np.array([date.toordinal() if date else UNDATED for date in dates], np.int64)
     numbers = np.arange(1, len(dates) + 1, dtype=np.uint64)
-    events, _ = assign(numbers, days, np.zeros(len(dates), np.uint64), index.embeddings.__getitem__, options)
+    events, _ = assign(numbers, days, np.zeros(len(dates), np.uint64), index.vectors_at, options)
     return [index.documents[event - 1].doc_id if event else "" for event in events.tolist()]
-
-
-def kept_events(index: DocumentIndex, events: Mapping[str, str]) -> list[str]:
-    """The event of each document as an archive keeps it; a document that the archive does not know has its own."""
-    return [events.get(document.doc_id, document.doc_id) for document in index.documents]
 
 
 class EventBook:
@@ -87,17 +80,15 @@ class EventBook:
 
     def __init__(self, index: DocumentIndex, events: Sequence[str]) -> None:
         self.index = index
-        self._days = as_days([document.byline_date for document in index.documents])
-        names = np.array([event if date else "" for event, date in zip(events, self._dates(), strict=True)])
+        dates = [document.byline_date for document in index.documents]
+        self._days = as_days(dates)
+        names = np.array([event if date else "" for event, date in zip(events, dates, strict=True)])
         self.ids, codes = np.unique(names, return_inverse=True)
         self._codes = np.where(names == "", _NO_EVENT, codes)
         order = np.lexsort((np.arange(len(names)), self._days, codes))
         self._rows = np.split(order, np.cumsum(np.bincount(codes))[:-1])  # of each code, by date
         publishers = [document.publisher for document in index.documents]
         self._publishers = np.unique(np.array(publishers), return_inverse=True)[1]
-
-    def _dates(self) -> list[datetime.date | None]:
-        return [document.byline_date for document in self.index.documents]
 
     def span(self) -> tuple[datetime.date, datetime.date] | None:
         """The first and the last byline date of the index; None if no article has one."""
@@ -132,28 +123,14 @@ class EventBook:
         found = np.flatnonzero(articles)
         return found[np.lexsort((self.ids[found], -latest[found], -articles[found], -publishers[found]))]
 
-    def has(self, event_id: str) -> bool:
-        """Whether there is such an event."""
+    def number(self, event_id: str) -> int | None:
+        """The number of an event; None if there is no such event."""
         place = int(np.searchsorted(self.ids, event_id))
-        return place < len(self.ids) and bool(self.ids[place] == event_id)
-
-    def number(self, event_id: str) -> int:
-        """The number of an event.
-
-        Raises:
-          InputError: if there is no such event.
-        """
-        if not event_id or not self.has(event_id):
-            raise InputError(f"no event {event_id!r}", field="id", remedy="it may have become part of another event")
-        return int(np.searchsorted(self.ids, event_id))
+        return place if event_id and place < len(self.ids) and self.ids[place] == event_id else None
 
     def event_of(self, url: str) -> int | None:
-        """The number of the event of an article; None for an article without a date.
-
-        Raises:
-          InputError: if no article has that URL.
-        """
-        code = int(self._codes[self.index.number_of(url)])
+        """The number of the event of an article; None for an article without a date."""
+        code = int(self._codes[self.index.places(np.array([self.index.number_of(url)]))[0]])
         return None if code == _NO_EVENT else code
 
     def rows(self, number: int) -> IntArray:
@@ -162,7 +139,7 @@ class EventBook:
 
     def center(self, number: int) -> FloatArray:
         """The mean direction ``[D]`` of the articles of an event, of length 1."""
-        mean = self.index.embeddings[self._rows[number]].mean(0)
+        mean = self.index.vectors_at(self._rows[number]).mean(0)
         return np.asarray(mean / max(float(np.linalg.norm(mean)), 1e-12), np.float32)
 
     def card(self, number: int, *, whole: bool = False) -> Card:
@@ -170,9 +147,12 @@ class EventBook:
         rows = self._rows[number]
         documents = [self.index.documents[row] for row in rows]
         days = [document.byline_date for document in documents if document.byline_date]
-        vectors = self.index.embeddings[rows]
+        vectors = self.index.vectors_at(rows)
         lead = documents[int(np.argmax(np.round(vectors @ vectors.sum(0), 5)))]  # rounded: copies tie, the first leads
-        reports = folded(documents, vectors) if whole else tuple(map(Report, _by_publisher(lead, documents)))
+        firsts = {lead.publisher: lead}  # and the first articles of other publishers
+        for document in documents:
+            firsts.setdefault(document.publisher, document)
+        reports = folded(documents, vectors) if whole else [*map(_report, list(firsts.values())[:REPORTS_SHOWN])]
         pictures = [one.image_url for one in (lead, *documents) if one.image_url]
         return Card(
             str(self.ids[number]),
@@ -184,11 +164,16 @@ class EventBook:
             _counted(document.publisher for document in documents),
             _counted(document.language for document in documents),
             tuple(sorted(collections.Counter(days).items())),
-            reports,
+            tuple(reports),
         )
 
 
-def folded(documents: Sequence[IndexedDocument], vectors: FloatArray) -> tuple[Report, ...]:
+def _report(document: IndexedDocument, copies: Sequence[IndexedDocument] = ()) -> Report:
+    shown = {field.name: getattr(document, field.name) for field in dataclasses.fields(document)}
+    return Report(**shown, copies=tuple(copies))
+
+
+def folded(documents: Sequence[IndexedDocument], vectors: FloatArray) -> list[Report]:
     """Reports by date: an article joins the earliest report with a cosine of at least :data:`COPY_COSINE`.
 
     Args:
@@ -203,15 +188,7 @@ def folded(documents: Sequence[IndexedDocument], vectors: FloatArray) -> tuple[R
             copies[shown[near[0]]].append(document)
         else:
             shown.append(place)
-    return tuple(Report(documents[place], tuple(copies.get(place, ()))) for place in shown)
-
-
-def _by_publisher(lead: IndexedDocument, documents: Sequence[IndexedDocument]) -> list[IndexedDocument]:
-    """The lead, and the first articles of other publishers."""
-    firsts = {lead.publisher: lead}
-    for document in documents:
-        firsts.setdefault(document.publisher, document)
-    return list(firsts.values())[:REPORTS_SHOWN]
+    return [_report(documents[place], copies.get(place, ())) for place in shown]
 
 
 def _counted(values: Iterable[str]) -> tuple[tuple[str, int], ...]:

@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 
 from ..analysis import base_language
-from ..groups import IntArray
+from ..cluster import IntArray
 from ..index import DocumentIndex
 from ..interface import FloatArray
 
@@ -106,11 +106,8 @@ def _labels(titles: list[list[str]], topics: IntArray, index: DocumentIndex) -> 
         weight = share * np.log(np.maximum(share, 1e-9) / overall)
         weight[is_common] = 0
         best = (str(names[word]) for word in np.argsort(-weight, kind="stable") if weight[word] > 0)
-        telling = (name for name in best if not _is_in_most_texts(name, index))
+        # By the words of the index, too: in few titles none is common.
+        half = len(index) / 2
+        telling = (name for name in best if not any(word.frequency > half for word in index.read(name)))
         labels.append(" · ".join(itertools.islice(telling, _WORDS)))
     return tuple(labels)
-
-
-def _is_in_most_texts(name: str, index: DocumentIndex) -> bool:
-    """Whether more than half of the articles have a word, by the words of the index: in few titles none is common."""
-    return index.words is not None and any(2 * word.frequency > len(index) for word in index.words.read(name))

@@ -1,23 +1,21 @@
-"""The table, the plot and the manifest of an ablation."""
+"""The table, the plot and the numbers of an ablation."""
 
+import collections
 import dataclasses
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
-import numpy as np
-import numpy.typing as npt
+from ...evaluation.benchmark import Result, Score, over_runs
+from ...evaluation.statistics import Interval, PairedTest, paired_test
+from ..shared.charts import BLUE, GREY, RED, make_axes, svg_of
+from ..shared.pages import Block, Table, bullets, markdown, with_interval
+from ..shared.study import Outcome, problem_lines, write_files
+from .rows import Ablation
+from .table import Row
+from .table import Table as Declaration
+from .zscores import Floats, differences, row_scores
 
-from ...evaluation.benchmark import over_runs
-from ...evaluation.compare import FoldComparison, compare_folds
-from ..report.plots import BLUE, GREY, RED, make_axes, svg_of, use_plain_style
-from ..shared.report import bullets, markdown_table, with_interval, write_files
-from . import parts
-from .conduct import OK, RowResult
-from .paired import RowTest, p_text, row_tests, section, sentence
-from .table import Table
-from .zscores import Cell, Difference, differences, row_scores, summarise
-
+_WHOLE: Final = "all"
 _COLOURS: Final = {"agrees": BLUE, "differs": RED}
 _VERDICTS: Final = ("agrees", "differs", "within error", "no error bar", "failed", "not applicable")
 _NOTE: Final = (
@@ -26,243 +24,279 @@ _NOTE: Final = (
     "with seeds as blocks, which holds for all rows at once, and its p. The bars cover other seeds of pretraining and "
     "training, not another corpus or other test sets."
 )
+_TESTS: Final = (
+    "Minus {control} at the last step. Over seeds: Dunnett's interval with seeds as blocks. Over test data: {test}. A "
+    "fold or resample counts with the mean of its differences over seeds, so the interval covers other test data and "
+    "not other seeds. Neither is adjusted for the number of parts, nor the test for that of rows."
+)
 
 
 @dataclasses.dataclass(frozen=True)
 class Line:
-    """The numbers of one row; None where it has none.
+    """A row with its results.
 
     Attributes:
-      result: the outcome of the row.
-      is_control: whether it is the control.
-      values: Z of each seed, float64 ``[seeds]``.
-      difference: from the control.
+      row: its declaration.
+      outcome: has the `Results` of each seed.
+      reason: why the row does not apply.
+      examples: that it was trained on, by task.
     """
 
-    result: RowResult
-    is_control: bool
-    values: npt.NDArray[np.float64] | None = None
-    difference: Difference | None = None
+    row: Row
+    outcome: Outcome
+    reason: str = ""
+    examples: Mapping[str, int] = dataclasses.field(default_factory=dict)
 
     @property
-    def verdict(self) -> str:
-        """How the difference compares with the expected direction, or why there is none."""
-        if self.result.status != OK:
-            return self.result.status
-        return self.difference.verdict(self.result.row.expected) if self.difference else "-"
+    def status(self) -> str:
+        """Whether at least one seed was scored: "ok", else "failed"; or "not applicable"."""
+        return "not applicable" if self.reason else "ok" if self.outcome.scores else "failed"
 
     @property
-    def expected(self) -> str | None:
-        """The expected direction; None for the control."""
-        return None if self.is_control else self.result.row.expected
+    def seeds(self) -> str:
+        """How many seeds were scored."""
+        scored = len(self.outcome.scores)
+        return f"{scored} of {scored + len(self.outcome.problems.keys() - {'mining'}) or '-'}"
 
 
-def lines_of(table: Table, results: Sequence[RowResult]) -> list[Line]:
-    """Z-scores of all rows that have scores, and their differences from the control."""
-    scored: dict[str, Sequence[Mapping[Cell, float]]] = {
-        result.row.name: list(result.scores.values()) for result in results if result.status == OK
+@dataclasses.dataclass(frozen=True)
+class Comparison:
+    """A row on one part of a benchmark, at the last step.
+
+    Attributes:
+      row: its name.
+      benchmark: its name.
+      part: such as a language.
+      metric: of the score that counts, with its part if that is not the whole.
+      counts: whether the part is the one that counts.
+      count: number of queries, documents or pairs.
+      values: by seed.
+      difference: from the control, over seeds; None for the control, and where the table does not compare parts.
+      test: the paired test against the control over the folds or resamples; None where there are none.
+      verdict: how the difference of the test compares with the expected direction.
+    """
+
+    row: str
+    benchmark: str
+    part: str
+    metric: str
+    counts: bool
+    count: int
+    values: Mapping[int, float]
+    difference: Interval | None = None
+    test: PairedTest | None = None
+    verdict: str = "-"
+
+
+@dataclasses.dataclass(frozen=True)
+class Report:
+    """The numbers of an ablation.
+
+    Attributes:
+      table: its declaration.
+      lines: of all rows.
+      z: of each seed, float64 ``[seeds]``, by row with scores.
+      gaps: from the control, by row.
+      comparisons: of all rows on the parts of the benchmarks.
+    """
+
+    table: Declaration
+    lines: Sequence[Line]
+    z: Mapping[str, Floats]
+    gaps: Mapping[str, Interval]
+    comparisons: Sequence[Comparison]
+
+    def verdicts(self, line: Line) -> tuple[str, str, str]:
+        """The expected direction, the measured one, and how they compare or why not; "-" for none."""
+        expected = "-" if line.row.name == self.table.control else line.row.expected
+        if line.status != "ok" or not (gap := self.gaps.get(line.row.name)):
+            return expected, "-", "-" if line.status == "ok" else line.status
+        return expected, gap.direction, gap.verdict(line.row.expected)
+
+
+def report_of(table: Declaration, lines: Sequence[Line]) -> Report:
+    """The z-scores of all rows that have scores, and their differences from the control."""
+    scored = {line.row.name: line.outcome.scores for line in lines if line.status == "ok"}
+    cells = {
+        name: [
+            {(one.encoder, one.benchmark): counted(one, table).value for one in found.results} for found in own.values()
+        ]
+        for name, own in scored.items()
     }
-    values = row_scores(scored) if scored else {}
-    seeds = {result.row.name: list(result.scores) for result in results if result.status == OK}
-    gaps = differences(values, table.control, seeds)
-    return [
-        Line(result, result.row.name == table.control, values.get(result.row.name), gaps.get(result.row.name))
-        for result in results
-    ]
+    z = row_scores(cells) if cells else {}
+    by_seed = {name: dict(zip(scored[name], values.tolist(), strict=True)) for name, values in z.items()}
+    expected = {line.row.name: line.row.expected for line in lines}
+    # The results of the last step, by row and seed.
+    last = {
+        name: {seed: [one for one in of.results if one.encoder == of.results[-1].encoder] for seed, of in own.items()}
+        for name, own in scored.items()
+    }
+    made = []
+    for result in next((results for own in last.values() for results in own.values()), ()):
+        main = counted(result, table)
+        for part in (one.part for one in result.scores if one.metric == main.metric):
+            if part == main.part or table.by_part:
+                for one in _compared(table, last, (result.benchmark, main.metric, part)):
+                    verdict = one.test.verdict(expected[one.row]) if one.test else "-"
+                    made.append(dataclasses.replace(one, counts=part == main.part, verdict=verdict))
+    return Report(table, lines, z, differences(by_seed, table.control), made)
 
 
-def write_report(
-    output: str, table: Table, results: Sequence[RowResult], manifest: Mapping[str, Any]
-) -> tuple[str, str]:
-    """Writes ``table.md``, ``table.json`` and ``plot.svg``; returns the Markdown and its :func:`statement`."""
-    lines = lines_of(table, results)
-    text = markdown(table, lines)
-    tests = row_tests(table, results)
-    numbers = {**manifest, "rows": [_to_json(table, line, lines, tests) for line in lines]}
-    if table.by_part:
-        numbers["parts"] = [one.to_dict() for one in parts.part_scores(table, results)]
-    write_files(output, numbers, text, plot(table, lines) if any(line.values is not None for line in lines) else None)
-    return text, statement(table, lines)
+def counted(result: Result, table: Declaration) -> Score:
+    """The score of a benchmark that counts in a table.
+
+    It is of the table's group; where the benchmark lacks it, of the whole, else of the first part. Of these it is the
+    table's metric, else the first.
+    """
+    parts = {score.part.lower() for score in result.scores}
+    part = next((one for one in (table.group.lower(), _WHOLE) if one in parts), result.scores[0].part.lower())
+    scores = [score for score in result.scores if score.part.lower() == part]
+    return next((score for score in scores if score.metric == table.metric), scores[0])
 
 
-def markdown(table: Table, lines: Sequence[Line]) -> str:
-    """The table, the scores at the last step, and what went wrong."""
-    words = {"row": "", "leaves out": ""}
-    numbers = dict.fromkeys(("z", f"minus {table.control}", "p"), ":")
-    judged = dict.fromkeys(("expected", "measured", "verdict"), "")
-    counts = dict.fromkeys(("seeds", *table.counted), ":")
-    rows = [_cells(table, line) for line in lines]
-    note = f"{_NOTE.format(control=table.control)} {table.note}".strip()
-    wrong = [
-        f"{line.result.row.name}: {text}"
-        for line in lines
-        for text in (line.result.reason, *(f"seed {seed}: {problem}" for seed, problem in line.result.problems.items()))
-        if text
-    ]
-    found = [f"# {table.title}", "", *markdown_table(words | numbers | judged | counts, rows), "", note, ""]
-    results = [line.result for line in lines]
-    by_part = parts.section(table, parts.part_scores(table, results)) if table.by_part else []
-    found += [statement(table, lines), *_scores(lines), *by_part, *section(table, row_tests(table, results))]
-    found += [*_folds(table, lines), *_printed(table), *bullets("Failed or not applicable:", wrong)]
-    return "\n".join(found) + "\n"
+def _compared(
+    table: Declaration, last: Mapping[str, Mapping[int, Sequence[Result]]], key: tuple[str, str, str]
+) -> Iterator[Comparison]:
+    """The rows on one (benchmark, metric, part)."""
+    scores: dict[str, dict[int, Score]] = collections.defaultdict(dict)
+    for name, by_seed in last.items():
+        for seed, results in by_seed.items():
+            for score in (one for result in results if result.benchmark == key[0] for one in result.scores):
+                if (score.metric, score.part) == key[1:]:
+                    scores[name][seed] = score
+    values = {name: {seed: one.value for seed, one in own.items()} for name, own in scores.items()}
+    gaps = differences(values, table.control) if table.by_part else {}
+    theirs = scores.get(table.control, {})
+    benchmark, metric, part = key
+    shown = metric if part.lower() == _WHOLE else f"{metric} {part}"
+    for name, own in scores.items():
+        common = [seed for seed in own if seed in theirs and name != table.control]
+        test = paired_test([own[seed] for seed in common], [theirs[seed] for seed in common])
+        size = next(iter(own.values())).count
+        yield Comparison(name, benchmark, part, shown, False, size, values[name], gaps.get(name), test)
 
 
-def statement(table: Table, lines: Sequence[Line]) -> str:
-    """How many rows point in which direction, and the paired tests of the benchmarks that have some, in one line."""
-    others = [line for line in lines if not line.is_control]
-    verdicts = [line.verdict for line in others]
-    measured = [line for line in others if line.difference is not None]
-    expected = sum(line.difference is not None and line.difference.direction == line.expected for line in measured)
-    counts = ", ".join(f"{verdicts.count(name)} {name}" for name in _VERDICTS if name in verdicts)
-    text = (
-        f"Of {len(others)} rows: {counts or 'none compared'}. "
-        f"{expected} of {len(measured)} measured means differ in the expected direction."
-    )
-    return f"{text} {sentence(table, row_tests(table, [line.result for line in lines]))}".rstrip()
+def write_report(ablation: Ablation, lines: Sequence[Line], manifest: Mapping[str, Any]) -> tuple[str, str, str]:
+    """Writes ``table.md``, ``table.json`` and ``plot.svg``; returns the Markdown, its statement, and their paths."""
+    made = report_of(ablation.table, lines)
+    text = report_text(made)
+    numbers = {**manifest, "rows": [_to_json(made, line) for line in lines]}
+    numbers["comparisons"] = [dataclasses.asdict(one) for one in made.comparisons]
+    return text, statement(made), write_files(ablation.output, numbers, text, plot(made) if made.z else None)
 
 
-def _cells(table: Table, line: Line) -> list[str]:
-    result = line.result
-    head, expected = [result.row.name, result.row.removes], line.expected or "-"
-    if line.values is None:
-        seeds = f"0 of {len(result.problems) or '-'}"
-        return [*head, *["-"] * 3, expected, "-", result.status, seeds, *["-"] * len(table.counted)]
-    score, gap = summarise(line.values), line.difference
-    z = f"{score.value:+.2f}" if score.confidence is None else f"{score.value:+.2f} ± {score.confidence:.2f}"
-    seeds = f"{len(result.scores)} of {len(result.scores) + len(result.problems)}"
-    counts = [f"{result.examples.get(task, 0):,}" for task in table.counted]
-    difference = with_interval(gap.mean, gap.low, gap.high, "+.2f") if gap else "-"
-    direction = gap.direction if gap else "-"
-    return [*head, z, difference, p_text(gap.p if gap else None), expected, direction, line.verdict, seeds, *counts]
-
-
-def _scores(lines: Sequence[Line]) -> list[str]:
-    """A table of the plain scores at the last step, mean over seeds."""
-    measured = [line for line in lines if line.values is not None]
-    if not measured:
-        return []
-    first = measured[0].result
-    scored = list(next(iter(first.scores.values())))
-    last = max((step for step, _ in scored), key=int)
-    names = [benchmark for step, benchmark in scored if step == last]
+def report_text(made: Report) -> str:
+    """The table, the scores at the last step, and what went wrong, as Markdown."""
+    table = made.table
+    headings = ["row", "leaves out", "z", f"minus {table.control}", "p", "expected", "measured", "verdict", "seeds"]
     rows = []
-    for line in measured:
-        by_seed = line.result.scores.values()
-        means = [over_runs("", [scores[last, name] for scores in by_seed], "", 0) for name in names]
-        cells = [
-            f"{one.value:.4f}" + (f" ± {one.confidence:.4f}" if one.confidence is not None else "") for one in means
-        ]
-        rows.append([line.result.row.name, *cells])
-    columns = {"row": "", **{f"{name}, {first.metrics[name]}": ":" for name in names}}
-    heading = f"Scores after {last} steps, mean over seeds ± half the 95 % interval:"
-    return ["", heading, "", *markdown_table(columns, rows)]
-
-
-def _folds(table: Table, lines: Sequence[Line]) -> list[str]:
-    """The paired t-tests of each row against the control over the folds of the benchmarks that have some, by seed."""
-    tests = {line.result.row.name: fold_tests(table, lines, line) for line in lines}
-    rows = [
+    for line in made.lines:
+        name, row = line.row.name, line.row
+        z = _mean(made.z[name].tolist(), "+.2f") if name in made.z else "-"
+        counts = [f"{line.examples[task]:,}" if line.examples else "-" for task in table.counted]
+        gap = _gap(made.gaps.get(name), "+.2f")
+        rows.append([name, row.removes, z, *gap, *made.verdicts(line), line.seeds, *counts])
+    wrong = [f"{line.row.name}: {line.reason}" for line in made.lines if line.reason]
+    wrong += problem_lines([line.outcome for line in made.lines])
+    note = f"{_NOTE.format(control=table.control)} {table.note}".strip()
+    blocks: list[Block] = [Table([*headings, *table.counted], rows), note, statement(made)]
+    scores: dict[str, dict[str, str]] = collections.defaultdict(dict)
+    for one in made.comparisons:
+        if one.counts:
+            scores[one.row][f"{one.benchmark}, {one.metric}"] = _mean(one.values.values())
+    if scores:
+        blocks.append("Scores after the last step, mean over seeds ± half the 95 % interval:")
+        blocks.append(_by_column(scores))
+    tested = [
         [
-            name,
-            test.benchmark,
-            test.group,
-            str(seed),
-            f"{test.difference:+.4f}",
-            _digits(test.p),
-            _digits(test.corrected_p),
+            *(one.benchmark, one.metric, one.row, f"{one.count:,}", _mean(one.values.values())),
+            *(*_gap(one.difference), *_gap(one.test), one.verdict),
         ]
-        for name, found in tests.items()
-        for seed, test in found
-        if table.group.lower() in ("all", test.group.lower())
+        for one in made.comparisons
+        if table.by_part or one.test
     ]
-    if not rows:
-        return []
-    columns = dict.fromkeys(("row", "benchmark", "part"), "") | dict.fromkeys(
-        ("seed", "difference", "p", "p, corrected"), ":"
+    if tested:
+        blocks.append(
+            _TESTS.format(control=table.control, test=table.test or "the paired test over folds or resamples")
+        )
+        headings = ["benchmark", "score", "row", "queries", "mean", "over seeds", "p", "over test data", "p", "verdict"]
+        blocks.append(Table(headings, tested))
+    if table.printed:
+        printed = {name: {key: f"{one:.4f}" for key, one in of.items()} for name, of in table.printed.items()}
+        blocks += ["Printed figures:", _by_column(printed)]
+    return markdown(table.title, [*blocks, *bullets("Failed or not applicable:", wrong)])
+
+
+def _by_column(rows: Mapping[str, Mapping[str, str]]) -> Table:
+    """A table of texts by row and column; "-" where a row lacks a column."""
+    columns = list(dict.fromkeys(column for row in rows.values() for column in row))
+    return Table(
+        ["row", *columns], [[name, *(row.get(column, "-") for column in columns)] for name, row in rows.items()]
     )
-    heading = (
-        f"Minus {table.control} with the same seed at the last step: two-sided paired t-tests over folds, and with the "
-        "variance of Nadeau and Bengio (2003), since folds whose halves swap are not independent:"
+
+
+def statement(made: Report) -> str:
+    """How many rows point in which direction, in one line."""
+    found = [made.verdicts(line) for line in made.lines if line.row.name != made.table.control]
+    verdicts = [verdict for *_, verdict in found]
+    right = [expected == measured for expected, measured, _ in found if measured != "-"]
+    counts = ", ".join(f"{verdicts.count(name)} {name}" for name in _VERDICTS if name in verdicts)
+    return (
+        f"Of {len(found)} rows: {counts or 'none compared'}. "
+        f"{sum(right)} of {len(right)} measured means differ in the expected direction."
     )
-    return ["", heading, "", *markdown_table(columns, rows)]
 
 
-def fold_tests(table: Table, lines: Sequence[Line], line: Line) -> list[tuple[int, FoldComparison]]:
-    """The seed and the test of each benchmark with folds, of a row against the control; none of the control itself."""
-    control = next(other.result for other in lines if other.is_control)
-    found = []
-    for seed, results in line.result.results.items() if not line.is_control else ():
-        for one in results:
-            for two in control.results.get(seed, ()):
-                left, right = (
-                    dataclasses.replace(result, encoder=name)
-                    for result, name in ((one, line.result.row.name), (two, table.control))
-                )
-                found += [(seed, test) for test in compare_folds([left, right])]
-    return found
+def _gap(found: Interval | None, form: str = "+.4f") -> tuple[str, str]:
+    """A difference with its interval, and its p."""
+    p = None if found is None else found.p
+    return with_interval(found, form), "-" if p is None else f"{p:.3f}" if p >= 0.001 else "< 0.001"
 
 
-def _digits(p: float) -> str:
-    return "-" if math.isnan(p) else f"{p:.4f}"
+def _mean(values: Iterable[float], form: str = ".4f") -> str:
+    """The mean over seeds and half its interval."""
+    found = over_runs("", list(values), "", 0)
+    half = "" if found.confidence is None else f" ± {found.confidence:{form.lstrip('+')}}"
+    return f"{found.value:{form}}{half}"
 
 
-def _printed(table: Table) -> list[str]:
-    """The published figures of the rows that have some."""
-    metrics = list(dict.fromkeys(metric for figures in table.printed.values() for metric in figures))
-    if not metrics:
-        return []
-    rows = [
-        [name, *(f"{figures[metric]:.4f}" if metric in figures else "-" for metric in metrics)]
-        for name, figures in table.printed.items()
-    ]
-    return ["", "Printed figures:", "", *markdown_table({"row": "", **dict.fromkeys(metrics, ":")}, rows)]
-
-
-def plot(table: Table, lines: Sequence[Line]) -> str:
+def plot(made: Report) -> str:
     """Each row's difference from the control with its interval, as SVG."""
-    use_plain_style()
-    shown = [line for line in lines if line.difference is not None]
+    shown = [(made.verdicts(line)[-1], line.row.name) for line in made.lines if line.row.name in made.gaps]
     figure, axes = make_axes(width=7.5, height=0.32 * max(1, len(shown)) + 1.1)
     axes.axvline(0, color=GREY, linewidth=1)
-    for place, line in enumerate(shown):
-        gap = line.difference
-        if gap is None:
-            continue
-        colour = _COLOURS.get(line.verdict, GREY)
+    for place, (verdict, name) in enumerate(shown):
+        gap, colour = made.gaps[name], _COLOURS.get(verdict, GREY)
         if gap.low is not None and gap.high is not None:
             axes.plot([gap.low, gap.high], [place, place], color=colour, linewidth=1.5)
-        axes.plot([gap.mean], [place], "o", color=colour, markersize=5)
-    axes.set_yticks(range(len(shown)), [f"{line.result.row.name} ({line.verdict})" for line in shown])
+        axes.plot([gap.value], [place], "o", color=colour, markersize=5)
+    axes.set_yticks(range(len(shown)), [f"{name} ({verdict})" for verdict, name in shown])
     axes.invert_yaxis()
-    axes.set_xlabel(f"z-score minus that of {table.control}, with Dunnett's 95 % interval")
-    return svg_of(figure)
+    axes.set_xlabel(f"z-score minus that of {made.table.control}, with Dunnett's 95 % interval")
+    return svg_of(figure, made.table.title)
 
 
-def _to_json(table: Table, line: Line, lines: Sequence[Line], tests: Sequence[RowTest]) -> dict[str, Any]:
-    result = line.result
-    z = summarise(line.values) if line.values is not None else None
+def _to_json(made: Report, line: Line) -> dict[str, Any]:
+    name, gap, outcome = line.row.name, made.gaps.get(line.row.name), line.outcome
+    values = made.z[name].tolist() if name in made.z else []
+    z = over_runs("z", values, "all", 0) if values else None
+    expected, _, verdict = made.verdicts(line)
+    scores = [
+        {"seed": seed, "step": int(one.encoder), "benchmark": one.benchmark, "value": counted(one, made.table).value}
+        for seed, found in outcome.scores.items()
+        for one in found.results
+    ]
     return {
-        "row": result.row.name,
-        "removes": result.row.removes,
-        "gin_file": result.row.gin_file,
-        "status": result.status,
-        "reason": result.reason,
-        "problems": {str(seed): problem for seed, problem in result.problems.items()},
-        "z": None if z is None else {"mean": z.value, "std": z.std, "half_interval": z.confidence, "runs": z.runs},
-        "z_by_seed": None
-        if line.values is None
-        else dict(zip(map(str, result.scores), line.values.tolist(), strict=True)),
-        f"minus_{table.control}": None if line.difference is None else dataclasses.asdict(line.difference),
-        "expected": line.expected,
-        "verdict": line.verdict,
-        "examples": dict(result.examples),
-        "folds": [{"seed": seed, **test.to_dict()} for seed, test in fold_tests(table, lines, line)],
-        "paired": [test.to_dict() for test in tests if test.row == result.row.name],
-        "training_seconds": result.seconds,
-        "metrics": dict(result.metrics),
-        "scores": [
-            {"seed": seed, "step": int(step), "benchmark": benchmark, "value": value}
-            for seed, cells in result.scores.items()
-            for (step, benchmark), value in cells.items()
-        ],
+        "row": name,
+        "status": line.status,
+        "reason": line.reason,
+        "problems": dict(outcome.problems),
+        "z": z and {"mean": z.value, "half_interval": z.confidence},
+        "z_by_seed": z and dict(zip(map(str, outcome.scores), values, strict=True)),
+        f"minus_{made.table.control}": gap and dataclasses.asdict(gap),
+        "expected": expected,
+        "verdict": verdict,
+        "examples": dict(line.examples),
+        "training_seconds": outcome.seconds,
+        "scores": scores,
     }

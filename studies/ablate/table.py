@@ -1,69 +1,68 @@
-"""The declaration of an ablation: its rows, the control, the expected directions, and the defaults of training."""
+"""The declaration of an ablation, one TOML file: its rows, the control, the expected directions, and the defaults.
+
+``studies/ablate/tables/NAME.toml`` is the table NAME; a file of a user is named by its path. Its keys are the
+attributes of `Table`, and those of `Row` in each of ``[[rows]]``.
+"""
 
 import dataclasses
+import os
+import tomllib
 from collections.abc import Mapping
 from typing import Any, Final, Literal
 
 from ...beam_pipelines.workflow import Step
-from ...errors import InputError
-from ..shared.mining import Change
-from ..shared.recipe import DEFAULTS, NEWSROOM_DEFAULTS
+from ...errors import InputError, reading
+from ..shared.mining import Changes
+from ..shared.recipe import own_lines
 
-Direction = Literal["lower", "higher"]
-Start = Literal["shared", "own", "none"]
-ALL_ROWS: Final = "all"
-
-
-@dataclasses.dataclass(frozen=True)
-class Needed:
-    """Something that a row removes, as the manifest of a job counts it.
-
-    Attributes:
-      job: a job of the build.
-      section: "examples" or "tallies" of the job's manifest.
-      prefix: of the names that count.
-    """
-
-    job: str
-    section: Literal["examples", "tallies"]
-    prefix: str
+_FOLDER: Final = os.path.join(os.path.dirname(__file__), "tables")
+_END: Final = ".toml"
+_ALL: Final = "all"
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class Row:
     """One row: a model that differs from the control in one part.
 
     Attributes:
       name: on the command line and in the table.
       removes: the part that is removed or replaced, in words.
-      gin_file: a run file whose own lines make the difference, as gin includes it; None for the control.
-      start: "shared": training starts from the pretraining that rows share, and ``gin_file`` changes training. "own":
-        the row is pretrained by itself, and ``gin_file`` changes that pretraining. "none": training starts from random
-        parameters, and ``gin_file`` changes training.
-      expected: the direction in which the scores should differ from the control's.
-      mining: changes of the options of jobs, of the build or of the table, by job, where the row trains on other data
-        than the control.
+      gin_file: a run file whose own lines make the difference, as gin includes it; "" for none.
+      bindings: lines of gin that make the difference, after those of ``gin_file``.
+      start: "shared": training starts from the pretraining that rows share, and the lines change training. "own": the
+        row is pretrained by itself, and they change that pretraining. "none": training starts from random parameters,
+        and they change training.
+      expected: the direction in which the scores should differ from the control's, "lower" or "higher".
+      mining: values of options of jobs, of the build or of the table, by job, where the row trains on other data than
+        the control; ``"weights.0"`` is an item of a list.
       keeps: jobs whose output stays the control's, although the row's mining affects them.
       not_needed: inputs of the build, by name, that the row's mining does without.
-      needs: what the mined data must contain; with a count of 0 the row would equal the control.
+      needs: what the mined data must contain, as (job, "examples" or "tallies" of its manifest, first letters of the
+        names that count); with a count of 0 the row would equal the control.
       data: the job whose output the row trains on.
       encoder: the SPEC of an encoder of `newsembed evaluate` that is scored instead of a training; "" trains.
     """
 
     name: str
     removes: str
-    gin_file: str | None = None
-    start: Start = "shared"
-    expected: Direction = "lower"
-    mining: Mapping[str, Change] = dataclasses.field(default_factory=dict)
+    gin_file: str = ""
+    bindings: tuple[str, ...] = ()
+    start: Literal["shared", "own", "none"] = "shared"
+    expected: Literal["lower", "higher"] = "lower"
+    mining: Changes = dataclasses.field(default_factory=dict)
     keeps: tuple[str, ...] = ()
     not_needed: tuple[str, ...] = ()
-    needs: tuple[Needed, ...] = ()
+    needs: tuple[tuple[str, str, str], ...] = ()
     data: str = "examples"
     encoder: str = ""
 
+    @property
+    def lines(self) -> list[str]:
+        """The lines of gin that make the difference."""
+        return [*(own_lines(self.gin_file) if self.gin_file else ()), *self.bindings]
 
-@dataclasses.dataclass(frozen=True)
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class Table:
     """An ablation.
 
@@ -73,15 +72,15 @@ class Table:
       rows: the control first, the others in the order of the report.
       note: of the report: where the expected directions come from.
       counted: tasks whose training examples the report counts.
-      steps: jobs beyond the build, each with the source of its inputs, that run once before the rows, and again for
-        a row whose mining changes them; `Row.data` may name them.
-      options: of these jobs, options dataclasses by job.
+      steps: jobs beyond the build with the source of each of their inputs, which run once before the rows, and again
+        for a row whose mining changes them; ``Row.data`` may name them.
+      options: of these jobs, by job.
       keeps_options: whether jobs of the table without options have those of the build, where it ran them.
       parts: trainings by the recipe of pretraining, whose models become parts of every row's model: gin bindings by
         the name of the part. Each is trained once for a seed.
       newsroom_suites: benchmarks on a generated newsroom, as (suite, file of the newsroom). The folder "mldoc" holds
         its labelled articles.
-      evaluation: options of the benchmarks, see `evaluation.registry.Options`.
+      evaluation: options of the benchmarks, see `evaluation.benchmark.Suite.options`.
       group: the part of a benchmark's scores that counts, such as "Cross", where it has such a part.
       metric: the score of that part that counts, where a benchmark has it; else its first.
       by_part: whether the report compares each part of the benchmarks, such as a language, too.
@@ -97,7 +96,7 @@ class Table:
     note: str = ""
     counted: tuple[str, ...] = ("triplets", "topics")
     steps: tuple[Step, ...] = ()
-    options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    options: Changes = dataclasses.field(default_factory=dict)
     keeps_options: bool = False
     parts: Mapping[str, tuple[str, ...]] = dataclasses.field(default_factory=dict)
     newsroom_suites: tuple[tuple[str, str], ...] = ()
@@ -106,16 +105,14 @@ class Table:
     metric: str = ""
     by_part: bool = False
     test: str = ""
-    defaults: Mapping[str, Any] = dataclasses.field(default_factory=lambda: {**DEFAULTS, "evaluations": 4})
-    newsroom_defaults: Mapping[str, Any] = dataclasses.field(
-        default_factory=lambda: {**NEWSROOM_DEFAULTS, "evaluations": 2}
-    )
+    defaults: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    newsroom_defaults: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     printed: Mapping[str, Mapping[str, float]] = dataclasses.field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        names = [row.name for row in self.rows]
-        if len(names) < 2 or len(set(names)) < len(names):
-            raise ValueError(f"table {self.name}: got rows {names}, expected a control and other rows, each name once")
+        """Checks that there is a control and something to compare with it."""
+        if len(self.names) < 2 or len(set(self.names)) < len(self.names):
+            raise ValueError(f"got rows {self.names}, expected a control and other rows, each name once")
 
     @property
     def control(self) -> str:
@@ -128,51 +125,55 @@ class Table:
         return [row.name for row in self.rows]
 
     @property
-    def inputs(self) -> frozenset[str]:
-        """The names of the user's inputs that its jobs read."""
-        sources = {source for step in self.steps for source in step.sources()}
-        return frozenset(source[1:] for source in sources if source.startswith("@"))
+    def sources(self) -> set[str]:
+        """What its jobs read: jobs, and "@name" for inputs of the user."""
+        return {source for step in self.steps for source in step.sources()}
 
     @property
-    def build_jobs(self) -> frozenset[str] | None:
+    def build_jobs(self) -> set[str] | None:
         """The jobs of the build that the rows need; None for all of them, where rows read or change the build's own."""
         own = {step.job for step in self.steps}
         for row in self.rows:
-            is_alone = row.start == "none" and row.data in own and own.issuperset(row.mining)
-            if not row.encoder and not is_alone:
+            if not row.encoder and not (row.start == "none" and row.data in own and own.issuperset(row.mining)):
                 return None
-        sources = {source for step in self.steps for source in step.sources()}
-        return frozenset({name for name in sources if not name.startswith("@")} | {"vocabulary"}) - own
+        return ({name for name in self.sources if not name.startswith("@")} | {"vocabulary"}) - own
 
     def row(self, name: str) -> Row:
-        """A row by its name.
-
-        Raises:
-          InputError: if there is no such row.
-        """
-        if name not in self.names:
-            raise InputError(f"no such row: {name}", field="--row", remedy=f"choose one of {', '.join(self.names)}")
-        return next(row for row in self.rows if row.name == name)
+        """A row by its name."""
+        for row in self.rows:
+            if row.name == name:
+                return row
+        raise InputError(f"no such row: {name}", field="--rows", remedy=f"choose from {_ALL}, {', '.join(self.names)}")
 
     def choose(self, names: str) -> list[Row]:
-        """The rows of a comma-separated list of names, or of "all"; the control is always included and first.
-
-        Raises:
-          InputError: for an unknown name, or if only the control is chosen.
-        """
-        wanted = self.names if names == ALL_ROWS else [name.strip() for name in names.split(",") if name.strip()]
-        known = ", ".join(self.names)
-        unknown = [name for name in wanted if name not in self.names]
-        if unknown or not wanted:
-            raise InputError(
-                f"no such row: {', '.join(unknown) or 'none given'}",
-                field="--rows",
-                remedy=f"choose from {ALL_ROWS}, {known}",
-            )
+        """The rows of a comma-separated list of names, or of "all"; the control is always included and first."""
+        wanted = self.names if names == _ALL else [self.row(name.strip()).name for name in names.split(",")]
         if set(wanted) == {self.control}:
-            raise InputError(
-                "only the control, which would be compared with nothing",
-                field="--rows",
-                remedy=f"add some of {known}",
-            )
+            problem = "only the control, which would be compared with nothing"
+            raise InputError(problem, field="--rows", remedy=f"add some of {', '.join(self.names)}")
         return [row for row in self.rows if row.name in {self.control, *wanted}]
+
+
+def names() -> list[str]:
+    """The names of the tables of this package."""
+    return sorted(name.removesuffix(_END) for name in os.listdir(_FOLDER))
+
+
+def load(name: str) -> Table:
+    """The table of a name, or of a file that ends in ``.toml``."""
+    path = name if name.endswith(_END) else os.path.join(_FOLDER, name + _END)
+    if not os.path.exists(path):
+        remedy = f"choose one of {', '.join(names())}, or name a file of yours, my_table{_END}"
+        raise InputError(f"no such table: {name}", field="--table", remedy=remedy)
+    with reading(path, "see docs/extending.md", tomllib.TOMLDecodeError), open(path, "rb") as file:
+        values = _tuples(tomllib.load(file))
+        rows = tuple(Row(**row) for row in values.pop("rows", ()))
+        steps = tuple(Step(job, inputs) for job, inputs in values.pop("steps", {}).items())
+        return Table(name=os.path.basename(path).removesuffix(_END), rows=rows, steps=steps, **values)
+
+
+def _tuples(value: Any) -> Any:
+    """A value of TOML with tuples in the place of lists."""
+    if isinstance(value, dict):
+        return {name: _tuples(item) for name, item in value.items()}
+    return tuple(map(_tuples, value)) if isinstance(value, list) else value

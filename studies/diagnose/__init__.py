@@ -15,137 +15,119 @@ alignment and uniformity; attention by part of speech and redundancy by length (
 map. A part that cannot be made gives the reason.
 """
 
-import argparse
+import collections
+import dataclasses
+import datetime
+import json
 import sys
 from collections.abc import Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
+from ... import __version__
 from ...errors import InputError
-from ...formats.command_line import without_secrets
-from ...formats.whole import check_output
+from ...formats.command_line import Options, option, required, without_secrets
+from ...formats.files import check_output, read_bytes, writing_text
+from ..shared.pages import Included, Missing, Part, Plot, Table, markdown, page
 
-_PROJECTIONS: Final = ("tsne", "umap")
+if TYPE_CHECKING:
+    from ...evaluation.events import Collection
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Adds the options of ``newsembed diagnose``."""
-    parser.add_argument(
-        "--encoder",
-        action="append",
-        required=True,
-        metavar="NAME=SPEC",
-        help="an encoder; may be repeated",
-    )
-    parser.add_argument("--articles", required=True, metavar="FILE|DIR", help="articles: Parquet or JSONL (.gz, .zst)")
-    parser.add_argument(
-        "--output", required=True, metavar="DIR", help="folder for report.html, report.json and report.md"
-    )
-    parser.add_argument(
-        "--queries",
-        nargs="+",
-        default=[],
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class DiagnoseOptions(Options):
+    """The options of ``newsembed diagnose``."""
+
+    encoder: tuple[str, ...] = required("encoders", metavar="NAME=SPEC", many=True, repeated=True)
+    articles: str = required("articles: Parquet or JSONL (.gz, .zst)", metavar="FILE|DIR")
+    output: str = required("folder for report.html, report.json and report.md", metavar="DIR")
+    queries: tuple[str, ...] = option(
+        (),
+        "articles whose neighbors are shown; @FILE has one id on each line (default: five at random)",
         metavar="ID|@FILE",
-        help="articles whose neighbors are shown; @FILE has one id on each line (default: five at random)",
+        many=True,
+        repeated=True,
     )
-    parser.add_argument("--neighbors", type=int, default=5, metavar="K", help="neighbors of each article (default: 5)")
-    parser.add_argument(
-        "--max_articles",
-        type=int,
-        default=2_000,
-        metavar="N",
-        help="use at most N articles, drawn as whole events (default: 2000)",
-    )
-    parser.add_argument(
-        "--max_pairs", type=int, default=20_000, metavar="N", help="pairs of each kind (default: 20000)"
-    )
-    parser.add_argument(
-        "--probed",
-        type=int,
-        default=300,
-        metavar="N",
-        help="articles drawn for attention and redundancy (default: 300)",
-    )
-    parser.add_argument(
-        "--tags",
+    neighbors: int = option(5, "neighbors of each article", metavar="K", ge=1)
+    max_articles: int = option(2_000, "use at most N articles, drawn as whole events", ge=1)
+    tags: str | None = option(
+        None,
+        "part-of-speech tagger: hanta, or module:function of (text, language) -> [(word, tag), …] (default: hanta)",
         metavar="SPEC",
-        help="part-of-speech tagger: hanta, or module:function of (text, language) -> [(word, tag), …] "
-        "(default: hanta)",
     )
-    parser.add_argument(
-        "--language",
-        default="",
-        metavar="TAG",
-        help="BCP-47 language of articles that do not name theirs, for the tagger",
-    )
-    parser.add_argument(
-        "--projection",
-        choices=_PROJECTIONS,
-        default="tsne",
-        help="projection of the map; umap needs umap-learn (default: tsne)",
-    )
-    parser.add_argument("--cache", metavar="DIR", help="cache of embeddings, as for newsembed evaluate")
-    parser.add_argument("--seed", type=int, default=0, help="seed of all random draws (default: 0)")
+    language: str = option("", "BCP-47 language of articles that do not name theirs, for the tagger", metavar="TAG")
+    projection: str = option("tsne", "projection of the map; umap needs umap-learn", choices=("tsne", "umap"))
+    cache: str | None = option(None, "cache of embeddings, as for newsembed evaluate", metavar="DIR")
+    seed: int = option(0, "seed of all random draws")
 
 
-def run(args: argparse.Namespace) -> int:
-    """Runs the command.
+OPTIONS: Final = DiagnoseOptions
 
-    Raises:
-      InputError: for bad options, unreadable articles, or an encoder that cannot be loaded.
-    """
-    for name in ("neighbors", "max_articles", "max_pairs", "probed"):
-        if getattr(args, name) < 1:
-            raise InputError(
-                f"got {getattr(args, name)}, expected at least 1", field=f"--{name}", remedy="give a positive number"
-            )
-    check_output(args.output, is_folder=True)
+
+def run(options: DiagnoseOptions) -> int:
+    """Runs the command."""
+    check_output(options.output, is_folder=True)
     from ... import serving
     from ...evaluation.command import encoder_factory, encoder_specs
-    from ...evaluation.diagnostics.articles import collect
-    from .page import write_diagnosis
-    from .sections import Options, diagnose
+    from ...evaluation.events import collect
+    from .parts import diagnose
 
-    options = Options(
-        args.neighbors, args.max_pairs, args.probed, args.tags, args.language, args.projection, args.cache, args.seed
-    )
-    specs = encoder_specs(args.encoder)
+    specs = encoder_specs(options.encoder)
     makers = {name: encoder_factory(spec, serving.factories()) for name, spec in specs.items()}
-    collection = collect(args.articles, queries=_query_ids(args.queries), limit=args.max_articles, seed=args.seed)
-    report = diagnose(makers, specs, collection, options)
-    report["articles"]["path"] = args.articles
-    report["command"] = ["newsembed", *without_secrets(sys.argv[1:])]
-    write_diagnosis(args.output, report)
-    for name, section in report["sections"].items():
-        print(f"{name}: {section.get('missing', 'made')}", file=sys.stderr)
-    print(f"{args.output}/report.html")
+    queries = _query_ids(options.queries)
+    collection = collect(options.articles, queries=queries, limit=options.max_articles, seed=options.seed)
+    made, encoders = diagnose(makers, collection, options)
+    facts = [*_facts(options, collection), *((f"encoder {name}", f"{specs[name]}, {encoders[name]}") for name in specs)]
+    parts = made.parts()
+    write_report(options.output, Table(["", ""], facts), parts)
+    for part in parts:
+        missing = [one.missing for one in part.blocks if isinstance(one, Missing)] if len(part.blocks) == 1 else []
+        print(f"{part.id}: {missing[0] if missing else 'made'}", file=sys.stderr)
+    print(f"{options.output}/report.html")
     return 0
 
 
-def _query_ids(texts: Sequence[str]) -> list[str]:
-    """The given ids and those of every ``@FILE``, without blank lines.
+def _facts(options: DiagnoseOptions, collection: "Collection") -> list[tuple[str, str]]:
+    """What a diagnosis is about, as (name, value)."""
+    articles = collection.articles
+    languages = collections.Counter(article.language or "none named" for article in articles)
+    kinds = [len({getattr(one, name) for one in articles} - {""}) for name in ("event", "topic")]
+    read = f"{len(articles):,} of {collection.read:,}, {collection.empty:,} without text: {options.articles}"
+    return [
+        ("command", " ".join(["newsembed", *without_secrets(sys.argv[1:])])),
+        ("written", f"{datetime.datetime.now(datetime.UTC):%Y-%m-%d %H:%M} UTC, newsembed {__version__}"),
+        ("articles", read),
+        ("languages", ", ".join(f"{language} {count:,}" for language, count in languages.most_common())),
+        ("events, topics", f"{kinds[0]:,}, {kinds[1]:,}"),
+    ]
 
-    Raises:
-      InputError: for a file that cannot be read or has no ids.
-    """
-    ids = []
+
+def write_report(output: str, facts: Table, parts: Sequence[Part]) -> None:
+    """Writes report.json, report.md and report.html, each complete or not at all."""
+    title = "newsembed diagnosis"
+    said = {str(row[0]): row[1] for row in facts.rows}
+    data = {"facts": said, "parts": [dataclasses.asdict(_bare(part)) for part in parts]}
+    texts = {"json": json.dumps(data, indent=1), "md": markdown(title, parts, facts), "html": page(title, facts, parts)}
+    for name, text in texts.items():
+        with writing_text(f"{output}/report.{name}") as file:
+            # Half a surrogate pair, which JSON input may contain, has no UTF-8 form.
+            file.write(text.encode("utf-8", errors="replace").decode())
+
+
+def _bare(part: Part) -> Part:
+    """A part without what only pages show."""
+    return dataclasses.replace(part, blocks=[one for one in part.blocks if not isinstance(one, Plot | Included)])
+
+
+def _query_ids(texts: Sequence[str]) -> list[str]:
+    """The given ids and those of every ``@FILE``, without blank lines."""
+    ids, remedy = [], "give a file with one id on each line"
     for text in texts:
-        if not text.startswith("@"):
-            ids.append(text)
-            continue
-        try:
-            with open(text[1:], encoding="utf-8") as file:
-                found = [line.strip() for line in file if line.strip()]
-        except (OSError, UnicodeDecodeError) as error:
-            reason = getattr(error, "strerror", None) or error
-            raise InputError(
-                f"cannot be read: {reason}",
-                path=text[1:],
-                field="--queries",
-                remedy="give a file with one id on each line",
-            ) from error
+        found = [text]
+        if path := text.removeprefix("@") if text.startswith("@") else "":
+            found = [
+                line.strip() for line in read_bytes(path, remedy).decode(errors="replace").splitlines() if line.strip()
+            ]
         if not found:
-            raise InputError(
-                "has no ids", path=text[1:], field="--queries", remedy="give a file with one id on each line"
-            )
+            raise InputError("has no ids", path=path, field="--queries", remedy=remedy)
         ids += found
     return ids

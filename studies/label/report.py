@@ -1,57 +1,50 @@
 """Evaluates labels: how many there are of each kind, and how well a filter fitted on them does on held-out labels."""
 
-import collections
 import dataclasses
 from collections.abc import Sequence
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
 from ...beam_pipelines.progress import print_table
-from ...beam_pipelines.triplets.evergreen import EvergreenModel, LabelRow, default_model, fit_model, read_label_rows
+from ...beam_pipelines.triplets.evergreen import default_model, fit_model, read_label_rows
 from ...errors import InputError
-from .pairs import Pair, Work, read_pairs
-from .sample import Sampled
+from .pairs import Sampled, Work, read_pairs
 
-FOLDS = 5
-_SAMPLED_NOTE = 3  # index of "how sampled" among the notes of a row
+FOLDS: Final = 5
+_SAMPLED_NOTE: Final = 3  # index of "how sampled" among the notes of a row
+_MEANING: Final[dict[str, str]] = {
+    Sampled.UNCERTAIN: "uncertain",
+    Sampled.DROPPED: "at random, dropped by the filter",
+    Sampled.KEPT: "at random, kept by the filter",
+    "unknown": "unknown",
+}
+_CAVEAT: Final = (
+    "precision and recall are those of the labelled pairs, which are harder than the rest; the shares of pairs\n"
+    "drawn at random hold for all candidates of the filter and the languages that drew them"
+)
 
-Floats = npt.NDArray[np.float64]
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Quality:
-    """The quality of a filter on labelled pairs; precision is NaN if it drops no labelled pair.
-
-    Attributes:
-      precision: share of false negatives among the labelled pairs that it drops.
-      recall: share of dropped pairs among the labelled false negatives.
-      average_precision: area under the precision-recall curve.
-      dropped: share of all candidates that it drops, labelled or not.
-    """
-
-    name: str
-    precision: float
-    recall: float
-    average_precision: float
-    dropped: float
+Counts = list[tuple[str, int, int]]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Report:
-    """The report.
+    """What the labels of a file say.
 
     Attributes:
-      counts: (how sampled, labels, false negatives).
+      counts: see :func:`count_labels`.
       used: number of labels that ``triplets`` can use.
       threshold: the score above which a pair is dropped.
-      qualities: of each filter.
+      filters: by name: precision (share of false negatives among the labelled pairs that it drops, NaN for none),
+        recall (share of dropped pairs among the labelled false negatives), average precision, and the share of all
+        candidates that it drops, labelled or not.
     """
 
-    counts: tuple[tuple[str, int, int], ...]
+    counts: Counts
     used: int
     threshold: float
-    qualities: tuple[Quality, ...]
+    filters: dict[str, tuple[float, float, float, float]]
 
 
 def make_report(work: Work, path: str, seed: int) -> Report:
@@ -61,35 +54,33 @@ def make_report(work: Work, path: str, seed: int) -> Report:
       work: see ``read_work``.
       path: the labels.
       seed: of the folds.
-
-    Raises:
-      InputError: if fewer than five usable labels are of one kind, or the file is broken.
     """
-    rows = read_label_rows(path)
+    from sklearn.metrics import average_precision_score, precision_score, recall_score
+
+    rows, threshold = read_label_rows(path), work.threshold
     _check(path, [row.label for row in rows])  # before reading the neighbors, which takes time
     candidates, labelled = read_pairs(work, {(row.anchor, row.other) for row in rows})
     known = {(row.anchor, row.other): row.label for row in rows if (row.anchor, row.other) in labelled}
     if not known:
-        raise InputError(
-            "none of the labelled pairs is among the neighbors",
-            path=path,
-            remedy="give the --work folder for which they were made",
-        )
+        remedy = "give the --work for which they were made"
+        raise InputError("none of the labelled pairs is among the neighbors", path=path, remedy=remedy)
     _check(path, list(known.values()))
     features = np.array([labelled[pair].features for pair in sorted(known)])
     labels = np.array([known[pair] for pair in sorted(known)])
+    every = np.array([pair.features for pair in candidates])
     fitted, default = fit_model(features, labels.tolist(), path), default_model()
-    scored = [
-        (f"fitted, {FOLDS}-fold", cross_validated(features, labels, seed), fitted),
-        ("default", default.scores(features), default),
-    ]
-    qualities = tuple(
-        _quality(name, labels, held_out, model, candidates, work.threshold) for name, held_out, model in scored
-    )
-    return Report(_counts(rows), len(known), work.threshold, qualities)
+    held_out = cross_validated(features, labels, seed)
+    filters = {}
+    for name, model, scores in ((f"fitted, {FOLDS}-fold", fitted, held_out), ("default", default, None)):
+        found = model.scores(features) if scores is None else scores
+        drops = found > threshold
+        precision = float(precision_score(labels, drops, zero_division=np.nan))
+        recall, average = float(recall_score(labels, drops)), float(average_precision_score(labels, found))
+        filters[name] = (precision, recall, average, float(np.mean(model.scores(every) > threshold)))
+    return Report(count_labels(path), len(known), threshold, filters)
 
 
-def cross_validated(features: Floats, labels: npt.NDArray[np.int64], seed: int) -> Floats:
+def cross_validated(features: npt.NDArray[Any], labels: npt.NDArray[np.int64], seed: int) -> npt.NDArray[np.float64]:
     """Score of each pair, float64 ``[N]``, by a regression fitted on the other folds (stratified, shuffled)."""
     from sklearn.model_selection import StratifiedKFold
 
@@ -99,12 +90,17 @@ def cross_validated(features: Floats, labels: npt.NDArray[np.int64], seed: int) 
     return held_out
 
 
-def count_labels(path: str) -> tuple[tuple[str, int, int], ...]:
+def count_labels(path: str) -> Counts:
     """(how sampled, labels, false negatives) of a file; the last entry counts all labels."""
-    return _counts(read_label_rows(path))
+    groups: dict[str, list[int]] = {name: [] for name in (*_MEANING, "all")}
+    for row in read_label_rows(path):
+        noted = row.notes[_SAMPLED_NOTE] if len(row.notes) > _SAMPLED_NOTE else ""
+        for name in (noted if noted in _MEANING else "unknown", "all"):
+            groups[name].append(row.label)
+    return [(name, len(labels), sum(labels)) for name, labels in groups.items() if labels or name == "all"]
 
 
-def show_counts(counts: Sequence[tuple[str, int, int]]) -> None:
+def show_counts(counts: Counts) -> None:
     """Prints the counts."""
     rows = [
         (_MEANING.get(name, name), str(number), str(same), f"{same / number:.1%}" if number else "-")
@@ -117,8 +113,8 @@ def show_counts(counts: Sequence[tuple[str, int, int]]) -> None:
 def show_report(report: Report) -> None:
     """Prints the filters side by side; :func:`show_counts` prints the counts."""
     rows = [
-        (one.name, *map(_number, (one.precision, one.recall, one.average_precision)), f"{one.dropped:.2%}")
-        for one in report.qualities
+        (name, *("-" if np.isnan(value) else f"{value:.3f}" for value in values[:-1]), f"{values[-1]:.2%}")
+        for name, values in report.filters.items()
     ]
     columns = ("weights", "precision", "recall", "avg. precision", "drops of all")
     title = f"the filter on {report.used} labels, threshold {report.threshold:g}"
@@ -128,55 +124,8 @@ def show_report(report: Report) -> None:
     print(_CAVEAT)
 
 
-_CAVEAT = """precision and recall are those of the labelled pairs, which are harder than the rest; the shares of pairs
-drawn at random hold for all candidates of the filter and the languages that drew them"""
-_MEANING: dict[str, str] = {
-    Sampled.UNCERTAIN: "uncertain",
-    Sampled.DROPPED: "at random, dropped by the filter",
-    Sampled.KEPT: "at random, kept by the filter",
-}
-
-
-def _counts(rows: Sequence[LabelRow]) -> tuple[tuple[str, int, int], ...]:
-    groups: dict[str, list[int]] = collections.defaultdict(list)
-    for row in rows:
-        noted = row.notes[_SAMPLED_NOTE] if len(row.notes) > _SAMPLED_NOTE else ""
-        groups[noted if noted in _MEANING else "unknown"].append(row.label)
-    ordered = [(name, groups[name]) for name in (*_MEANING, "unknown") if name in groups]
-    return tuple(
-        (str(name), len(labels), sum(labels)) for name, labels in [*ordered, ("all", [row.label for row in rows])]
-    )
-
-
 def _check(path: str, labels: Sequence[int]) -> None:
     for value, kind in ((1, "false negatives (1)"), (0, "true negatives (0)")):
         if (found := labels.count(value)) < FOLDS:
-            raise InputError(
-                f"got {found} {kind} among {len(labels)} labels, expected at least {FOLDS} to cross-validate",
-                path=path,
-                remedy="label more pairs: newsembed label with a larger --count",
-            )
-
-
-def _quality(
-    name: str,
-    labels: npt.NDArray[np.int64],
-    held_out: Floats,
-    model: EvergreenModel,
-    candidates: Sequence[Pair],
-    threshold: float,
-) -> Quality:
-    from sklearn.metrics import average_precision_score, precision_score, recall_score
-
-    drops = held_out > threshold
-    return Quality(
-        name,
-        float(precision_score(labels, drops, zero_division=np.nan)),
-        float(recall_score(labels, drops)),
-        float(average_precision_score(labels, held_out)),
-        float(np.mean(model.scores(np.array([pair.features for pair in candidates])) > threshold)),
-    )
-
-
-def _number(value: float) -> str:
-    return "-" if np.isnan(value) else f"{value:.3f}"
+            problem = f"got {found} {kind} among {len(labels)} labels, expected at least {FOLDS} to cross-validate"
+            raise InputError(problem, path=path, remedy="label more pairs: newsembed label with a larger --count")

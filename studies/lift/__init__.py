@@ -27,95 +27,318 @@ example:
   newsembed index --model lifted/model --input articles.jsonl --output lifted/index
 """
 
-import argparse
+import dataclasses
 import os
 import sys
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+import numpy as np
 
 from ...errors import InputError
-from ..shared import arguments
-from .conduct import RECIPES, Lift, Settings
+from ...formats.arrays import unflatten
+from ...formats.articles import read_articles
+from ...formats.command_line import Options, option, required
+from ...formats.model_folder import ModelFolder
+from ...formats.teacher import write_teacher
+from ...formats.vocabulary import VOCABULARY_FILE, read_vocabulary
+from ..shared.mining import build_folder
+from ..shared.runs import run_command
+from ..shared.static import count_pieces, write_static_model
+from ..shared.steps import Command, claim, once, train_model, write_examples
+from .teacher import WORDS_SHARE, chosen_articles, embedded, make_teacher
 
-_DEFAULT = Settings()
+_DISTILLATION: Final = "distillation"
+# How the layers are trained: the run file, by name of the recipe.
+_RECIPES: Final = {_DISTILLATION: "runs/lift_distillation.gin", "contrastive": "runs/lift.gin"}
+_WINDOW: Final = 256  # what most sentence encoders were trained on
+_LEAD: Final = 128
+_WORDS_BATCH: Final = 256
+_WORDS_LEAD: Final = 64  # of architectures/static.gin
+_UNREAD: Final = 2  # tokens of a text that the objective does not read, but that every row has
+_TEACHER: Final = "teacher.npz"
+_PLACES: Final = ("start", "work", "output", "suite", "cross_publisher")  # options that change no number
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Adds the options of ``newsembed lift``."""
-    parser.add_argument(
-        "--start",
-        metavar="DIR",
-        help="a Hugging Face folder or minilm (see import-hf), or a model folder, also of a lift; without it, the "
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class LiftOptions(Options):
+    """The options of ``newsembed lift``."""
+
+    start: str | None = option(
+        None,
+        "a Hugging Face folder, minilm or e5 (see import-hf), or a model folder, also of a lift; without it, the "
         "result is the words alone, a static model from nothing, and the options of layers are not read",
+        metavar="DIR",
     )
-    parser.add_argument("--work", required=True, metavar="DIR", help="folder of a finished `newsembed build`")
-    parser.add_argument("--output", required=True, metavar="DIR", help="folder for all steps; the result is in model/")
-    integers = (
-        ("words_steps", "N", "steps of the static model; 0 leaves it out"),
-        (
-            "projection_size",
-            "N",
-            "numbers of a random projection of TF-IDF next to the static model; 0 leaves it out",
-        ),
-        ("train_steps", "N", "steps of the layers; 0 leaves them as they are"),
-        ("batch_size", "N", "pairs or triplets in a step of the layers"),
-        (
-            "train_length",
-            "TOKENS",
-            "tokens of a text that the layers read while they train, if the start has so many",
-        ),
-        ("context_length", "TOKENS", "tokens of a text that the layers of the result read"),
-        ("max_length", "TOKENS", "tokens of a text that the lexical part of the result reads"),
+    work: str = required("folder of a finished `newsembed build`", metavar="DIR")
+    output: str = required("folder for all steps; the result is in model/", metavar="DIR")
+    words_steps: int = option(60, "steps of the static model; 0 leaves it out", ge=0)
+    train_steps: int = option(100, "steps of the layers; 0 leaves them as they are", ge=0)
+    batch_size: int = option(32, "pairs or triplets in a step of the layers", ge=1)
+    train_length: int = option(
+        96, "tokens of a text that the layers read while they train, if the start has so many", ge=1
     )
-    arguments.add_numbers(parser, _DEFAULT, int, *integers)
-    shares = (
-        ("learning_rate", "peak learning rate of the layers"),
-        ("teacher_share", "share of TF-IDF in the teacher's similarity, from 0 to 1; the rest is the checkpoint's"),
-        ("words_share", "share of the lexical part in the cosine, between 0 and 1"),
-        (
-            "average",
-            "share of the trained weights in the result's layers, above 0 to 1; the rest is the start's",
-        ),
+    context_length: int = option(512, "tokens of a text that the layers of the result read", ge=1)
+    max_length: int = option(1024, "tokens of a text that the lexical part of the result reads", ge=1)
+    learning_rate: float = option(1e-4, "peak learning rate of the layers", gt=0)
+    trained_layers: int | None = option(
+        None,
+        "layers from the top that the distillation trains; all layers, or more, trains the embeddings too "
+        "(default: the upper half, which takes a third less time)",
+        ge=1,
     )
-    arguments.add_numbers(parser, _DEFAULT, float, *((name, "X", text) for name, text in shares))
-    _add_layers(parser)
-    arguments.add_repeated(parser, "--gin", "NAME=VALUE", "a binding for the run file of the layers")
-    arguments.add_suite_arguments(parser)
-
-
-def _add_layers(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--trained_layers",
-        type=int,
-        default=_DEFAULT.trained_layers,
-        metavar="N",
-        help="layers from the top that the distillation trains; the number of all layers, or more, trains the "
-        "embeddings too (default: the upper half, which takes a third less time)",
+    recipe: str = option(
+        _DISTILLATION,
+        "how the layers are trained: by a teacher and the triplets, or by the triplets and their negatives alone",
+        choices=tuple(_RECIPES),
     )
-    parser.add_argument(
-        "--recipe",
-        choices=RECIPES,
-        default=_DEFAULT.recipe,
-        help="how the layers are trained: by a teacher and the triplets, or by the triplets and their negatives alone "
-        f"(default: {_DEFAULT.recipe})",
+    teacher_share: float = option(
+        WORDS_SHARE, "share of TF-IDF in the teacher's similarity; the rest is the checkpoint's", ge=0, le=1
     )
+    projection_size: int = option(
+        512, "numbers of a random projection of TF-IDF next to the static model; 0 leaves it out", ge=0
+    )
+    words_share: float = option(0.55, "share of the lexical part in the cosine", gt=0, lt=1)
+    average: float = option(
+        1.0, "share of the trained weights in the result's layers; the rest is the start's", gt=0, le=1
+    )
+    gin: tuple[str, ...] = option(
+        (), "bindings for the run file of the layers", metavar="NAME=VALUE", many=True, repeated=True
+    )
+    suite: tuple[str, ...] = option(
+        (), "benchmarks as for `newsembed evaluate`, such as events=heldout.jsonl", metavar="SUITE=PATH", many=True
+    )
+    cross_publisher: bool = option(False, "events: leave out candidates of the query's publisher")
+
+    def __post_init__(self) -> None:
+        """Checks the values."""
+        super().__post_init__()
+        if not self.words_steps and not self.projection_size:
+            remedy = "Give a positive number for one of them."
+            raise InputError("got 0, as --words_steps, so there are no words", field="--projection_size", remedy=remedy)
+        for suite in self.suite:
+            if "=" not in suite:
+                remedy = "write SUITE=PATH, such as events=heldout.jsonl"
+                raise InputError(f"got {suite!r}", field="--suite", remedy=remedy)
 
 
-def run(args: argparse.Namespace) -> int:
-    """Runs the command.
+OPTIONS: Final = LiftOptions
 
-    Returns:
-      0, or the exit code of the step that failed.
 
-    Raises:
-      InputError: for options out of range, a folder that is not a build or not a model, and an output of another lift.
-    """
-    arguments.require_positive(args, "batch_size", "train_length", "context_length", "max_length")
-    for suite in args.suite:
-        if "=" not in suite:
-            raise InputError(f"got {suite!r}", field="--suite", remedy="write SUITE=PATH, such as events=heldout.jsonl")
-    names = [field for field in vars(_DEFAULT) if hasattr(args, field)]
-    settings = Settings(**{name: getattr(args, name) for name in names if name != "gin"}, gin=tuple(args.gin))
-    lift = Lift(args.start, args.work, os.path.abspath(args.output), settings)
-    code = lift.run() or lift.evaluate(args.suite, cross_publisher=args.cross_publisher)
+def run(options: LiftOptions) -> int:
+    """Runs the command; returns 0, or the exit code of the step that failed."""
+    lift = Lift(options)
+    code = lift.run() or lift.evaluate()
     if code == 0:
-        print(f"the lifted model: {args.output.rstrip('/')}/model", file=sys.stderr)
+        print(f"the lifted model: {options.output.rstrip('/')}/model", file=sys.stderr)
     return code
+
+
+class Lift:
+    """The steps of a lift: each is a folder that is made once, most by a command that users can run themselves.
+
+    Args:
+      options: of the command.
+      command: runs a command of newsembed and returns its exit code.
+    """
+
+    def __init__(self, options: LiftOptions, command: Command = run_command) -> None:
+        self.options, self.command = options, command
+        self.output, self.work = os.path.abspath(options.output), build_folder(options.work)
+        place = self.folder("import") if options.start else f"{self.work}/vocabulary"
+        self.vocabulary = f"{place}/{VOCABULARY_FILE}"
+
+    def folder(self, step: str) -> str:
+        """The folder of a step."""
+        return f"{self.output}/{step}"
+
+    def run(self) -> int:
+        """Makes what is not there yet; returns 0, or the exit code of the command that failed."""
+        options = self.options
+        asked = {"start": options.start, "work": self.work} | self._settings()
+        claim(self.output, "lift.json", asked, ("start", "work"), study="lift")
+        has_layers = options.start is not None and options.train_steps > 0
+        write = self._write_words if options.start is None else lambda to: self._write_hybrid(to, options.average)
+        steps: dict[Callable[[], int], bool] = {
+            self._import: options.start is not None,
+            lambda: write_examples(self.command, self.work, self.vocabulary, self.folder("examples")): True,
+            self._words: options.words_steps > 0,
+            lambda: once(self.folder("teacher"), self._write_teacher): has_layers and options.recipe == _DISTILLATION,
+            self._layers: has_layers,
+            lambda: once(self.folder("untrained"), lambda to: self._write_hybrid(to, 0.0)): has_layers,
+            lambda: once(self.folder("model"), write): True,
+        }
+        return next((code for step, is_asked in steps.items() if is_asked and (code := step())), 0)
+
+    def evaluate(self) -> int:
+        """Evaluates start, words, the untrained hybrid, the result and TF-IDF; returns the exit code."""
+        if not self.options.suite:
+            return 0
+        models = {"start": "import", "words": "words", "untrained": "untrained", "lifted": "model"}
+        command = ["evaluate", "--encoder", "tfidf=tfidf"]
+        for name, step in models.items():
+            if os.path.isdir(self.folder(step)):
+                command += ["--encoder", f"{name}=model:{self.folder(step)}"]
+        for suite in self.options.suite:
+            kind, _, path = suite.partition("=")
+            command += ["--suite", kind, "--data", path]
+        command += ["--cross_publisher"] if self.options.cross_publisher else []
+        return self.command([*command, "--output", self.folder("evaluation"), "--cache", self.folder("cache")])
+
+    def _settings(self) -> dict[str, Any]:
+        """The options that change the result."""
+        return {name: value for name, value in dataclasses.asdict(self.options).items() if name not in _PLACES}
+
+    def _import(self) -> int:
+        start, folder = str(self.options.start), self.folder("import")
+        if os.path.isdir(folder):
+            return 0
+        if ModelFolder(start).is_described:
+            return once(folder, lambda target: self._copy(start, target))
+        return self.command(["import-hf", "--from", start, "--output", folder])
+
+    def _copy(self, start: str, target: str) -> None:
+        """Writes the last parameters of a model folder; of the result of a lift, its transformer alone."""
+        from ...learning.model_files import architecture_gin, write_model_files
+        from ...models.encoders import HybridConfig
+        from ...serving.encoder import load_model
+        from ...training import lexical
+
+        model, params = load_model(start), _all_params(start)
+        config = model.config
+        if isinstance(config, HybridConfig):
+            config, params = lexical.dense_part(config, params)
+        shape = self._checked(config)
+        vocabulary, length = read_vocabulary(model.vocabulary_path), min(model.text_length, shape.max_length)
+        write_model_files(target, shape, vocabulary, length, model.prompts, model.long_documents)
+        origin = {"copied_from": os.path.basename(os.path.abspath(start))}
+        ModelFolder(target).write_import(params, architecture_gin(shape), origin)
+
+    def _words(self) -> int:
+        steps = {"TRAIN_STEPS": self.options.words_steps, "BATCH_SIZE": _WORDS_BATCH}
+        return self._train("words", ["runs/train_static.gin"], {**steps, "MIXTURE_OR_TASK_NAME": "triplets"})
+
+    def _write_teacher(self, target: str) -> None:
+        articles = chosen_articles(self.work)
+        keys = embedded(self.folder("import"), articles, self._read_length())
+        write_teacher(f"{target}/{_TEACHER}", make_teacher(articles, keys, self.options.teacher_share))
+
+    def _layers(self) -> int:
+        options = self.options
+        lengths = dict.fromkeys(("anchor_tokens", "positive_tokens", "negative_tokens"), self._read_length())
+        values = {
+            "TRAIN_STEPS": options.train_steps,
+            "BATCH_SIZE": options.batch_size,
+            "LEARNING_RATE": options.learning_rate,
+            "INITIAL_CHECKPOINT_PATH": self.folder("import"),
+            "TASK_FEATURE_LENGTHS": lengths,
+        }
+        if options.recipe == _DISTILLATION:
+            values["TEACHER_PATH"] = f"{self.folder('teacher')}/{_TEACHER}"
+            values["FROZEN"] = self._frozen()
+            values["DROPOUT_RATE"] = 0.0  # as measured; it would also cost time, and texts have thousands of candidates
+            lengths["negative_tokens"] = _UNREAD
+        gin_files = [_RECIPES[options.recipe], ModelFolder(self.folder("import")).architecture_file]
+        return self._train("layers", gin_files, values, options.gin)
+
+    def _start(self) -> Any:
+        """The imported checkpoint."""
+        from ...serving.encoder import load_model
+
+        start = load_model(self.folder("import"))
+        self._checked(start.config)
+        return start
+
+    def _checked(self, config: Any) -> Any:
+        """The shape of a start, which is a transformer."""
+        from ...models.encoders.news import EncoderConfig
+
+        if type(config) is EncoderConfig and config.num_layers:
+            return config
+        problem = f"got {config.summary()} (kind {config.kind}), expected a transformer"
+        remedy = "Give a public checkpoint, a model that newsembed trained, or the result of a lift."
+        raise InputError(problem, path=self.options.start, field="--start", remedy=remedy)
+
+    def _read_length(self) -> int:
+        """How many tokens of a text the layers read while they train."""
+        return min(self.options.train_length, int(self._start().config.max_length))
+
+    def _frozen(self) -> str:
+        """A pattern of the embeddings and the layers that keep their values; empty where all layers are trained."""
+        layers = self._start().config.num_layers
+        trained = self.options.trained_layers or (layers + 1) // 2
+        kept = "|".join(str(layer) for layer in range(layers - trained))
+        return f"([a-z_]+_embedding|input_norm|layers_({kept}))(/|$)" if kept else ""
+
+    def _train(self, step: str, gin_files: Sequence[str], values: dict[str, Any], bindings: Sequence[str] = ()) -> int:
+        values = {"DATA_DIR": self.folder("examples"), "VOCABULARY_PATH": self.vocabulary} | values
+        return train_model(self.command, self.folder(step), gin_files, values, bindings)
+
+    def _write_hybrid(self, target: str, average: float) -> None:
+        """Writes the hybrid of the words and the layers, an average of the start's and the trained."""
+        from ...learning.model_files import architecture_gin, write_model_files
+        from ...training import lexical
+
+        start, options = self._start(), self.options
+        shape, params, words = start.config, _all_params(start.folder), self._lexical_part()
+        if options.train_steps and average:
+            params = _averaged(params, _all_params(self.folder("layers")), average)
+        window = context = min(_WINDOW, start.text_length)
+        if shape.pooling in ("mean", "weighted"):  # other heads read the vectors of one window only
+            context = options.context_length
+            shape = dataclasses.replace(shape, pooling="weighted", lead_length=shape.lead_length or _LEAD)
+        try:
+            config = lexical.hybrid_config(shape, words, max_length=options.max_length, window_length=window)
+            config = dataclasses.replace(config, context_length=context)
+            params = lexical.hybrid_params(params, config, words, share=options.words_share)
+        except ValueError as error:
+            raise InputError(str(error), path=options.start, field="--start", remedy="Correct the option.") from error
+        write_model_files(target, config, read_vocabulary(self.vocabulary), config.max_length, start.prompts)
+        origin = {"lifted_from": os.path.basename(os.path.abspath(str(options.start)))} | self._settings()
+        ModelFolder(target).write_import(params, architecture_gin(config), origin)
+
+    def _write_words(self, target: str) -> None:
+        """Writes the words alone, as a static model."""
+        words = self._lexical_part()
+        write_static_model(
+            target,
+            read_vocabulary(self.vocabulary),
+            words.table,
+            np.exp(words.logits),
+            lead_length=words.lead_length,
+            max_length=self.options.max_length,
+            origin={"lifted_from": None} | self._settings(),
+        )
+
+    def _lexical_part(self) -> Any:
+        """The words of the static model and TF-IDF, or one of them; both with one lead length."""
+        from ...serving.encoder import load_model
+        from ...tasks.vocabulary import Vocabulary
+        from ...training import lexical
+
+        size, lead_length, trained = self.options.projection_size, _WORDS_LEAD, None
+        if self.options.words_steps:
+            words = load_model(self.folder("words"))
+            trained = lexical.lexical_part_of(words.config, words.params, path=words.folder)
+            if not size:
+                return trained
+            lead_length = trained.lead_length
+        articles = read_articles(f"{self.work}/clean/articles")
+        lengths = {"max_length": self.options.max_length, "lead_length": lead_length}
+        corpus = count_pieces(articles, Vocabulary.load(self.vocabulary), **lengths)
+        tfidf = lexical.random_projection_of_tfidf(corpus.texts, size, lead_length=lead_length)
+        return tfidf if trained is None else lexical.joined([trained, tfidf], corpus.terms)
+
+
+def _all_params(folder: str) -> dict[str, Any]:
+    """Those of the last checkpoint, with the heads that embedding does not read."""
+    nested: dict[str, Any] = unflatten(ModelFolder(folder).read_params()[0])
+    return nested
+
+
+def _averaged(start: Any, trained: Any, share: float) -> Any:
+    """(1 - share) start + share trained, for nested dicts of arrays (Wortsman et al. 2022, "Robust fine-tuning")."""
+    if isinstance(trained, dict):  # a head that the start lacks is the trained one
+        return {name: _averaged(start.get(name, value), value, share) for name, value in trained.items()}
+    mixed = (1 - share) * np.asarray(start, np.float64) + share * np.asarray(trained, np.float64)
+    return mixed.astype(np.float32)

@@ -1,7 +1,6 @@
 """Plots of a build as inline SVG: funnel, dates, languages, day gaps, similarities, losses."""
 
 import collections
-import io
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -9,57 +8,22 @@ from typing import Any
 from ...formats import files
 from ...formats.model_folder import ModelFolder
 from ...formats.parquet import read_batches, shard_paths
-
-GREY, BLUE, RED = "#9aa5b1", "#2f6fab", "#c0504d"
+from ..shared.charts import BLUE, GREY, RED, make_axes, svg_of
 
 
 def all_plots(output: str, rows: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]]:
     """(title, SVG) of every plot for which the build has data."""
-    use_plain_style()
-    made = [
-        ("Records in, out, rejected and failed, by job", _funnel(rows)),
-        ("Articles by month of their byline date", _dates(output)),
-        ("Articles by language", _languages(output)),
-        ("Days between anchor and positive, anchor and negative", _day_gaps(output)),
-        ("Training loss", _losses(output)),
-    ]
-    return [(title, svg) for title, svg in made if svg]
+    figures = {
+        "Records in, out, rejected and failed, by job": _funnel(rows),
+        "Articles by month of their byline date": _dates(output),
+        "Articles by language": _languages(output),
+        "Days between anchor and positive, anchor and negative": _day_gaps(output),
+        "Training loss": _losses(output),
+    }
+    return [(title, svg_of(figure, title)) for title, figure in figures.items() if figure is not None]
 
 
-def use_plain_style() -> None:
-    """Sets matplotlib to SVG without a display, with the same bytes for the same numbers, and text as text."""
-    import matplotlib as mpl
-
-    mpl.use("svg")
-    mpl.rcParams.update(
-        {
-            "svg.hashsalt": "newsembed",
-            "svg.fonttype": "none",
-            "font.size": 9,
-            "axes.spines.top": False,
-            "axes.spines.right": False,
-        }
-    )
-
-
-def svg_of(figure: Any) -> str:
-    """The figure as an ``<svg>`` element; closes the figure."""
-    buffer = io.StringIO()
-    figure.savefig(buffer, format="svg", bbox_inches="tight", metadata={"Date": None})
-    import matplotlib.pyplot as plt
-
-    plt.close(figure)
-    return buffer.getvalue()[buffer.getvalue().index("<svg") :]
-
-
-def make_axes(width: float = 8, height: float = 2.8, columns: int = 1) -> tuple[Any, Any]:
-    """A figure and its axes, in inches."""
-    import matplotlib.pyplot as plt
-
-    return plt.subplots(1, columns, figsize=(width, height))
-
-
-def _funnel(rows: Sequence[Mapping[str, Any]]) -> str:
+def _funnel(rows: Sequence[Mapping[str, Any]]) -> Any:
     figure, axes = make_axes(height=0.35 * len(rows) + 0.8)
     names = [row["job"] for row in rows]
     left = [0] * len(rows)
@@ -74,7 +38,7 @@ def _funnel(rows: Sequence[Mapping[str, Any]]) -> str:
     axes.invert_yaxis()
     axes.legend(frameon=False)
     axes.set_xlabel("records")
-    return svg_of(figure)
+    return figure
 
 
 def _column(folder: str, name: str) -> Iterator[Any]:
@@ -85,37 +49,37 @@ def _column(folder: str, name: str) -> Iterator[Any]:
                 yield from batch.column(name).to_pylist()
 
 
-def _dates(output: str) -> str:
+def _dates(output: str) -> Any:
     months = collections.Counter(
         date.strftime("%Y-%m") for date in _column(f"{output}/clean/articles", "byline_date") if date
     )
     if not months:
-        return ""
+        return None
     figure, axes = make_axes()
     names = sorted(months)
     axes.bar(range(len(names)), [months[name] for name in names], color=BLUE, width=1)
     step = max(1, len(names) // 10)
     axes.set_xticks(range(0, len(names), step), names[::step], rotation=45, ha="right")
     axes.set_ylabel("articles")
-    return svg_of(figure)
+    return figure
 
 
-def _languages(output: str) -> str:
+def _languages(output: str) -> Any:
     languages = collections.Counter(_column(f"{output}/clean/articles", "language")).most_common(25)
     if not languages:
-        return ""
+        return None
     figure, axes = make_axes(height=2.4)
     bars = axes.bar([name or "unknown" for name, _ in languages], [count for _, count in languages], color=BLUE)
     axes.bar_label(bars, labels=[f"{count:,}" for _, count in languages], fontsize=7)
     axes.set_ylabel("articles")
-    return svg_of(figure)
+    return figure
 
 
-def _day_gaps(output: str) -> str:
+def _day_gaps(output: str) -> Any:
     folder = f"{output}/triplets/triplets"
     positive, negative = list(_column(folder, "positive_day_gap")), list(_column(folder, "negative_day_gap"))
     if not positive:
-        return ""
+        return None
     figure, axes = make_axes(columns=2)
     axes[0].hist(positive, bins=[-1.5, -0.5, 0.5, 1.5], color=BLUE, rwidth=0.9)
     axes[0].set_xticks([-1, 0, 1])
@@ -123,15 +87,15 @@ def _day_gaps(output: str) -> str:
     axes[1].hist(negative, bins=60, color=RED)
     axes[1].set_xlabel("negative minus anchor (days)")
     axes[0].set_ylabel("triplets")
-    return svg_of(figure)
+    return figure
 
 
-def _losses(output: str) -> str:
+def _losses(output: str) -> Any:
     paths = files.list_files(ModelFolder(f"{output}/*").metrics_file)
     curves = {path.split("/")[-2]: _loss_curves(path) for path in paths}
     curves = {name: curve for name, curve in curves.items() if curve}
     if not curves:
-        return ""
+        return None
     figure, axes = make_axes(columns=len(curves), width=4.5 * len(curves))
     for place, (name, tasks) in zip([axes] if len(curves) == 1 else axes, curves.items(), strict=True):
         for task, points in sorted(tasks.items()):
@@ -139,7 +103,7 @@ def _losses(output: str) -> str:
         place.set_title(name)
         place.set_xlabel("step")
         place.legend(frameon=False, fontsize=7)
-    return svg_of(figure)
+    return figure
 
 
 def _loss_curves(path: str) -> dict[str, list[tuple[int, float]]]:

@@ -3,7 +3,7 @@
 Nobody labels an archive, so the events are proxies, of two kinds with opposite biases:
 
 - mined: articles of the held-out days that the mining job would pair as reports of one event by different publishers
-  (names, dates, images; :func:`~newsembed.beam_pipelines.triplets.events.events_of` groups the pairs). Neither model
+  (names, dates, images; :func:`~newsembed.beam_pipelines.triplets.table.events_of` groups the pairs). Neither model
   had a part in them. But the new model has been trained on pairs of earlier days that the same rule has found, so they
   favour it: what the rule gets wrong, it has learned, too.
 - the archive's own events: formed by the vectors of the model that serves, so they favour that one.
@@ -14,6 +14,7 @@ precision on the mined events is not below minus the tolerance. A small test has
 model. The difference on the archive's own events is reported and decides nothing.
 """
 
+import collections
 import datetime
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -22,18 +23,19 @@ from typing import Any, Final
 import numpy as np
 
 from ...beam_pipelines.arrays import doc_id_of
-from ...beam_pipelines.triplets.events import events_of
+from ...beam_pipelines.triplets.table import events_of
 from ...errors import InputError
+from ...evaluation.benchmarks.retrieval import SameEventRetrieval
 from ...evaluation.encoders import normalised
-from ...evaluation.intervals import mean_interval
-from ...evaluation.retrieval import SameEventRetrieval
-from ...formats.archive import read_events
+from ...evaluation.statistics import mean_interval
+from ...formats.files import writing_text
 from ...formats.parquet import read_stream
 from ...formats.records import Article, Triplet
-from ...formats.whole import replacing
+from ...formats.trainings import read_json
 from ...serving.interface import DocumentEncoder, TextEncoder
 
 MINED: Final = "mined_events.jsonl"
+EVENTS: Final = "events.json"  # of the archive, event by article
 OWN: Final = "archive_events.jsonl"
 _DIGITS: Final = 4
 
@@ -43,31 +45,29 @@ def write_test(mined: str, version: str, first_day: datetime.date, folder: str) 
 
     Args:
       mined: work folder of the build.
-      version: of the archive, for its events.
+      version: folder with the events of the archive.
       first_day: that is held out.
       folder: gets :data:`MINED` and :data:`OWN`.
 
     Returns:
       The number of mined events that several publishers report.
     """
-    articles = [
-        article
-        for article in read_stream(f"{mined}/clean/articles", Article)
-        if article.byline_date and article.byline_date >= first_day
-    ]
-    articles.sort(key=lambda article: article.doc_id)
+    stream = read_stream(f"{mined}/clean/articles", Article)
+    recent = (article for article in stream if article.byline_date and article.byline_date >= first_day)
+    articles = sorted(recent, key=lambda article: article.doc_id)
     publishers = {article.doc_id: article.publisher for article in articles}
-    pairs = {
-        (triplet.anchor, triplet.positive)
-        for triplet in read_stream(f"{mined}/triplets/triplets", Triplet)
-        if triplet.anchor in publishers
-        and triplet.positive in publishers
-        and publishers[triplet.anchor] != publishers[triplet.positive]
-    }
-    found = _mined_events(pairs)
+    pairs = {(one.anchor, one.positive) for one in read_stream(f"{mined}/triplets/triplets", Triplet)}
+    found = _mined_events(
+        (one, two)
+        for one, two in pairs
+        if one in publishers and two in publishers and publishers[one] != publishers[two]
+    )
     _write(f"{folder}/{MINED}", articles, found)
-    _write(f"{folder}/{OWN}", articles, read_events(version))
-    return len(_of_several(found, publishers))
+    _write(f"{folder}/{OWN}", articles, read_json(f"{version}/{EVENTS}"))
+    reported = collections.defaultdict(set)
+    for doc_id, event in found.items():
+        reported[event].add(publishers[doc_id])
+    return sum(len(names) > 1 for names in reported.values())
 
 
 def compare(folder: str, serving: TextEncoder, candidate: TextEncoder, tolerance: float) -> dict[str, Any]:
@@ -117,25 +117,12 @@ def _mined_events(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
     return {doc_id_of(one): doc_id_of(event) for one, event in zip(documents.tolist(), leaders.tolist(), strict=True)}
 
 
-def _of_several(events: Mapping[str, str], publishers: Mapping[str, str]) -> list[str]:
-    found: dict[str, set[str]] = {}
-    for doc_id, event in events.items():
-        found.setdefault(event, set()).add(publishers[doc_id])
-    return [event for event, names in found.items() if len(names) > 1]
-
-
 def _write(path: str, articles: Sequence[Article], events: Mapping[str, str]) -> None:
-    with replacing(path) as temporary, open(temporary, "w", encoding="utf-8") as sink:
+    with writing_text(path) as sink:
         for article in articles:
-            row = {
-                "id": article.doc_id,
-                "title": article.title,
-                "body": article.body,
-                "publisher": article.publisher,
-                "language": article.language,
-                "byline_date": str(article.byline_date),
-                "event": events.get(article.doc_id) or None,
-            }
+            row = {name: getattr(article, name) for name in ("title", "body", "publisher", "language")}
+            row |= {"id": article.doc_id, "byline_date": str(article.byline_date)}
+            row["event"] = events.get(article.doc_id) or None
             sink.write(json.dumps(row, ensure_ascii=False) + "\n")
 
 
@@ -145,11 +132,9 @@ def _difference(benchmark: SameEventRetrieval, serving: TextEncoder, candidate: 
         documents = benchmark.documents()
     except InputError:  # fewer than two events
         return None
-    events = np.array([row.event for row in benchmark.rows()])
-    scores = []
-    for encoder in (serving, candidate):
-        embeddings = normalised(DocumentEncoder(encoder).encode(documents))
-        scores.append(benchmark.query_scores(embeddings)["mAP"])
+    events = np.array([row.event for row in benchmark.rows])
+    vectors = [normalised(DocumentEncoder(encoder).encode(documents)) for encoder in (serving, candidate)]
+    scores = [benchmark.query_scores(embeddings)["mAP"] for embeddings in vectors]
     asked = ~np.isnan(scores[0])
     if len(np.unique(events[asked])) < 2:
         return None

@@ -12,8 +12,8 @@ from ...errors import InputError
 from ...formats import files
 from ...formats.manifest import manifest_path
 from ...newsroom import NewsroomOptions, NewsroomServer, generate_newsroom
+from ...newsroom.evaluation_sets import write_mldoc
 from ...newsroom.generate import write_across_languages
-from ...newsroom.mldoc import write_mldoc
 from ..report import write_report
 
 # Options that differ from the job's default.
@@ -37,49 +37,18 @@ _LABELLED_SCALE: Final = 0.1  # of MLDoc's numbers: a classifier for each langua
 
 @dataclasses.dataclass(frozen=True)
 class Places:
-    """The folders of a mined newsroom below its output folder."""
+    """The files and folders of a mined newsroom below its output folder."""
 
     output: str
 
-    @property
-    def diary(self) -> str:
-        """The file with the options of the newsroom and the seconds of each step."""
-        return f"{self.output}/demo.json"
-
-    @property
-    def newsroom(self) -> str:
-        """The generated site and the files next to it."""
-        return f"{self.output}/newsroom"
-
-    @property
-    def seeds(self) -> str:
-        """The addresses that a crawl starts from; the last file that the generator writes."""
-        return f"{self.newsroom}/seeds.txt"
-
-    @property
-    def bitext(self) -> str:
-        """The newsroom's translation pairs."""
-        return f"{self.newsroom}/bitext.tsv"
-
-    @property
-    def crawl(self) -> str:
-        """The output of the crawl."""
-        return f"{self.output}/crawl"
-
-    @property
-    def crawl_manifest(self) -> str:
-        """The manifest of the crawl, which exists when the crawl is finished."""
-        return manifest_path(self.crawl)
-
-    @property
-    def warc(self) -> str:
-        """The pattern of the crawl's WARC files."""
-        return f"{self.crawl}/warc/*.warc.gz"
-
-    @property
-    def work(self) -> str:
-        """The work folder of the build."""
-        return f"{self.output}/work"
+    diary = property(lambda self: f"{self.output}/demo.json")  # options of the newsroom, and the seconds of each step
+    newsroom = property(lambda self: f"{self.output}/newsroom")
+    seeds = property(lambda self: f"{self.newsroom}/seeds.txt")  # the last file that the generator writes
+    bitext = property(lambda self: f"{self.newsroom}/bitext.tsv")
+    crawl = property(lambda self: f"{self.output}/crawl")
+    crawl_manifest = property(lambda self: manifest_path(self.crawl))
+    warc = property(lambda self: f"{self.crawl}/warc/*.warc.gz")
+    work = property(lambda self: f"{self.output}/work")
 
 
 def find_newsroom(named: str, output: str, turnover: float = 0.0, beam_args: Sequence[str] = ()) -> Places:
@@ -91,37 +60,29 @@ def find_newsroom(named: str, output: str, turnover: float = 0.0, beam_args: Seq
       output: folder of the study.
       turnover: of a new newsroom, see ``NewsroomOptions``.
       beam_args: Beam's own options for the build.
-
-    Raises:
-      InputError: if the folder ``named`` holds no newsroom, or a step fails.
     """
     places = Places((named or f"{output}/newsroom").rstrip("/"))
-    if named and not os.path.exists(places.diary):
+    is_there = os.path.exists(places.diary)
+    if named and not is_there:
+        problem = f"no newsroom of a demo or a study: no {os.path.basename(places.diary)} in it"
+        remedy = "name a folder that `newsembed demo` made, or give --newsroom without a folder: it makes one in "
         raise InputError(
-            f"no newsroom of a demo or a study: no {os.path.basename(places.diary)} in it"
-            if os.path.isdir(named)
-            else "no such folder",
+            problem if os.path.isdir(named) else "no such folder",
             path=named,
             field="--newsroom",
-            remedy=f"name a folder that `newsembed demo` made, or give --newsroom without a folder: it makes one in "
-            f"{output}/newsroom",
+            remedy=f"{remedy}{output}/newsroom",
         )
-    found = files.read_json(places.diary) if os.path.exists(places.diary) else {}
-    options = NewsroomOptions(
-        int(found.get("seed", NEWSROOM_SEED)),
-        float(found.get("scale", _SCALE)),
-        float(found.get("turnover", 0.0) if found else turnover),
-    )
-    make_newsroom(places, options, beam_args)
+    make_newsroom(places, _options(files.read_json(places.diary) if is_there else {"turnover": turnover}), beam_args)
     return places
 
 
-def make_newsroom(places: Places, options: NewsroomOptions, beam_args: Sequence[str] = ()) -> None:
-    """Generates, crawls and mines a newsroom; what is finished in the folder is not repeated.
+def _options(diary: Mapping[str, Any]) -> NewsroomOptions:
+    seed, scale = int(diary.get("seed", NEWSROOM_SEED)), float(diary.get("scale", _SCALE))
+    return NewsroomOptions(seed, scale, float(diary.get("turnover", 0.0)))
 
-    Raises:
-      InputError: if the folder holds another newsroom, or a step fails.
-    """
+
+def make_newsroom(places: Places, options: NewsroomOptions, beam_args: Sequence[str] = ()) -> None:
+    """Generates, crawls and mines a newsroom; what is finished in the folder is not repeated."""
     values = dataclasses.asdict(options)
     open_diary(places, {name: value for name, value in values.items() if name != "turnover" or value})
     print("== generate", flush=True)
@@ -129,64 +90,39 @@ def make_newsroom(places: Places, options: NewsroomOptions, beam_args: Sequence[
         generate_newsroom(places.newsroom, options)
     print("== crawl", flush=True)
     if not os.path.exists(places.crawl_manifest):
-        _crawl(places)
+        job = load_job("crawl")
+        with NewsroomServer(places.newsroom) as server, JobProgress(job.name) as progress:
+            options_of_crawl = job.options(**CRAWL_OPTIONS, resolve=(f"*.example=127.0.0.1:{server.port}",))
+            outcome = execute(job, {"seeds": (places.seeds,)}, places.crawl, options_of_crawl, (), progress)
+        print_outcomes([(job.name, outcome)])
     print("== build", flush=True)
-    _build(places, beam_args)
+    changed = {name: load_job(name).options(**own) for name, own in BUILD_OPTIONS.items()}
+    rows = build({"warc": (places.warc,), "bitext": (places.bitext,)}, places.work, changed, beam_args)
+    print_rows(rows)
+    write_report(places.work, rows)
 
 
-def write_labelled(places: Places) -> None:
-    """Writes the labelled articles of a newsroom's world in MLDoc's layout, unless they are there."""
-    folder = f"{places.newsroom}/{LABELLED}"
-    if os.path.isdir(folder):
+def write_set(places: Places, name: str) -> None:
+    """Writes a set of held-out texts that the generator leaves out, below the newsroom; nothing if it is there."""
+    path = f"{places.newsroom}/{name}"
+    if name not in (LABELLED, ACROSS_LANGUAGES) or os.path.exists(path):
         return
-    seed = int(files.read_json(places.diary)["seed"])
-    # Under its name it is complete.
-    write_mldoc(f"{folder}.new", NewsroomOptions(seed, _LABELLED_SCALE))
-    os.replace(f"{folder}.new", folder)
-
-
-def write_across(places: Places) -> None:
-    """Writes the held-out events of a newsroom as every language tells them, unless they are there."""
-    path = f"{places.newsroom}/{ACROSS_LANGUAGES}"
-    if os.path.exists(path):
-        return
-    diary = files.read_json(places.diary)
-    options = NewsroomOptions(int(diary["seed"]), float(diary["scale"]), float(diary.get("turnover", 0.0)))
-    # Under its name it is complete.
-    write_across_languages(f"{path}.new", options)
-    os.replace(f"{path}.new", path)
+    options = _options(files.read_json(places.diary))
+    if name == LABELLED:
+        write_mldoc(f"{path}.new", NewsroomOptions(options.seed, _LABELLED_SCALE))
+    else:
+        write_across_languages(f"{path}.new", options)
+    os.replace(f"{path}.new", path)  # under its name it is complete
 
 
 def open_diary(places: Places, options: Mapping[str, Any]) -> dict[str, Any]:
-    """The options of the folder's newsroom and the seconds of each finished step, by name; written if there are none.
-
-    Raises:
-      InputError: if the folder holds a newsroom with other options.
-    """
-    new = {**options, "seconds": {}}
-    diary: dict[str, Any] = files.read_json(places.diary) if files.exists(places.diary) else new
+    """The options of the folder's newsroom and the seconds of each finished step; written if there are none."""
+    diary = {**options, "seconds": {}}
+    if files.exists(places.diary):
+        diary = files.read_json(places.diary)
     found = {name: diary[name] for name in options}
     if found != options:
-        raise InputError(
-            f"the folder holds a newsroom with {found}, expected {dict(options)}",
-            path=places.output,
-            field="--output",
-            remedy="name another folder",
-        )
+        problem = f"the folder holds a newsroom with {found}, expected {dict(options)}"
+        raise InputError(problem, path=places.output, field="--output", remedy="name another folder")
     files.write_json(places.diary, diary)
     return diary
-
-
-def _crawl(places: Places) -> None:
-    job = load_job("crawl")
-    with NewsroomServer(places.newsroom) as server, JobProgress(job.name) as progress:
-        options = job.options(**CRAWL_OPTIONS, resolve=(f"*.example=127.0.0.1:{server.port}",))
-        outcome = execute(job, {"seeds": (places.seeds,)}, places.crawl, options, (), progress, progress.say)
-    print_outcomes([(job.name, outcome)])
-
-
-def _build(places: Places, beam_args: Sequence[str]) -> None:
-    options = {job: load_job(job).options(**values) for job, values in BUILD_OPTIONS.items()}
-    rows = build({"warc": (places.warc,), "bitext": (places.bitext,)}, places.work, options, beam_args)
-    print_rows(rows)
-    write_report(places.work, rows)

@@ -1,90 +1,158 @@
-"""HTML pages of one file, without scripts and without anything to fetch: the frame, the style and tables."""
+"""Reports as parts of tables, plots and words: one page without scripts and with nothing to fetch, or Markdown.
 
-import html
-import re
-from collections.abc import Collection, Iterable, Sequence
-from typing import Any, Final
-
-_NUMBER: Final = re.compile(r"-?[\d,]*\.?\d+(e[-+]\d+)?%?")
-_STYLE: Final = """
-:root{color-scheme:light dark}
-:root{--bg:#fff;--ink:#1f2933;--dim:#5b6875;--line:#d9dee4;--good:#1d6b34;--bad:#b3261e;--link:#0072b2}
-@media(prefers-color-scheme:dark){
-:root{--bg:#14181d;--ink:#e4e8ec;--dim:#9aa7b4;--line:#35404b;--good:#6fd08c;--bad:#ff9a91;--link:#4db2f0}}
-body{font:15px/1.45 system-ui,sans-serif;max-width:1180px;margin:2rem auto;padding:0 1rem}
-body{color:var(--ink);background:var(--bg)}
-table{border-collapse:collapse;margin:.6rem 0;font-size:13px}
-td,th{padding:.25rem .6rem;border-bottom:1px solid var(--line);text-align:left;vertical-align:top}
-td.n,th.n{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap}
-caption{text-align:left;color:var(--dim)}h2{margin-top:2.4rem}h3{margin:1.4rem 0 .3rem}svg{max-width:100%;height:auto}
-svg{color:var(--ink)}svg text{fill:currentColor}
-.wide{overflow-x:auto}.dim{color:var(--dim)}
-.good{color:var(--good);font-weight:600}.bad{color:var(--bad);font-weight:600}
-a{color:var(--link)}nav a{margin-right:1rem;white-space:nowrap}summary{cursor:pointer}
+A block of a part is text (a paragraph), a `Table`, `Plot`, `Heading`, `Missing`, `Folded` table or `Included` template.
 """
 
+import dataclasses
+import functools
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
-def page(title: str, style: str, links: Iterable[tuple[str, str]], body: Iterable[str]) -> str:
-    """A whole page.
+from ...evaluation.statistics import Interval
+from ...evaluation.table import Table, escaped
 
-    Args:
-      title: of the page, also its heading.
-      style: rules in addition to those of all pages.
-      links: (id of an element, its title), for the navigation.
-      body: the parts, as HTML.
+if TYPE_CHECKING:
+    import jinja2
+
+__all__ = ["Table", "escaped"]  # beside what is here
+
+
+@dataclasses.dataclass(frozen=True)
+class Cell:
+    """The text of a cell or heading, and what a page shows with it.
+
+    Attributes:
+      text: the text.
+      language: of the text (BCP-47), for screen readers, fonts and hyphenation; "" if unknown.
+      note: secondary text below it.
+      mark: "good" or "bad".
+      folded: lines that a click shows.
     """
-    anchors = "".join(f'<a href="#{place}">{escaped(name)}</a> ' for place, name in links)
-    head = (
-        "<!doctype html><html lang=en><meta charset=utf-8>"
-        "<meta name=viewport content='width=device-width,initial-scale=1'>"
-        f"<title>{escaped(title)}</title><style>{_STYLE}{style}</style><h1>{escaped(title)}</h1><nav>{anchors}</nav>"
-    )
-    return "\n".join([head, *body, "</html>"])
+
+    text: str
+    language: str = ""
+    note: str = ""
+    mark: str = ""
+    folded: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        """The text alone."""
+        return self.text
 
 
-def escaped(value: Any) -> str:
-    """A value as escaped text; floats have four digits."""
-    return html.escape(f"{value:,.4g}" if isinstance(value, float) else str(value))
+@dataclasses.dataclass(frozen=True)
+class Heading:
+    """A heading inside a part."""
+
+    heading: str | Cell
 
 
-def in_language(text: str, language: str) -> str:
-    """Escaped text that names its language (BCP-47), for screen readers, fonts and hyphenation; "" if unknown."""
-    return f'<span lang="{html.escape(language)}">{escaped(text)}</span>' if language else escaped(text)
+@dataclasses.dataclass(frozen=True)
+class Missing:
+    """Why something is not there."""
+
+    missing: str
 
 
-def dim(words: str) -> str:
-    """A paragraph of secondary text, from HTML."""
-    return f"<p class=dim>{words}</p>"
+@dataclasses.dataclass(frozen=True)
+class Plot:
+    """A plot, as SVG; on pages only."""
+
+    svg: str
 
 
-def table(
-    headings: Sequence[str],
-    rows: Sequence[Sequence[str]],
-    *,
-    numbers: Collection[int] | None = None,
-    caption: str = "",
-) -> str:
-    """A table, which scrolls by itself where it is wider than the page.
+@dataclasses.dataclass(frozen=True)
+class Folded:
+    """A table that a click shows; on pages only."""
 
-    Args:
-      headings: plain text; no heading row if all are empty.
-      rows: cells, as HTML.
-      numbers: columns that are aligned to the right; None for those that contain numbers only.
-      caption: plain text.
+    id: str
+    summary: str
+    note: str
+    table: Table
+
+
+@dataclasses.dataclass(frozen=True)
+class Included:
+    """A template with its values, ``made.values``; on pages only."""
+
+    template: str
+    values: Mapping[str, Any]
+
+
+Block = str | Table | Heading | Missing | Plot | Folded | Included
+
+
+@dataclasses.dataclass(frozen=True)
+class Part:
+    """A part of a report.
+
+    Attributes:
+      id: of the element, for links.
+      title: its heading.
+      blocks: what it shows.
+      note: what its numbers mean.
     """
-    if numbers is None:
-        columns = list(zip(*rows, strict=True))
-        numbers = [place for place, column in enumerate(columns) if _is_numeric(column)]
-    marks = [" class=n" if place in numbers else "" for place in range(len(headings))]
-    head = "".join(
-        f"<th scope=col{mark}>{escaped(heading)}</th>" for mark, heading in zip(marks, headings, strict=True)
-    )
-    lines = [f"<tr>{head}</tr>"] if any(headings) else []
-    cells = ("".join(f"<td{mark}>{cell}</td>" for mark, cell in zip(marks, row, strict=True)) for row in rows)
-    lines += [f"<tr>{line}</tr>" for line in cells]
-    shown = f"<caption>{escaped(caption)}</caption>" if caption else ""
-    return f"<div class=wide><table>{shown}{''.join(lines)}</table></div>"
+
+    id: str
+    title: str
+    blocks: Sequence[Block]
+    note: str = ""
 
 
-def _is_numeric(column: Sequence[str]) -> bool:
-    return any(column) and all(_NUMBER.fullmatch(cell) for cell in column if cell)
+@functools.cache
+def _environment() -> "jinja2.Environment":
+    import jinja2
+
+    loader = jinja2.FileSystemLoader(os.path.dirname(os.path.dirname(__file__)))
+    environment = jinja2.Environment(loader=loader, autoescape=True)
+    # Plots of matplotlib take the colours of the page, light or dark.
+    environment.filters["themed"] = lambda svg: svg.replace("#000000", "currentColor").replace("#ffffff", "none")
+    return environment
+
+
+def render(template: str, **values: Any) -> str:
+    """A template of this package with values, which are escaped."""
+    return _environment().get_template(template).render(values)
+
+
+def page(title: str, facts: Table, parts: Sequence[Part]) -> str:
+    """A whole page of parts, below what it is about."""
+    return render("shared/base.html", title=title, facts=facts, parts=parts)
+
+
+def markdown(title: str, parts: Iterable[Part | Block], facts: Table | None = None) -> str:
+    """A report in GitHub's Markdown, without what only pages show."""
+    texts = [f"# {title}", *([facts.markdown()] if facts else [])]
+    for part in parts:
+        if isinstance(part, Part):
+            texts += [f"## {part.title}", part.note]
+        for block in part.blocks if isinstance(part, Part) else [part]:
+            match block:
+                case Table():
+                    texts.append(block.markdown())
+                case Heading():
+                    texts.append(f"### {escaped(str(block.heading))}")
+                case Missing():
+                    texts.append(f"Missing: {escaped(block.missing)}.")
+                case str():
+                    texts.append(block)
+    return "\n\n".join(texts) + "\n"
+
+
+def bullets(heading: str, lines: Sequence[str]) -> list[Block]:
+    """A list below its heading; nothing for an empty list."""
+    return [heading, "\n".join(f"- {line}" for line in lines)] if lines else []
+
+
+def number(value: Any) -> str:
+    """A value of a report as text: floats have four digits."""
+    return f"{value:,.4g}" if isinstance(value, float) else str(value)
+
+
+def with_interval(found: Interval | None, form: str) -> str:
+    """A number and, where there is one, its interval in brackets, all in the format ``form``; "-" for none."""
+    if found is None:
+        return "-"
+    ends = "" if found.low is None or found.high is None else f" ({found.low:{form}} to {found.high:{form}})"
+    return f"{found.value:{form}}{ends}"

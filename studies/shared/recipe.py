@@ -1,30 +1,25 @@
-"""How a study pretrains and trains: run files, bindings, steps and seeds."""
+"""How a study pretrains and trains: its options, and the run files of its models."""
 
-import argparse
 import dataclasses
 import json
 import os
+import re
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from ...errors import InputError
+from ...formats.command_line import Options, option, required
+from ...formats.manifest import read_manifest
 from ...formats.vocabulary import VOCABULARY_FILE
-from .gin_text import base_path, compose, macro
-from .mining import manifest_of
 from .runs import Run
 
+O = TypeVar("O", bound=Options)  # noqa: E741 - of options
+
+_INCLUDE: Final = re.compile(r"^\s*include\b")
 _PLACES: Final = ("MODEL_DIR = 'x'", "DATA_DIR = 'x'", "VOCABULARY_PATH = 'x'")
 # Half the demo's width and two or three sentences of each text: a core does a step in a quarter of a second.
 _NARROW: Final = ("EncoderConfig.hidden_size = 64", "EncoderConfig.embedding_size = 64", "EncoderConfig.mlp_size = 256")
-_PRETRAIN_GIN: Final = (*_NARROW, "BATCH_SIZE = 16")
 _LENGTHS: Final = {"anchor_tokens": 48, "positive_tokens": 48, "negative_tokens": 48, "tokens": 48}
-_TRAIN_GIN: Final = (
-    *_NARROW,
-    "BATCH_SIZE = 32",
-    # In so few steps, the demo's 1e-3 costs so small a model more of its pretraining than it gains.
-    "LEARNING_RATE = 5e-4",
-    f"TASK_FEATURE_LENGTHS = {json.dumps(_LENGTHS)}",
-)
 DEFAULTS: Final[Mapping[str, Any]] = {
     "base": "runs/weak_supervision_paper.gin",
     "pretrain_base": "runs/pretrain_paper.gin",
@@ -34,8 +29,12 @@ DEFAULTS: Final[Mapping[str, Any]] = {
 NEWSROOM_DEFAULTS: Final[Mapping[str, Any]] = {
     "base": "runs/train_demo.gin",
     "pretrain_base": "runs/pretrain_demo.gin",
-    "gin": _TRAIN_GIN,
-    "pretrain_gin": _PRETRAIN_GIN,
+    # In so few steps, the demo's 1e-3 costs so small a model more of its pretraining than it gains.
+    "gin": (
+        *(*_NARROW, "BATCH_SIZE = 32", "LEARNING_RATE = 5e-4"),
+        f"TASK_FEATURE_LENGTHS = {json.dumps(_LENGTHS)}",
+    ),
+    "pretrain_gin": (*_NARROW, "BATCH_SIZE = 16"),
     "steps": 60,
     "pretrain_steps": 60,
     "seeds": 3,
@@ -43,6 +42,54 @@ NEWSROOM_DEFAULTS: Final[Mapping[str, Any]] = {
     # A phase on so few articles takes less time than starting workers for it.
     "beam": ("--direct_num_workers=1",),
 }
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class StudyOptions(Options):
+    """Where to work, what to train, and how often; the defaults depend on the study, see :func:`filled`."""
+
+    output: str = required("folder of the study; the same command resumes a study", metavar="DIR")
+    newsroom: str | None = option(
+        None,
+        "run on a generated newsroom, small enough for two cores: a new one in OUTPUT/newsroom, or with DIR the one "
+        "that `newsembed demo` or another study made there",
+        metavar="DIR",
+        const="",
+    )
+    base: str | None = option(
+        None, "run file of weak supervision (default: runs/weak_supervision_paper.gin)", metavar="FILE"
+    )
+    pretrain_base: str | None = option(
+        None, "run file of pretraining (default: runs/pretrain_paper.gin)", metavar="FILE"
+    )
+    steps: int | None = option(None, "steps of weak supervision (default: the run file's)", ge=1)
+    pretrain_steps: int | None = option(None, "steps of pretraining (default: the run file's)", ge=1)
+    gin: tuple[str, ...] = option(
+        (), "gin bindings of weak supervision", metavar="NAME=VALUE", many=True, repeated=True
+    )
+    pretrain_gin: tuple[str, ...] = option(
+        (), "gin bindings of pretraining", metavar="NAME=VALUE", many=True, repeated=True
+    )
+    seeds: int | None = option(None, "train each model N times, with seeds 0 to N-1 (default: 3)", ge=1)
+    parallel: int | None = option(None, "trainings at a time, each on its share of the cores (default: 1)", ge=1)
+    beam: tuple[str, ...] = option(
+        (), "a Beam option for mining, such as --beam=--runner=DataflowRunner", metavar="=--OPTION", many=True
+    )
+    print_commands: bool = option(
+        False, "only mine, and pretrain what models share; print the commands that train the models, for a cluster"
+    )
+    cross_publisher: bool = option(False, "events: leave out candidates of the query's publisher")
+    evaluations: int | None = option(None, "checkpoints of each training to evaluate (default: 4)", ge=1)
+
+
+def filled(options: O, *defaults: Mapping[str, Any]) -> O:
+    """Options of which those not given are these defaults; of several words the defaults come before the given ones."""
+    for values in defaults:
+        given = {name: getattr(options, name) for name in values}
+        words = {name: (*values[name], *words) for name, words in given.items() if isinstance(words, tuple)}
+        missing = {name: values[name] for name, value in given.items() if value is None}
+        options = dataclasses.replace(options, **words, **missing)  # type: ignore[type-var]
+    return options
 
 
 @dataclasses.dataclass(frozen=True)
@@ -83,27 +130,15 @@ class Recipe:
         folder: str,
         jobs: Mapping[str, str],
         seed: int,
-        row_file: str | None = None,
+        lines: Sequence[str] = (),
+        *,
         data: str = "pack",
-        bindings: Sequence[str] = (),
+        is_shared: bool = False,
     ) -> Run:
-        """A pretraining in ``folder``.
-
-        Args:
-          folder: of the pretraining.
-          jobs: see :meth:`training`.
-          seed: of the pretraining.
-          row_file: see :meth:`training`.
-          data: see :meth:`training`.
-          bindings: gin bindings after those of the recipe.
-        """
-        values = _places(folder, jobs[data], jobs["vocabulary"]) | {"TRAIN_STEPS": self.pretrain_steps, "SEED": seed}
-        given = (*self.pretrain_gin, *bindings)
-        return Run(
-            folder,
-            compose(self.pretrain_base, values, given, row_file, [_note(jobs[data])]),
-            (self.pretrain_steps,),
-        )
+        """A pretraining in ``folder``; see :meth:`training` and `Run`."""
+        values = {"TRAIN_STEPS": self.pretrain_steps, "SEED": seed}
+        text = compose(self.pretrain_base, folder, jobs, data, values, (*self.pretrain_gin, *lines))
+        return Run(folder, text, (self.pretrain_steps,), is_shared)
 
     def training(
         self,
@@ -111,7 +146,7 @@ class Recipe:
         jobs: Mapping[str, str],
         seed: int,
         initial: str | Mapping[str, str] | None,
-        row_file: str | None = None,
+        lines: Sequence[str] = (),
         data: str = "examples",
     ) -> Run:
         """A weakly supervised training in ``folder``.
@@ -122,69 +157,98 @@ class Recipe:
           seed: of the training.
           initial: the model folder that it starts from, or one for each part of the model; None for random
             parameters.
-          row_file: a run file whose own lines make it an ablation.
+          lines: the last of the run file.
           data: the job whose examples it reads.
         """
-        values = _places(folder, jobs[data], jobs["vocabulary"]) | {
+        period = next(n for n in range(min(self.period, self.checkpoint_period), 0, -1) if self.period % n == 0)
+        values = {
             "INITIAL_CHECKPOINT_PATH": initial,
             "TRAIN_STEPS": self.steps,
-            "CHECKPOINT_PERIOD": _divisor(self.period, self.checkpoint_period),
+            "CHECKPOINT_PERIOD": period,
             "KEEP_PERIOD": self.period,
             "SEED": seed,
         }
-        return Run(folder, compose(self.base, values, self.gin, row_file, [_note(jobs[data])]), self.evaluated)
+        return Run(folder, compose(self.base, folder, jobs, data, values, (*self.gin, *lines)), self.evaluated)
 
     def facts(self) -> dict[str, Any]:
         """The recipe as JSON values, for a manifest."""
-        shown = {
-            name: list(value) if isinstance(value, tuple) else value for name, value in dataclasses.asdict(self).items()
-        }
-        return shown | {"seeds": list(range(self.seeds)), "evaluated_steps": list(self.evaluated)}
+        seeds = {"seeds": list(range(self.seeds)), "evaluated_steps": list(self.evaluated)}
+        return dataclasses.asdict(self) | seeds
 
 
-def recipe_of(args: argparse.Namespace) -> Recipe:
-    """The recipe of the command line; loads both run files, so that a wrong key is found before anything runs.
+def compose(
+    base: str, folder: str, jobs: Mapping[str, str], data: str, values: Mapping[str, Any], lines: Sequence[str]
+) -> str:
+    """The text of a run file; later lines win.
 
-    Raises:
-      InputError: for run files, bindings or numbers that do not fit.
+    Args:
+      base: the run file that is included.
+      folder: of the training.
+      jobs: the folders of a build's jobs, by name.
+      data: the job whose examples it reads; it is named with its digest, so that a training on other data in the same
+        folder is noticed.
+      values: further macros that the study sets.
+      lines: of the user and of the row.
     """
-    base, pretrain_base = base_path(args.base), base_path(args.pretrain_base)
-    train = [*_PLACES, "INITIAL_CHECKPOINT_PATH = 'x'", *args.gin]
-    steps = args.steps or int(macro("TRAIN_STEPS", base, train))
-    pretrain_steps = args.pretrain_steps or int(macro("TRAIN_STEPS", pretrain_base, [*_PLACES, *args.pretrain_gin]))
-    if args.evaluations > steps:
-        raise InputError(
-            f"got {args.evaluations} evaluations of {steps} steps",
-            field="--evaluations",
-            remedy="give at most one a step",
-        )
-    return Recipe(
-        base,
-        pretrain_base,
-        tuple(args.gin),
-        tuple(args.pretrain_gin),
-        steps,
-        pretrain_steps,
-        int(macro("CHECKPOINT_PERIOD", base, train)),
-        args.evaluations,
-        args.seeds,
-    )
-
-
-def _places(folder: str, data: str, vocabulary: str) -> dict[str, Any]:
-    return {
+    places = {
         "MODEL_DIR": f"{folder}/model",
-        "DATA_DIR": os.path.abspath(data),
-        "VOCABULARY_PATH": os.path.abspath(f"{vocabulary}/{VOCABULARY_FILE}"),
+        "DATA_DIR": os.path.abspath(jobs[data]),
+        "VOCABULARY_PATH": os.path.abspath(f"{jobs['vocabulary']}/{VOCABULARY_FILE}"),
     }
+    note = f"# data: {os.path.basename(jobs[data])} {read_manifest(jobs[data])['digest']}"
+    given = (f"{name} = {value!r}" for name, value in {**places, **values}.items())
+    return "\n".join([note, f'include "{base}"', *given, *lines]) + "\n"
 
 
-def _divisor(number: int, most: int) -> int:
-    """The largest divisor that is not above ``most``."""
-    return next(period for period in range(min(number, most), 0, -1) if number % period == 0)
+def own_lines(file: str) -> list[str]:
+    """The lines of a run file without comments and includes, below its name.
+
+    After the lines of another run they make it the ablation that the file describes.
+    """
+    from ...training.gin_config import GIN_FOLDER
+
+    with open(os.path.join(GIN_FOLDER, run_file(file)), encoding="utf-8") as source:
+        lines = source.read().splitlines()
+    own = (line for line in lines if line.strip() and not line.startswith("#") and not _INCLUDE.match(line))
+    return [f"# {file}", *own]
 
 
-def _note(folder: str) -> str:
-    """Names the data by their digest, so that a training on other data in the same folder is noticed."""
-    work, _, job = folder.rpartition("/")
-    return f"data: {job} {manifest_of(work, job)['digest']}"
+def run_file(name: str) -> str:
+    """A run file as any folder can include it: one of the package by its name, another by its absolute path."""
+    from ...training.gin_config import GIN_FOLDER
+
+    inside = name.removeprefix("gin/")
+    if os.path.isfile(os.path.join(GIN_FOLDER, inside)):
+        return inside
+    if not os.path.isfile(name):
+        remedy = "name a run file, such as runs/train_small.gin"
+        raise InputError("no such file", path=name, field="--base", remedy=remedy)
+    return os.path.abspath(name)
+
+
+def recipe_of(options: StudyOptions) -> Recipe:
+    """The recipe of filled options; loads both run files, so that a wrong key is found before anything runs."""
+    base, pretrain_base = run_file(str(options.base)), run_file(str(options.pretrain_base))
+    train = [*_PLACES, "INITIAL_CHECKPOINT_PATH = 'x'", *options.gin]
+    steps = options.steps or int(macro("TRAIN_STEPS", base, train))
+    pretrain_steps = macro("TRAIN_STEPS", pretrain_base, [*_PLACES, *options.pretrain_gin])
+    evaluations = options.evaluations or 1
+    if evaluations > steps:
+        problem = f"got {evaluations} evaluations of {steps} steps"
+        raise InputError(problem, field="--evaluations", remedy="give at most one a step")
+    period = int(macro("CHECKPOINT_PERIOD", base, train))
+    bases, words = (base, pretrain_base), (options.gin, options.pretrain_gin)
+    numbers = (steps, options.pretrain_steps or int(pretrain_steps), period, evaluations, options.seeds or 1)
+    return Recipe(*bases, *words, *numbers)
+
+
+def macro(name: str, base: str, bindings: Sequence[str]) -> Any:
+    """The value of a macro in a base run with bindings; checks that every key is used and every required one is set."""
+    import gin
+
+    from ...training.gin_config import load_gin
+
+    with gin.unlock_config():
+        from .. import evaluators  # noqa: F401 - run files may name them
+    load_gin([base], bindings)
+    return gin.query_parameter(f"{name}/gin.macro.value")

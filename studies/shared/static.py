@@ -3,22 +3,99 @@
 Shapes: V pieces, D units of the result, H units of the static architecture.
 """
 
-from collections.abc import Mapping
-from typing import Any, Final
+import dataclasses
+import itertools
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
+from ...errors import InputError
+from ...formats.articles import ArticleText
 from ...formats.model_folder import ModelFolder
 from ...formats.vocabulary import SPECIAL_TOKENS, VocabularyFile
 from ...models.encoders.news import EncoderConfig
 
+if TYPE_CHECKING:  # TensorFlow Text comes with it
+    from ...tasks.vocabulary import Vocabulary
+
 Array = npt.NDArray[Any]
+IntArray = npt.NDArray[np.int64]
 
 _SPECIAL_LOGIT: Final = -60.0  # [CLS] and [SEP] count only in a text that has nothing else
 _LEAST_WEIGHT: Final = 1e-6  # of the largest: a shorter vector has no direction worth keeping
 _LONGEST: Final = 2048  # tokens of a text; there are no positions to learn
 _TOPICS: Final = 600
+_TOGETHER: Final = 1024  # articles whose texts are in memory at once
+_LEAST_TEXTS: Final = 3
+_LSA_SIZE: Final = 256
+_LSA_LEAD: Final = 64  # as in architectures/static.gin
+_MATRIX_TEXTS: Final = 16_384  # more change means and covariances little
+
+
+@dataclasses.dataclass(frozen=True)
+class Corpus:
+    """How often the pieces of a vocabulary occur in some articles; special tokens never do.
+
+    Attributes:
+      counts: of each piece, [V].
+      texts: with each piece, and last the number of all, [V + 1].
+      terms: sparse [N, V], of the first articles: what each piece counts in the weighted mean of each text, apart from
+        the weight of the piece; see `models.pooling.term_weights`.
+    """
+
+    counts: IntArray
+    texts: IntArray
+    terms: Any
+
+
+def count_pieces(
+    articles: Iterator[ArticleText], vocabulary: "Vocabulary", *, max_length: int, lead_length: int
+) -> Corpus:
+    """How often each piece occurs in the first `max_length` tokens of some articles."""
+    from scipy.sparse import csr_array
+
+    counts, texts = np.zeros(vocabulary.size, np.int64), np.zeros(vocabulary.size + 1, np.int64)
+    pieces, terms = list[Any](), list[Any]()
+    for chunk in chunks(articles):
+        titles, bodies = [article.title for article in chunk], [article.body for article in chunk]
+        for row in vocabulary.encode_documents(titles, bodies, max_length):
+            own, values = term_counts(row, lead_length)
+            counts += np.bincount(row, minlength=vocabulary.size)
+            texts[own] += 1
+            texts[-1] += 1
+            if len(own) and len(terms) < _MATRIX_TEXTS:
+                pieces.append(own)
+                terms.append(values)
+    counts[: len(SPECIAL_TOKENS)] = 0
+    if not terms:
+        raise InputError("no article of the corpus has a word", remedy="Give articles with texts.")
+    ends = np.cumsum([0, *map(len, pieces)])
+    matrix = csr_array((np.concatenate(terms), np.concatenate(pieces), ends), shape=(len(terms), vocabulary.size))
+    return Corpus(counts, texts, matrix)
+
+
+def term_counts(row: npt.NDArray[Any], lead_length: int) -> tuple[IntArray, npt.NDArray[np.float64]]:
+    """The different pieces of a text without special tokens, and what their copies count together.
+
+    A token at position p counts 1 / (1 + p / lead_length), and copies that count s together count ln(1 + s).
+
+    >>> term_counts(np.array([2, 7, 9, 7, 3]), 0)
+    (array([7, 9]), array([1.09861229, 0.69314718]))
+    """
+    places = np.arange(len(row))
+    counts = np.bincount(row, 1 / (1 + places / lead_length) if lead_length else None)
+    counts[: len(SPECIAL_TOKENS)] = 0
+    pieces = np.flatnonzero(counts)
+    return pieces, np.log1p(counts[pieces])
+
+
+def chunks(articles: Iterable[ArticleText]) -> Iterator[list[ArticleText]]:
+    """Lists of some of the articles, one after the other."""
+    rest = iter(articles)
+    while chunk := list(itertools.islice(rest, _TOGETHER)):
+        yield chunk
 
 
 def write_static_model(
@@ -54,6 +131,47 @@ def write_static_model(
     params = static_params(config, jax.tree.map(np.asarray, created), vectors, weights, terms)
     write_model_files(target, config, vocabulary, max_length)
     ModelFolder(target).write_import(params, architecture_gin(config), origin)
+
+
+def write_latent_semantics(target: str, vocabulary: str, articles: Iterable[ArticleText]) -> None:
+    """Writes a static model whose vectors are latent semantics of articles (Deerwester et al. 1990).
+
+    Args:
+      target: the model folder.
+      vocabulary: file of the word pieces.
+      articles: of which the singular vectors are computed; as many as `Corpus` keeps.
+
+    Raises:
+      InputError: if fewer than three have text.
+    """
+    from sklearn.decomposition import TruncatedSVD
+    from sklearn.preprocessing import normalize
+    from threadpoolctl import threadpool_limits
+
+    from ...formats.vocabulary import read_vocabulary
+    from ...tasks.vocabulary import Vocabulary
+
+    corpus = count_pieces(iter(articles), Vocabulary.load(vocabulary), max_length=_LONGEST, lead_length=_LSA_LEAD)
+    if (count := corpus.terms.shape[0]) < _LEAST_TEXTS:
+        raise InputError(
+            f"got {count} articles with text, expected at least {_LEAST_TEXTS}", remedy="Give more articles."
+        )
+    weights = np.log((1 + corpus.texts[-1]) / (1 + corpus.texts[:-1])) + 1
+    words = normalize(corpus.terms.multiply(weights).tocsr())
+    size = min(_LSA_SIZE, *(length - 1 for length in words.shape))
+    with threadpool_limits(1):  # twice as fast as two threads
+        svd = TruncatedSVD(size, n_iter=3, random_state=0).fit(words)
+    vectors, origin = svd.components_.T.astype(np.float64), {"latent_semantics_of": count}
+    write_static_model(
+        target,
+        read_vocabulary(vocabulary),
+        vectors,
+        weights,
+        terms=corpus.terms,
+        lead_length=_LSA_LEAD,
+        max_length=_LONGEST,
+        origin=origin,
+    )
 
 
 def unit_rows(vectors: Array) -> Array:
@@ -107,7 +225,7 @@ def static_params(
       created: the parameters of the architecture as drawn at random; its other heads stay.
       vectors: [V, D].
       weights: [V], positive; those of special tokens are not read.
-      terms: sparse [N, V], see `studies.shared.corpus.Corpus`: the head subtracts the mean embedding of these texts.
+      terms: sparse [N, V], see `Corpus`: the head subtracts the mean embedding of these texts.
         None: nothing.
 
     Returns:

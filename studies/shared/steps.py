@@ -1,45 +1,29 @@
 """Studies whose steps are folders in one output, each made once, most by a command that users can run themselves."""
 
 import os
-import shlex
 import shutil
-import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
-from ...errors import InputError, raise_if_stopped
+from ...errors import InputError
 from ...formats import files
 from ...formats.model_folder import ModelFolder
-from .children import child, stopped_together
 
 Command = Callable[[Sequence[str]], int]  # runs a command of newsembed and returns its exit code
 
 
-def run_command(arguments: Sequence[str]) -> int:
-    """Runs a command of this program in a process of its own and shows it; returns its exit code.
-
-    Raises:
-      KeyboardInterrupt: if Ctrl-C or SIGTERM stopped it, or this process; when it has saved what it can.
-    """
-    print(f"+ newsembed {shlex.join(arguments)}", file=sys.stderr, flush=True)
-    with stopped_together(), child(arguments) as process:
-        code = process.wait()
-    raise_if_stopped(code)
-    return code
-
-
-def claim(output: str, name: str, mine: Mapping[str, Any], *, study: str) -> None:
-    """Writes the settings of a study into its output, or compares them with those there once a step was begun.
+def claim(output: str, name: str, options: Mapping[str, Any], paths: Collection[str], *, study: str) -> None:
+    """Writes the options of a study into its output, or compares them with those there once a step was begun.
 
     Args:
       output: its folder.
-      name: of the file of settings.
-      mine: the settings, JSON values.
+      name: of the file of options.
+      options: JSON values and tuples.
+      paths: names of options that are paths, or names of something else; a path that exists becomes absolute.
       study: what the folder holds, a word for errors.
-
-    Raises:
-      InputError: for a folder with other settings, or of something else.
     """
+    mine: dict[str, Any] = {key: list(value) if isinstance(value, tuple) else value for key, value in options.items()}
+    mine |= {key: os.path.abspath(mine[key]) for key in paths if mine[key] and os.path.exists(mine[key])}
     path = f"{output}/{name}"
     held = set(os.listdir(output)) if os.path.isdir(output) else set()
     if held <= {name}:
@@ -67,29 +51,16 @@ def once(folder: str, write: Callable[[str], Any]) -> int:
     return 0
 
 
-def write_examples(command: Command, work: str, vocabulary: str, output: str, *, row_length: int) -> int:
-    """Runs ``newsembed examples`` on the triplets of a build; returns its exit code.
-
-    Args:
-      command: see `Command`.
-      work: of the build.
-      vocabulary: of the model that will read them.
-      output: the folder of the examples.
-      row_length: tokens of a text.
-    """
-    # Anchor texts of links are short and rare in an archive; titles say what an event is.
-    options = ["--augmentations_per_triplet=2", "--weights=1,0.5,2,2", f"--max_length={row_length}"]
-    inputs = {"articles": f"{work}/clean", "triplets": f"{work}/triplets", "vocabulary": vocabulary}
+def write_examples(command: Command, work: str, vocabulary: str, output: str) -> int:
+    """Runs ``newsembed examples`` on the triplets of a build, in rows of 256 tokens; returns its exit code."""
+    inputs = {"articles": f"{work}/clean", "triplets": f"{work}/triplets", "vocabulary": vocabulary, "output": output}
     named = [word for name, path in inputs.items() for word in (f"--{name}", path)]
-    return command(["examples", *named, "--output", output, *options])
+    # Anchor texts of links are short and rare in an archive; titles say what an event is.
+    return command(["examples", *named, "--augmentations_per_triplet=2", "--weights=1,0.5,2,2", "--max_length=256"])
 
 
 def train_model(
-    command: Command,
-    folder: str,
-    gin_files: Sequence[str],
-    values: Mapping[str, Any],
-    bindings: Sequence[str],
+    command: Command, folder: str, gin_files: Sequence[str], values: Mapping[str, Any], bindings: Sequence[str]
 ) -> int:
     """Runs ``newsembed train`` unless its last checkpoint is there; returns its exit code.
 
@@ -100,18 +71,9 @@ def train_model(
       values: macros, TRAIN_STEPS among them.
       bindings: of the user, ``NAME=VALUE``.
     """
-    last = ModelFolder(folder).checkpoint(values["TRAIN_STEPS"])
-    if os.path.isdir(last):
+    if os.path.isdir(ModelFolder(folder).checkpoint(values["TRAIN_STEPS"])):
         return 0
-    words = ["train", *(f"--gin_file={name}" for name in gin_files)]
-    words += [f"--gin.{name}={_gin(value)}" for name, value in {"MODEL_DIR": folder, **values}.items()]
-    return command([*words, *(f"--gin.{binding}" for binding in bindings)])
-
-
-def absolute(path: str) -> str:
-    """The absolute path of what exists; a name of something else as it is."""
-    return os.path.abspath(path) if os.path.exists(path) else path
-
-
-def _gin(value: Any) -> str:
-    return f'"{value}"' if isinstance(value, str) else repr(value)
+    texts = {name: f'"{value}"' if isinstance(value, str) else repr(value) for name, value in values.items()}
+    macros = (f"--gin.{name}={text}" for name, text in {"MODEL_DIR": f'"{folder}"', **texts}.items())
+    given = (f"--gin.{binding}" for binding in bindings)
+    return command(["train", *(f"--gin_file={name}" for name in gin_files), *macros, *given])

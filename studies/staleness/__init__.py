@@ -14,181 +14,190 @@ example:
   newsembed staleness --articles work --events heldout.jsonl --cross_publisher --cutoffs 2018-01,2018-07,2019-01 \
       --base runs/train_small.gin --pretrain_base runs/pretrain_small.gin --seeds 2 --output staleness
   newsembed staleness --articles work --events heldout.jsonl --cutoffs 2018-01,2018-07 --output staleness \
-      --print_commands                                                                     # one launch for each cutoff
+      --print_commands                                                                     # a command for each model
 """
 
-import argparse
+import collections
+import dataclasses
+import datetime
 import functools
+import json
 import os
 import sys
 import time
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Final
+
+import numpy as np
 
 from ...beam_pipelines.workflow import STEPS, USER_INPUTS
 from ...errors import InputError
+from ...evaluation.benchmarks.retrieval import SameEventRetrieval
+from ...evaluation.encoders import encode_checked
 from ...evaluation.events import read_events
-from ...evaluation.retrieval import SameEventRetrieval
-from ...evaluation.suites import run_manifest
-from ...formats.command_line import without_secrets
-from ..shared import arguments
-from ..shared.mining import affected, build_folder, manifest_of, mine_again, missing_inputs
-from ..shared.recipe import DEFAULTS, NEWSROOM_DEFAULTS, recipe_of
-from ..shared.report import places_line
-from ..shared.tools import Tools
-from .conduct import FRESH, ModelResult, Settings, conduct
-from .cutoffs import check_articles, check_later_days, count_by_day, parse_cutoffs
-from .report import Queries, lines_of, markdown, write_report
+from ...evaluation.statistics import FloatArray
+from ...evaluation.suites import benchmark_facts, run_manifest
+from ...formats import files
+from ...formats.command_line import option, without_secrets
+from ...formats.parquet import read_batches, shard_paths
+from ..ablate.rows import Ablation
+from ..ablate.table import Row, Table
+from ..shared import study
+from ..shared.mining import affected, build_folder, mine_again, missing_inputs
+from ..shared.recipe import DEFAULTS, NEWSROOM_DEFAULTS, StudyOptions, filled, recipe_of
+from ..shared.runs import Run
+from ..shared.study import Tools, Variant
+from .decay import Cutoff, Queries, parse_cutoffs
+from .report import FRESH, lines_of, write_report
 
-_DEFAULTS = {**DEFAULTS, "bin_months": 3}
-_NEWSROOM = {"cutoffs": "2022-06,2022-12,2023-06", "bin_months": 6}
-# The user's inputs to the jobs from `clean` on; those without dates need not be given again.
-_INPUTS = sorted(
-    {source[1:] for step in STEPS[1:] for source in step.sources() if source.startswith("@")} - {"history"}
+# The user's inputs to the jobs from `clean` on.
+_INPUTS: Final = sorted({source[1:] for step in STEPS[1:] for source in step.sources() if source.startswith("@")})
+_SCORES: Final = "queries.json"
+_CUTOFFS: Final = "2022-06,2022-12,2023-06"  # of a newsroom
+_TURNOVER: Final = 1.0  # of a new newsroom: share of its people and organisations that are replaced over the years
+_LEAST: Final = 100  # articles up to a cutoff
+_MONTHS: Final = 3  # of a point of the plot; a newsroom has fewer events
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class _Options(StudyOptions):
+    articles: str | None = option(
+        None, "work folder of `newsembed build`, or its clean folder; not with --newsroom", metavar="DIR"
+    )
+    cutoffs: str | None = option(
+        None,
+        "last days of the training documents: YYYY-MM-DD, or YYYY-MM for the last day of a month, joined by commas",
+        metavar="DATE,…",
+    )
+    events: str | None = option(
+        None,
+        "held-out documents with events and byline dates: JSONL, as for `newsembed evaluate --suite events`",
+        metavar="FILE",
+    )
+
+
+def _input(name: str) -> tuple[str, type, tuple[str, ...]]:
+    """The option of an input of the user to mining."""
+    text = f"as given to the build: {USER_INPUTS[name]}"
+    return name, tuple[str, ...], option((), text, metavar="PATH", many=True, repeated=True)
+
+
+OPTIONS: Final = dataclasses.make_dataclass(
+    "StalenessOptions", map(_input, _INPUTS), bases=(_Options,), frozen=True, kw_only=True
 )
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Adds the options of ``newsembed staleness``."""
-    arguments.add_study_arguments(parser)
-    parser.add_argument(
-        "--articles", metavar="DIR", help="work folder of `newsembed build`, or its clean folder; not with --newsroom"
-    )
-    parser.add_argument(
-        "--cutoffs",
-        metavar="DATE,…",
-        help="last days of the training documents: YYYY-MM-DD, or YYYY-MM for the last day of a month",
-    )
-    parser.add_argument(
-        "--events",
-        metavar="FILE",
-        help="held-out documents with events and byline dates: JSONL, as for `newsembed evaluate --suite events`",
-    )
-    parser.add_argument("--cross_publisher", action="store_true", help="leave out candidates of the query's publisher")
-    parser.add_argument(
-        "--window_months",
-        type=int,
-        metavar="N",
-        help="use the articles of the N months up to the cutoff (default: all)",
-    )
-    parser.add_argument("--bin_months", type=int, metavar="N", help="months for each point of the plot (default: 3)")
-    parser.add_argument(
-        "--turnover",
-        type=float,
-        default=1.0,
-        metavar="X",
-        help="for a new newsroom: share of its people and organisations that are replaced over the years (default: 1)",
-    )
-    parser.add_argument(
-        "--min_articles",
-        type=int,
-        default=100,
-        metavar="N",
-        help="least number of articles up to a cutoff (default: 100)",
-    )
-    for name in _INPUTS:
-        parser.add_argument(
-            f"--{name}", nargs="+", action="extend", metavar="PATH", help=f"as given to the build: {USER_INPUTS[name]}"
-        )
-    parser.add_argument(
-        "--cutoff",
-        metavar="DATE",
-        help=f"run only this one of --cutoffs, or {FRESH}, and write no table; see --print_commands",
-    )
-
-
-def run(args: argparse.Namespace, tools: Tools | None = None) -> int:
+def run(options: Any, tools: Tools | None = None) -> int:
     """Runs the command; returns 0 if every model was scored with every seed, 1 if not.
 
-    Raises:
-      InputError: for bad options, before anything runs.
+    Args:
+      options: `OPTIONS`.
+      tools: see `Tools`.
     """
     started = time.monotonic()
-    arguments.require_positive(
-        args, "steps", "pretrain_steps", "seeds", "parallel", "window_months", "bin_months", "min_articles"
-    )
-    if args.newsroom is not None:
-        arguments.fill_in(args, _NEWSROOM)
-    cutoffs = parse_cutoffs(args.cutoffs or "")
-    names = [*(cutoff.name for cutoff in cutoffs), FRESH]
-    if args.cutoff is not None and args.cutoff not in names:
-        raise InputError(f"got {args.cutoff!r}", field="--cutoff", remedy=f"choose one of {', '.join(names)}")
-    if args.print_commands:
-        return arguments.print_launches("staleness", args, "cutoff", [args.cutoff] if args.cutoff else names)
-    work, events = _sources(args)
-    arguments.fill_in(args, _DEFAULTS)
-    tools = tools or Tools(mine=functools.partial(mine_again, beam_args=args.beam))
-    given = {name: tuple(getattr(args, name) or ()) for name in _INPUTS}
-    missing_inputs(work, affected(["clean"]), given, exempt=("bitext", "history"))
-    articles = check_articles(count_by_day(work), cutoffs, args.window_months, args.min_articles, f"{work}/clean")
-    queries = read_queries(events)
-    check_later_days(queries.days, cutoffs, events)
-    settings = Settings(work, os.path.abspath(args.output), recipe_of(args), tuple(cutoffs), args.window_months, given)
-    benchmark = SameEventRetrieval(events, cross_publisher=args.cross_publisher)
-    if args.prepare or args.cutoff:
-        chosen = [args.cutoff] if args.cutoff else names
-        return _tell(conduct(settings, chosen, None if args.prepare else benchmark, args.parallel, tools))
-    results = conduct(settings, names, benchmark, args.parallel, tools)
-    lines, pooled = lines_of(cutoffs, articles, results, queries, args.bin_months)
-    seconds = round(time.monotonic() - started, 1)
-    manifest = run_manifest([benchmark], {}, ["newsembed", *without_secrets(sys.argv[1:])]) | {
-        "settings": _facts(settings, seconds)
-    }
-    write_report(settings.output, lines, pooled, results[-1], manifest)
-    print(markdown(lines, pooled, results[-1]))
-    print(f"{seconds:.0f} s\n{places_line(args.output)}")
-    return _tell(results)
+    if options.newsroom is not None:
+        options = filled(options, {"cutoffs": _CUTOFFS})
+    cutoffs = parse_cutoffs(options.cutoffs or "")
+    # As an ablation: every model is pretrained by itself. Translation pairs without a date need not be given again.
+    ours = dict[str, Any](removes="later documents", start="own", not_needed=() if options.bitext else ("bitext",))
+    rows = [Row(name=one.name, mining={"clean": {"latest_date": one.last_day}}, **ours) for one in cutoffs]
+    # The data of the fresh model differ from the build's at most in their translation pairs.
+    table = Table(name="staleness", title="Staleness", rows=(*rows, Row(name=FRESH, mining={"pack": {}}, **ours)))
+    work, events, options = _filled(options)
+    given = {name: getattr(options, name) for name in _INPUTS}
+    missing_inputs(work, affected(["clean"]), given, exempt=("bitext",))
+    articles = count_articles(work, cutoffs)
+    queries = _queries(events, cutoffs)
+    tools = tools or Tools(mine=functools.partial(mine_again, beam_args=options.beam))
+    ablation = Ablation(table, work, os.path.abspath(options.output), recipe_of(options), given)
+    benchmark = SameEventRetrieval(events, cross_publisher=options.cross_publisher)
+    score = None if options.print_commands else functools.partial(_scores, benchmark=benchmark, tools=tools)
+    variants = [_variant(ablation, row, tools) for row in table.rows]
+    outcomes = study.conduct(variants, ablation.recipe.seeds, score, options.parallel, tools)
+    if score:
+        counts = {
+            one.name: ablation.examples(table.row(one.name), one.jobs)["triplets"] if one.jobs else 0
+            for one in outcomes
+        }
+        months = _MONTHS if options.newsroom is None else 2 * _MONTHS
+        lines, pooled = lines_of(cutoffs, articles, counts, outcomes, queries, months)
+        seconds = round(time.monotonic() - started, 1)
+        manifest = run_manifest([benchmark], {}, ["newsembed", *without_secrets(sys.argv[1:])])
+        manifest["settings"] = ablation.facts(seconds)
+        text, places = write_report(ablation.output, lines, pooled, outcomes[-1], manifest)
+        print(f"{text}\n{seconds:.0f} s\n{places}")
+    return study.tell(outcomes)
 
 
-def read_queries(path: str) -> Queries:
-    """Events and byline days of the held-out documents.
+def _variant(ablation: Ablation, row: Row, tools: Tools) -> Variant:
+    """A model for the runner, whose data have triplets."""
 
-    Raises:
-      InputError: for an unreadable file, or documents without a day.
-    """
-    rows = read_events(path)
-    missing = [row.id for row in rows if row.byline_date is None]
-    if missing:
-        raise InputError(
-            f"{len(missing)} of {len(rows)} documents have no date, the first is {missing[0]}",
-            path=path,
-            field="byline_date",
-            remedy="fill in their dates",
-        )
-    return Queries(tuple(row.event for row in rows), tuple(row.byline_date for row in rows))
+    def mine() -> dict[str, str]:
+        jobs = ablation.mine(row, tools.mine)
+        if not ablation.examples(row, jobs)["triplets"]:
+            remedy = "choose a later cutoff: a negative is a year away from its anchor"
+            raise InputError("no triplets are left", path=jobs["examples"], field="--cutoffs", remedy=remedy)
+        return jobs
+
+    return dataclasses.replace(ablation.variant(row, tools), mine=mine)
 
 
-def _sources(args: argparse.Namespace) -> tuple[str, str]:
-    """The build and the held-out documents: the user's, or the newsroom's, which also sets small trainings as defaults.
-
-    Raises:
-      InputError: if both or neither are given, or for a folder without a finished build.
-    """
-    if (args.newsroom is None) == (args.articles is None):
-        raise InputError(
-            "give either a build or a newsroom",
-            field="--articles, --newsroom",
-            remedy="see `newsembed staleness --help`",
-        )
-    args.evaluations = 1
-    if args.articles is not None:
-        if args.events is None:
-            raise InputError(
-                "not given", field="--events", remedy="give held-out documents with events and byline dates"
-            )
-        return build_folder(args.articles), args.events
+def _filled(options: Any) -> tuple[str, str, Any]:
+    """The build, the held-out documents, and the options with those of the newsroom."""
+    if (options.newsroom is None) == (options.articles is None):
+        remedy = "see `newsembed staleness --help`"
+        raise InputError("give either a build or a newsroom", field="--articles, --newsroom", remedy=remedy)
+    defaults = {**DEFAULTS, "evaluations": 1}
+    if options.articles is not None:
+        if options.events is None:
+            remedy = "give held-out documents with events and byline dates"
+            raise InputError("not given", field="--events", remedy=remedy)
+        return build_folder(options.articles), options.events, filled(options, defaults)
     from ..shared import newsroom
 
-    arguments.fill_in(args, {**NEWSROOM_DEFAULTS, "seeds": 2})
-    places = newsroom.find_newsroom(args.newsroom, args.output, args.turnover, args.beam)
-    args.cross_publisher = True
-    return places.work, args.events or f"{places.newsroom}/heldout.jsonl"
+    options = filled(options, {**NEWSROOM_DEFAULTS, "seeds": 2}, defaults)
+    places = newsroom.find_newsroom(options.newsroom, options.output, _TURNOVER, options.beam)
+    events = options.events or f"{places.newsroom}/heldout.jsonl"
+    return places.work, events, dataclasses.replace(options, cross_publisher=True)
 
 
-def _tell(results: list[ModelResult]) -> int:
-    wrong = {f"{one.name}, {where}": text for one in results for where, text in one.problems.items()}
-    return arguments.tell(wrong)
+def count_articles(work: str, cutoffs: Sequence[Cutoff], least: int = _LEAST) -> dict[str, int]:
+    """Numbers of the clean articles of a build up to each cutoff, by its name; at least so many."""
+    days: collections.Counter[datetime.date] = collections.Counter()
+    for path in shard_paths(f"{work}/clean/articles"):
+        for batch in read_batches(path, ["byline_date"]):
+            days.update(date for date in batch.column(0).to_pylist() if date)
+    left = {one.name: sum(number for day, number in days.items() if day <= one.last_day) for one in cutoffs}
+    for name, number in left.items():
+        if number < least:
+            span = f"dated from {min(days)} to {max(days)}" if days else "none of which has a byline date"
+            problem = f"the cutoff {name} leaves {number} of {days.total()} articles, {span}; expected at least {least}"
+            remedy = "choose a later cutoff: a negative is a year away from its anchor, so keep much more than a year"
+            raise InputError(problem, path=f"{work}/clean", field="--cutoffs", remedy=remedy)
+    return left
 
 
-def _facts(settings: Settings, seconds: float) -> dict[str, Any]:
-    digests = {job: manifest_of(settings.work, job)["digest"] for job in ("extract", "clean")}
-    return {"seconds": seconds, **settings.recipe.facts(), "window_months": settings.window_months, "data": digests}
+def _queries(path: str, cutoffs: Sequence[Cutoff]) -> Queries:
+    """Events and byline days of the held-out documents."""
+    rows = read_events(path)
+    if missing := [row.id for row in rows if row.byline_date is None]:
+        problem = f"{len(missing)} of {len(rows)} documents have no date, the first is {missing[0]}"
+        raise InputError(problem, path=path, field="byline_date", remedy="fill in their dates")
+    days = tuple(row.byline_date for row in rows if row.byline_date)
+    if late := [cutoff.name for cutoff in cutoffs if max(days) <= cutoff.last_day]:
+        problem = f"no document is later than the cutoff {late[0]}; their days are {min(days)} to {max(days)}"
+        remedy = "choose an earlier cutoff: staleness is what a model loses after it"
+        raise InputError(problem, path=path, field="--cutoffs", remedy=remedy)
+    return Queries(tuple(row.event for row in rows), days)
+
+
+def _scores(_name: str, run: Run, benchmark: SameEventRetrieval, tools: Tools) -> FloatArray:
+    """Average precision of each document as a query by the last checkpoint, ``[N]``; reused for the same documents."""
+    path, facts = f"{run.folder}/{_SCORES}", json.loads(json.dumps(benchmark_facts([benchmark])))
+    found = files.read_json(path) if os.path.exists(path) else {}
+    if found.get("benchmark") != facts:
+        encoded = encode_checked(tools.make_encoder(run, run.steps[-1]), benchmark.documents())
+        values = benchmark.query_scores(encoded.embeddings)["mAP"].tolist()
+        found = {"benchmark": facts, "mAP": [None if np.isnan(value) else value for value in values]}
+        files.write_json(path, found)
+    return np.array(found["mAP"], np.float64)

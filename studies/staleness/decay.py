@@ -1,4 +1,4 @@
-"""Scores by months since a cutoff, and whether they decay, with error bars over events.
+"""Cutoffs, and scores by the months since them: whether they decay, with error bars over events.
 
 Queries about one event share its wording, so events, not queries, are resampled: intervals are the percentile bootstrap
 (95 %) over events.
@@ -15,15 +15,60 @@ seed is reported too.
 """
 
 import dataclasses
-from collections.abc import Mapping, Sequence
-from typing import Any, Final
+import datetime
+import re
+from collections.abc import Sequence
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
-from ...evaluation.intervals import FloatArray, Interval, mean_interval, statistic_interval, totals_of_events
+from ...errors import InputError
+from ...evaluation.statistics import FloatArray, Interval, mean_interval, statistic_interval, totals_of_events
 
-EXPECTED: Final = "falls"
+_MONTH: Final = re.compile(r"\d{4}-\d{2}$")
+_DAYS_PER_MONTH: Final = 365.25 / 12
+
+
+@dataclasses.dataclass(frozen=True, order=True)
+class Cutoff:
+    """The last day whose articles are mined, and the text that the user wrote for it."""
+
+    last_day: datetime.date
+    name: str
+
+
+def parse_cutoffs(text: str) -> list[Cutoff]:
+    """Cutoffs of "2018-01,2018-07-15", ascending; a month means its last day."""
+    remedy, found = "give dates such as 2018-01,2018-07", []
+    for part in (part.strip() for part in text.split(",") if part.strip()):
+        is_month = _MONTH.match(part)
+        try:
+            day = datetime.date.fromisoformat(f"{part}-01" if is_month else part)
+        except ValueError as error:
+            problem = f"got {part!r}, expected YYYY-MM or YYYY-MM-DD"
+            raise InputError(problem, field="--cutoffs", remedy=remedy) from error
+        if is_month:
+            day = (day + datetime.timedelta(days=31)).replace(day=1) - datetime.timedelta(days=1)
+        found.append(Cutoff(day, part))
+    if len({cutoff.last_day for cutoff in found}) < max(len(found), 1):
+        problem = f"got the same cutoff twice: {text}" if found else "no cutoff"
+        raise InputError(problem, field="--cutoffs", remedy=remedy)
+    return sorted(found)
+
+
+def months_since(days: Sequence[datetime.date], cutoff: Cutoff) -> npt.NDArray[np.int64]:
+    """Months from a cutoff to each day, int64 ``[N]``: 1 is the first month after it, 0 the last month up to it."""
+    gaps = np.array([(day - cutoff.last_day).days for day in days], np.float64)
+    return np.ceil(gaps / _DAYS_PER_MONTH).astype(np.int64)
+
+
+@dataclasses.dataclass(frozen=True)
+class Queries:
+    """The event and the byline day of each query."""
+
+    events: tuple[str, ...]
+    days: tuple[datetime.date, ...]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -39,8 +84,8 @@ class Point:
 
 
 @dataclasses.dataclass(frozen=True)
-class Staleness:
-    """How much more a model loses after its cutoff than before it.
+class Effect:
+    """How much more models lose after their cutoffs than before them.
 
     Attributes:
       effect: see the module; negative for a decay.
@@ -51,16 +96,19 @@ class Staleness:
     by_seed: tuple[float, ...]
 
     @property
+    def direction(self) -> str:
+        """The direction of the score: "falls", "rises" or "stays"."""
+        return {"lower": "falls", "higher": "rises", "equal": "stays"}[self.effect.direction]
+
+    @property
     def verdict(self) -> str:
         """Compares it with the expected fall.
 
         "agrees" if the interval and all seeds are below 0, "differs" if they are above 0, else "within error".
         """
-        if self.effect.low is None or self.effect.high is None:
-            return "no error bar"
-        if self.effect.high < 0 and max(self.by_seed) < 0:
-            return "agrees"
-        return "differs" if self.effect.low > 0 and min(self.by_seed) > 0 else "within error"
+        verdict, sign = self.effect.verdict("lower"), 1 if self.effect.value > 0 else -1
+        is_clear = verdict == "no error bar" or all(sign * seed > 0 for seed in self.by_seed)
+        return verdict if is_clear else "within error"
 
 
 def by_month(
@@ -71,7 +119,7 @@ def by_month(
     Args:
       scores: of each query, ``[N]``; NaN for no score.
       fresh: the same of the fresh model.
-      months: since the cutoff, ``[N]``, see ``cutoffs.months_since``.
+      months: since the cutoff, ``[N]``, see :func:`months_since`.
       events: the event of each query.
       bin_months: number of months in a bin; the first bin after the cutoff begins with month 1.
     """
@@ -79,41 +127,28 @@ def by_month(
     bins = np.ceil(months / bin_months).astype(int)
     names = np.asarray(events)
     points = []
-    for number in sorted(set(bins[has_score].tolist())):
+    for number in np.unique(bins[has_score]).tolist():
         inside = has_score & (bins == number)
-        points.append(
-            Point(
-                (number - 1) * bin_months + 1,
-                number * bin_months,
-                mean_interval(scores[inside], names[inside]),
-                mean_interval(scores[inside] - fresh[inside], names[inside]),
-                int(inside.sum()),
-                len(set(names[inside])),
-            )
-        )
+        own, minus_fresh = (mean_interval(values[inside], names[inside]) for values in (scores, scores - fresh))
+        first, last = (number - 1) * bin_months + 1, number * bin_months
+        points.append(Point(first, last, own, minus_fresh, int(inside.sum()), len(set(names[inside]))))
     return points
 
 
-def staleness(
-    seeds: FloatArray, fresh: FloatArray, months: npt.NDArray[np.int64], events: Sequence[str]
-) -> Staleness | None:
-    """The staleness of one cutoff; None if all queries are on one side of it.
+def effect_of(
+    cutoffs: Sequence[tuple[FloatArray, FloatArray, npt.NDArray[np.int64]]], events: Sequence[str]
+) -> Effect | None:
+    """The mean staleness of cutoffs; None if all queries are on one side of one of them.
+
+    Events are resampled for all cutoffs together, since all have the same queries.
 
     Args:
-      seeds: scores ``[seeds, N]``, NaN for no score.
-      fresh: the same of the fresh model.
-      months: since the cutoff, ``[N]``.
+      cutoffs: of each the scores ``[seeds, N]``, NaN for no score, those of the fresh model, and the months since the
+        cutoff ``[N]``.
       events: the event of each query.
     """
-    return pooled_staleness([(seeds, fresh, months)], events)
-
-
-def pooled_staleness(
-    cutoffs: Sequence[tuple[FloatArray, FloatArray, npt.NDArray[np.int64]]], events: Sequence[str]
-) -> Staleness | None:
-    """The mean staleness of several cutoffs; events are resampled for all together, since all have the same queries."""
     _, members = np.unique(np.asarray(events), return_inverse=True)
-    parts: list[tuple[FloatArray, FloatArray]] = []  # sums and counts [events] of each cutoff after, then up to it
+    totals: list[tuple[FloatArray, FloatArray]] = []  # sums and counts [events] of each cutoff after, then up to it
     by_seed = []
     for seeds, fresh, months in cutoffs:
         gaps = seeds - fresh
@@ -122,17 +157,11 @@ def pooled_staleness(
         if any(len(set(members[side])) < 2 for side in sides):
             return None
         mean = gaps.mean(axis=0)
-        parts += [totals_of_events(mean[side], members[side], members.max() + 1) for side in sides]
-        by_seed.append([float(one[sides[0]].mean() - one[sides[1]].mean()) for one in gaps])
-    sums, counts = np.stack([part[0] for part in parts]), np.stack([part[1] for part in parts])
+        totals += [totals_of_events(mean[side], members[side], members.max() + 1) for side in sides]
+        by_seed.append(gaps[:, sides[0]].mean(axis=1) - gaps[:, sides[1]].mean(axis=1))
+    sums, counts = (np.stack(arrays) for arrays in zip(*totals, strict=True))
 
     def statistic(means: FloatArray) -> FloatArray:
         return np.asarray((means[:, 0::2] - means[:, 1::2]).mean(axis=1))
 
-    return Staleness(statistic_interval(statistic, sums, counts), tuple(np.mean(by_seed, axis=0).tolist()))
-
-
-def direction(effect: Mapping[str, Any] | Interval) -> str:
-    """The direction of a score: "falls", "rises" or "stays"."""
-    value = effect.value if isinstance(effect, Interval) else float(effect["value"])
-    return "falls" if value < 0 else "rises" if value > 0 else "stays"
+    return Effect(statistic_interval(statistic, sums, counts), tuple(np.mean(by_seed, axis=0).tolist()))

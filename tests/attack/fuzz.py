@@ -134,7 +134,9 @@ class Attack:
         if ran.code:
             if target.name == "gin file" and (ran.out + ran.err).replace(str(place), "") == expected:
                 return "survived", ""
-            named = str(place / target.source.name) in ran.err or "usage:" in ran.err
+            # An empty gin file makes the options on the command line those of nothing: the message names one.
+            where = (str(place / target.source.name), "usage:", *(["--gin."] if target.name == "gin file" else []))
+            named = any(words in ran.err for words in where)
             return ("clear error" if ran.code in (1, 2) and named else "UNCLEAR"), ran.err
         found = target.result(place / "out", ran.out.replace(str(place), ""))
         if same or found == expected:

@@ -1,6 +1,8 @@
 """The files that commands read, each with the command that reads it: what the fuzzer of inputs mutates."""
 
+import bz2
 import dataclasses
+import datetime
 import gzip
 import hashlib
 import io
@@ -10,7 +12,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-import mutators
+from mutators import EVERY, TEXT, Mutation
 
 WORDS = "river council embankment harvest minister railway verdict museum orchestra quarry storm coast".split()
 PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"abcdefghijklmnopqrstuvwxyz0123456789.,"]
@@ -28,21 +30,26 @@ class Target:
       name: the kind.
       source: the file or folder without mutations, which is copied for each try.
       file: the mutated file below the folder; "" if the source is a file.
-      command: arguments of `newsembed`, from the copy and the output.
+      arguments: of `newsembed`: ``{path}`` is the copy, ``{out}`` the output, ``{at}`` the folder of all sources.
       result: what the command computed, from the output and the printed text.
       mutations: those that are tried.
       guarded: whether digests cover the file, so that no change of it may be accepted.
-      slow: whether only the long form tries it.
     """
 
     name: str
     source: Path
     file: str
-    command: Callable[[Path, Path], Sequence[object]]
+    arguments: str
     result: Result
-    mutations: dict[str, mutators.Mutation]
+    mutations: dict[str, Mutation]
     guarded: bool = False
-    slow: bool = False
+
+    def command(self, path: Path, out: Path) -> list[str]:
+        """The arguments for a copy of the source."""
+        at = self.source.parent
+        while not (at / "articles.jsonl").exists():
+            at = at.parent
+        return [word.format(path=path, out=out, at=at) for word in self.arguments.split()]
 
 
 def rows(count: int = 8) -> list[dict[str, Any]]:
@@ -87,6 +94,27 @@ def scores(output: Path, _printed: str) -> Any:
     return json.dumps(found, sort_keys=True).replace(str(output.parent), "")
 
 
+def archive_result(output: Path, _printed: str) -> Any:
+    """The articles and counts of an archive after an update."""
+    from newsembed.formats.archive import Archive
+
+    report = json.loads((output.parent / "archive/last_run.json").read_text())
+    counts = {name: report.get(name) for name in ("read", "new", "known", "rejected", "failed", "articles")}
+    return Archive(str(output.parent / "archive")).rows(["doc_id"])["doc_id"].to_pylist(), counts
+
+
+def printed_result(_output: Path, printed: str) -> str:
+    """What a command printed."""
+    return printed
+
+
+def run(text: str, folder: Path) -> None:
+    """Runs a command that makes a source."""
+    from newsembed.launch import cli
+
+    assert cli.main(text.format(at=folder).split()) == 0
+
+
 def archive(path: Path) -> bytes:
     """Writes a WARC file of pages, a feed and an image; returns its index, CDXJ."""
     from newsembed.beam_pipelines.crawl.fetch import Fetched
@@ -110,15 +138,10 @@ def mined(folder: Path) -> None:
     """The jobs up to clean articles, with a vocabulary and hand-made tables of entities and words."""
     import numpy as np
     from newsembed.beam_pipelines.entities import tables
-    from newsembed.launch import cli
 
     (folder / "articles.jsonl").write_text(json_lines(rows()))
-    commands = (
-        ["extract", "--articles", folder / "articles.jsonl", "--output", folder / "extract", ONE],
-        ["clean", "--articles", folder / "extract", "--output", folder / "clean", ONE],
-    )
-    for command in commands:
-        assert cli.main([str(part) for part in command]) == 0
+    run(f"extract --articles {{at}}/articles.jsonl --output {{at}}/extract {ONE}", folder)
+    run(f"clean --articles {{at}}/extract --output {{at}}/clean {ONE}", folder)
     (folder / "vocab.txt").write_text("".join(f"{piece}\n" for piece in PIECES))
     entities = folder / "entities"
     entities.mkdir()
@@ -160,18 +183,37 @@ def written_model(folder: Path) -> None:
 
 def written_index(folder: Path) -> None:
     """An index of 12 articles."""
-    import datetime
-
     import numpy as np
-    from newsembed.formats.index import IndexedDocument, StoredIndex, write_index
+    from newsembed.formats.articles import ArticleText
+    from newsembed.serving.index_command import build_index
 
     vectors = np.random.default_rng(0).standard_normal((12, 8)).astype(np.float32)
     vectors[6:] = vectors[:6] + 0.01
-    documents = tuple(
-        IndexedDocument(f"{n:016x}", f"http://s.example/{n}", "s", f"Title {n}", datetime.date(2020, 1, 1 + n % 6))
-        for n in range(12)
-    )
-    write_index(str(folder), StoredIndex(vectors, documents, "model:a", "digest"))
+
+    class Given:
+        digest, dimensions = "digest", 8
+
+        def encode(self, titles: list[str], _bodies: list[str]) -> np.ndarray:
+            return vectors[: len(titles)]
+
+        def encode_queries(self, texts: list[str]) -> np.ndarray:
+            return np.resize(vectors, (len(texts), 8))
+
+    days = [datetime.date(2020, 1, 1 + n % 6) for n in range(12)]
+    articles = [
+        ArticleText(f"{n:016x}", f"http://s.example/{n}", "s", f"Title {n}", "", "en", day)
+        for n, day in enumerate(days)
+    ]
+    build_index(Given(), iter(articles), str(folder), spec="model:a")
+
+
+def table_files(folder: Path, *tables: str) -> dict[str, str]:
+    """The largest data file of some tables, and the manifest of the first, below a folder."""
+    found = {
+        table: max((folder / f"{table}.lance/data").iterdir(), key=lambda one: one.stat().st_size) for table in tables
+    }
+    found[f"manifest of {tables[0]}"] = max((folder / f"{tables[0]}.lance/_versions").glob("*.manifest"))
+    return {name: str(path.relative_to(folder)) for name, path in found.items()}
 
 
 GIN = """include "runs/train_demo.gin"
@@ -206,9 +248,7 @@ def written_texts(folder: Path) -> None:
 
 def crawl_state(folder: Path) -> None:
     """The state of a crawl of one site."""
-    import datetime
-
-    from newsembed.beam_pipelines.crawl.sitemaps import Entry
+    from newsembed.beam_pipelines.crawl.sources import Entry
     from newsembed.beam_pipelines.crawl.state import UrlRecord, write_state
 
     day = datetime.date(2026, 1, 1)
@@ -217,11 +257,87 @@ def crawl_state(folder: Path) -> None:
     write_state(str(folder / "state/fetch-a.example.json.gz"), known, day)
 
 
+CONFIG = """output = "work"
+articles = ["{articles}"]
+preset = "paper"
+beam = ["--direct_num_workers=1"]
+
+[clean]
+min_words = 80
+earliest_date = "2015-01-01"
+require_author = false
+
+[neighbors]
+engine = "exact"
+"""
+
+
+def item(number: int, name: str) -> dict[str, Any]:
+    """An entity in the format of Wikidata's dumps."""
+    return {
+        "type": "item",
+        "id": f"Q{number}",
+        "labels": {tag: {"language": tag, "value": name} for tag in ("en", "de")},
+        "aliases": {"en": [{"language": "en", "value": f"{name} of the North"}]},
+        "claims": {},
+        "sitelinks": {f"w{place}wiki": {"site": f"w{place}wiki", "title": name} for place in range(5)},
+    }
+
+
+def written_more(folder: Path) -> None:
+    """Rankings, posts, tables, indexes of WARC files, configurations, words, exports, archives: for the long form."""
+    (folder / "ranking.tsv").write_text("doc_id\tscore\n" + "".join(f"{n:016x}\t{12 - n}\n" for n in range(12)))
+    posts = [{"text": f"Look at the {WORDS[n]} #RiverNews", "url": f"http://n{n % 3}.example/{n}"} for n in range(8)]
+    (folder / "posts.jsonl").write_text(json_lines(posts))
+    (folder / "bad.txt").write_text("".join(f"{word}x\n" for word in WORDS) + "storm surge\n")
+    items = ",\n".join(json.dumps(item(number, word.title())) for number, word in enumerate(WORDS, 1))
+    (folder / "dump.json").write_text(f"[\n{items}\n]\n")
+    (folder / "dump.json.bz2").write_bytes(bz2.compress((folder / "dump.json").read_bytes()))
+    names = "".join(f"Q{number}\ten\t{word.title()}\t{number + 1}\n" for number, word in enumerate(WORDS))
+    (folder / "names.tsv").write_text(names)
+    (folder / "build.toml").write_text(CONFIG.format(articles=folder / "articles.jsonl"))
+    later = [row | {"url": f"{row['url']}/later", "byline_date": "2021-04-01"} for row in rows(3)]
+    (folder / "later.jsonl").write_text(json_lines(later))
+    listed = [row | {"feeds": [("Rivers", "Councils")[place % 2]]} for place, row in enumerate(rows())]
+    (folder / "listed.jsonl").write_text(json_lines(listed))
+    for text in (
+        f"extract --articles {{at}}/listed.jsonl --output {{at}}/listed {ONE}",
+        f"clean --articles {{at}}/listed --output {{at}}/listed_clean {ONE}",
+        f"{TOPICS} --min_documents=1 --output {{at}}/topics",
+        "knowledge --wikidata {at}/dump.json --output {at}/names",
+        "index --model {at}/model --input {at}/clean/articles --output {at}/searched",
+        f"{UPDATE} --archive {{at}}/archive --articles {{at}}/articles.jsonl",
+        "export --model {at}/model --output {at}/saved",
+        "export --model {at}/model --format=safetensors --output {at}/safetensors",
+    ):
+        run(text, folder)
+
+
+TOPICS = f"topics --articles {{at}}/listed_clean --hubs {{at}}/listed --positive_ratio=0 {ONE}"
+UPDATE = "update --encoder=model:{at}/model --clean.min_words=5 --clean.min_sentences=1 --clean.require_language=false"
+EXTRACT = f"extract --output {{out}} {ONE}"
+PACK = f"pack --articles {{at}}/clean --output {{out}} {ONE} --max_length=64"
+VECTORS = f"vectors --articles {{at}}/clean --entities {{at}}/entities --output {{out}} {ONE}"
+OF_CLEAN = f"pack --vocabulary {{at}}/vocab.txt --max_length=64 --output {{out}} {ONE} --articles {{path}}"
+CRAWL = (
+    f"crawl --seeds {{at}}/seeds.txt --state {{path}} --output {{out}} {ONE} --max_attempts=1 --delay_seconds=0 "
+    "--resolve=*.example=127.0.0.1:9 --allow_private_addresses=true"
+)
+EMBED, EMBEDDED = "embed --input {at}/articles.jsonl", "--output {out}/a.parquet"
+DEDUP = "dedup --index {path} --threshold=0.9 --output {out}"
+EVALUATE = "evaluate --encoder=tfidf=tfidf --suite=events --data {path} --output {out}"
+TRAIN = (
+    'train --gin_file={path} --gin.MODEL_DIR="{out}" --gin.DATA_DIR="{out}" --gin.VOCABULARY_PATH="{out}" '
+    '--gin.INITIAL_CHECKPOINT_PATH="{out}"'
+)
+ENTITIES = f"entities --articles {{at}}/clean --min_documents=2 --built_in_names=false --output {{out}} {ONE}"
+TRANSLATIONS = f"translations --vocabulary {{at}}/vocab.txt --output {{out}} {ONE} --max_length=64"
+
+
 def built(folder: Path, *, slow: bool = False) -> list[Target]:
-    """All targets, with their files written below a folder."""
+    """All targets, with their files written below a folder; with `slow` also those of the long form."""
     from newsembed.formats import parquet
     from newsembed.formats.records import Article
-    from newsembed.launch import cli
 
     mined(folder)
     written_texts(folder)
@@ -233,161 +349,88 @@ def built(folder: Path, *, slow: bool = False) -> list[Target]:
     (folder / "articles.jsonl.gz").write_bytes(gzip.compress((folder / "articles.jsonl").read_bytes(), mtime=0))
     articles = list(parquet.read_stream(str(folder / "clean/articles"), Article))
     parquet.write_shard(str(folder / "articles.parquet"), articles, Article)
-    (folder / "page.html").write_bytes((folder / "pages.warc").read_bytes())
     if slow:
-        assert cli.main(["export", "--model", str(folder / "model"), "--output", str(folder / "saved")]) == 0
-        command = ["export", "--model", folder / "model", "--format=safetensors", "--output", folder / "safetensors"]
-        assert cli.main([str(part) for part in command]) == 0
-    import more_targets  # it imports this module
-
-    more = more_targets.built(folder) if slow else []
-    return [*_of_mining(folder), *_of_use(folder), *(_of_exports(folder) if slow else ()), *more]
+        written_more(folder)
+    found = [*_short(folder), *(_long(folder) if slow else ())]
+    return [Target(name, folder / source, *rest) for name, source, *rest in found]
 
 
-def _of_mining(folder: Path) -> list[Target]:
-    def extract(option: str) -> Callable[[Path, Path], list[object]]:
-        return lambda path, output: ["extract", f"--{option}", path, "--output", output, ONE]
-
-    def pack(path: Path, output: Path, *more: object) -> list[object]:
-        vocabulary = ["--vocabulary", folder / "vocab.txt"]
-        return ["pack", "--articles", folder / "clean", *vocabulary, *more, "--output", output, ONE, "--max_length=64"]
-
-    def vectors(option: str, *more: object) -> Callable[[Path, Path], list[object]]:
-        fixed = ["vectors", "--articles", folder / "clean", "--entities", folder / "entities"]
-        return lambda path, output: [*fixed, f"--{option}", path, *more, "--output", output, ONE]
-
-    return [*_of_articles(folder, extract), *_of_tables(folder, pack, vectors)]
-
-
-def _of_articles(folder: Path, extract: Any) -> list[Target]:
-    def with_vocabulary(path: Path, output: Path) -> list[object]:
-        given = ["pack", "--articles", folder / "clean", "--vocabulary", path]
-        return [*given, "--output", output, ONE, "--max_length=64"]
-
-    every, text = mutators.EVERY, mutators.TEXT
+def _short(folder: Path) -> list[tuple[Any, ...]]:
+    """Rows of targets: the attributes in their order, with the source below the folder."""
     (shard,) = (folder / "clean/articles").glob("*.parquet")
-    clean = ["pack", "--vocabulary", folder / "vocab.txt", "--max_length=64", ONE, "--articles"]
+    checkpoint = max((folder / "model/checkpoints/10").rglob("d/*"), key=lambda path: path.stat().st_size)
+    checkpoint = str(checkpoint.relative_to(folder / "model"))
+    model, bitext = f"{EMBED} --model {{path}} {EMBEDDED}", f"{PACK} --vocabulary {{at}}/vocab.txt --bitext {{path}}"
+    words = f"{VECTORS} --word_embeddings {{path}}/words.npy"
+    aliases = f"{VECTORS} --entity_embeddings {{at}}/entities/entities.npy --alias_file {{path}}"
+    aligned = f"{PACK} --vocabulary {{at}}/vocab.txt --bitext {{at}}/pairs.en,{{path}}"
     return [
-        Target("articles, JSONL", folder / "articles.jsonl", "", extract("articles"), job_result, text),
-        Target("articles, JSONL in gzip", folder / "articles.jsonl.gz", "", extract("articles"), job_result, every),
-        Target(
-            *("articles, Parquet", folder / "articles.parquet", "", extract("articles"), job_result, every),
-            guarded=True,
+        ("articles, JSONL", "articles.jsonl", "", f"{EXTRACT} --articles {{path}}", job_result, TEXT),
+        ("articles, JSONL in gzip", "articles.jsonl.gz", "", f"{EXTRACT} --articles {{path}}", job_result, EVERY),
+        ("articles, Parquet", "articles.parquet", "", f"{EXTRACT} --articles {{path}}", job_result, EVERY, True),
+        ("WARC in gzip", "pages.warc.gz", "", f"{EXTRACT} --warc {{path}}", job_result, EVERY),
+        ("WARC and HTML", "pages.warc", "", f"{EXTRACT} --warc {{path}}", job_result, TEXT),
+        ("vocabulary", "vocab.txt", "", f"{PACK} --vocabulary {{path}}", job_result, TEXT),
+        ("manifest of a job", "clean", "manifest.json", OF_CLEAN, job_result, TEXT),
+        ("shard of a job", "clean", f"articles/{shard.name}", OF_CLEAN, job_result, EVERY, True),
+        ("bitext, TSV", "pairs.tsv", "", bitext, job_result, TEXT),
+        ("bitext, TMX", "pairs.tmx", "", bitext, job_result, TEXT),
+        ("bitext, aligned", "pairs.de", "", aligned, job_result, TEXT),
+        ("aliases", "entities/aliases.tsv", "", aliases, job_result, TEXT),
+        ("embeddings of words", "entities", "words.npy", words, job_result, EVERY),
+        ("words beside embeddings", "entities", "words.tsv", words, job_result, TEXT),
+        ("state of a crawl", "state", "fetch-a.example.json.gz", CRAWL, lambda *_: "no host answers", EVERY),
+        ("model.json", "model", "model.json", model, file_result, TEXT),
+        ("vocabulary of a model", "model", "vocab.txt", model, file_result, TEXT, True),
+        ("checkpoint", "model", checkpoint, model, file_result, EVERY, True),
+        ("digests of a checkpoint", "model", "checkpoints/10/SHA256SUMS", model, file_result, TEXT),
+        *(
+            (f"{name} of an index", "index", path, DEDUP, file_result, EVERY, True)
+            for name, path in table_files(folder / "index", "articles", "runs").items()
         ),
-        Target("WARC in gzip", folder / "pages.warc.gz", "", extract("warc"), job_result, every),
-        Target("WARC and HTML", folder / "pages.warc", "", extract("warc"), job_result, text),
-        Target("vocabulary", folder / "vocab.txt", "", with_vocabulary, job_result, text),
-        Target(
-            *("manifest of a job", folder / "clean", "manifest.json"),
-            lambda path, output: [*clean, path, "--output", output],
-            *(job_result, text),
-        ),
-        Target(
-            *("shard of a job", folder / "clean", f"articles/{shard.name}"),
-            lambda path, output: [*clean, path, "--output", output],
-            *(job_result, every),
-            guarded=True,
-        ),
+        ("digests of an index", "index", "SHA256SUMS", DEDUP, file_result, TEXT),
+        ("evaluation set", "events.jsonl", "", EVALUATE, scores, TEXT),
+        ("gin file", "run.gin", "", TRAIN, printed_result, TEXT),
     ]
 
 
-def _of_tables(folder: Path, pack: Any, vectors: Any) -> list[Target]:
-    every, text = mutators.EVERY, mutators.TEXT
-    entities, aliases = folder / "entities/entities.npy", folder / "entities/aliases.tsv"
-    return [
-        Target(
-            *("bitext, TSV", folder / "pairs.tsv", ""),
-            lambda path, out: pack(path, out, "--bitext", path),
-            job_result,
-            text,
-        ),
-        Target(
-            *("bitext, TMX", folder / "pairs.tmx", ""),
-            lambda path, out: pack(path, out, "--bitext", path),
-            job_result,
-            text,
-        ),
-        Target(
-            *("bitext, aligned", folder / "pairs.de", ""),
-            lambda path, out: pack(path, out, "--bitext", f"{folder / 'pairs.en'},{path}"),
-            *(job_result, text),
-        ),
-        Target("aliases", aliases, "", vectors("alias_file", "--entity_embeddings", entities), job_result, text),
-        Target(
-            *("embeddings of words", folder / "entities", "words.npy"),
-            lambda path, out: vectors("word_embeddings")(path / "words.npy", out),
-            *(job_result, every),
-        ),
-        Target(
-            *("words beside embeddings", folder / "entities", "words.tsv"),
-            lambda path, out: vectors("word_embeddings")(path / "words.npy", out),
-            *(job_result, text),
-        ),
-        Target(
-            *("state of a crawl", folder / "state", "fetch-a.example.json.gz"),
-            lambda path, out: [
-                *("crawl", "--seeds", folder / "seeds.txt", "--state", path, "--output", out, ONE),
-                *("--max_attempts=1", "--delay_seconds=0", "--resolve=*.example=127.0.0.1:9"),
-                "--allow_private_addresses=true",
-            ],
-            *(lambda _output, _printed: "no host answers", every),
-        ),
-    ]
-
-
-def _of_use(folder: Path) -> list[Target]:
-    def embed(path: Path, output: Path) -> list[object]:
-        return ["embed", "--model", path, "--input", folder / "articles.jsonl", "--output", output / "a.parquet"]
-
-    def dedup(path: Path, output: Path) -> list[object]:
-        return ["dedup", "--index", path, "--threshold=0.9", "--output", output]
-
-    def evaluate(path: Path, output: Path) -> list[object]:
-        return ["evaluate", "--encoder=tfidf=tfidf", "--suite=events", "--data", path, "--output", output]
-
-    def train(path: Path, output: Path) -> list[object]:
-        places = [f'--gin.{name}="{output}"' for name in ("MODEL_DIR", "DATA_DIR", "VOCABULARY_PATH")]
-        return ["train", f"--gin_file={path}", *places, f'--gin.INITIAL_CHECKPOINT_PATH="{output}"']
-
-    every, text, model, index = mutators.EVERY, mutators.TEXT, folder / "model", folder / "index"
-    checkpoint = max((model / "checkpoints/10").rglob("d/*"), key=lambda path: path.stat().st_size)
-    sums = "checkpoints/10/SHA256SUMS"
-    return [
-        Target("model.json", model, "model.json", embed, file_result, text),
-        Target("vocabulary of a model", model, "vocab.txt", embed, file_result, text, guarded=True),
-        Target("checkpoint", model, str(checkpoint.relative_to(model)), embed, file_result, every, guarded=True),
-        Target("digests of a checkpoint", model, sums, embed, file_result, text),
-        Target("index.json", index, "index.json", dedup, file_result, text, guarded=True),
-        Target("embeddings of an index", index, "part-00001/embeddings.npy", dedup, file_result, every, guarded=True),
-        Target("documents of an index", index, "part-00001/documents.parquet", dedup, file_result, every, guarded=True),
-        Target("evaluation set", folder / "events.jsonl", "", evaluate, scores, text),
-        Target("gin file", folder / "run.gin", "", train, lambda _output, printed: printed, text),
-    ]
-
-
-def _of_exports(folder: Path) -> list[Target]:
-    def embed(option: str) -> Callable[[Path, Path], list[object]]:
-        articles = folder / "articles.jsonl"
-        return lambda path, out: ["embed", f"--{option}", path, "--input", articles, "--output", out / "a.parquet"]
-
-    every, text = mutators.EVERY, mutators.TEXT
-    saved, safetensors = folder / "saved", folder / "safetensors"
+def _long(folder: Path) -> list[tuple[Any, ...]]:
+    saved, part = folder / "saved", next((folder / "names").glob("part-*.parquet")).name
     variables = max(saved.rglob("variables.data*"), key=lambda path: path.stat().st_size)
-    facts = next(path for path in saved.rglob("*.json"))
-    weights = next(safetensors.glob("*.safetensors"))
-    guarded: dict[str, Any] = {"guarded": True, "slow": True}
+    facts, weights = next(saved.rglob("*.json")), next((folder / "safetensors").glob("*.safetensors"))
+    graph, search = f"{EMBED} --saved_model {{path}} {EMBEDDED}", "search --index {path} --mode=words river"
+    ranked = "dedup --index {at}/index --threshold=0.9 --output {out} --greedy --order {path}"
+    dump, later = (
+        "knowledge --wikidata {path} --output {out}",
+        f"{UPDATE} --archive {{path}} --articles {{at}}/later.jsonl",
+    )
+    posts = f"{EXTRACT} --articles {{at}}/articles.jsonl --posts {{path}}"
+    cdx, bad = f"{EXTRACT} --warc {{at}}/pages.warc.gz --cdx {{path}}", "clean --articles {at}/extract --output {out}"
     return [
-        Target("SavedModel, graph", saved, "saved_model.pb", embed("saved_model"), file_result, every, **guarded),
-        Target(
-            *("SavedModel, variables", saved, str(variables.relative_to(saved)), embed("saved_model")),
-            *(file_result, every),
-            **guarded,
+        ("SavedModel, graph", "saved", "saved_model.pb", graph, file_result, EVERY, True),
+        ("SavedModel, variables", "saved", str(variables.relative_to(saved)), graph, file_result, EVERY, True),
+        ("SavedModel, facts", "saved", str(facts.relative_to(saved)), graph, file_result, TEXT, True),
+        ("safetensors", "safetensors", weights.name, f"{EMBED} --model {{path}} {EMBEDDED}", file_result, EVERY, True),
+        ("ranking", "ranking.tsv", "", ranked, file_result, TEXT),
+        ("topics", "topics/topics.tsv", "", f"{TOPICS} --topics_file {{path}} --output {{out}}", job_result, TEXT),
+        ("index of a WARC file", "listed.cdxj", "", cdx, job_result, TEXT),
+        ("posts", "posts.jsonl", "", posts, job_result, TEXT),
+        ("bad words", "bad.txt", "", f"{bad} --bad_words {{path}} {ONE}", job_result, TEXT),
+        ("Wikidata dump", "dump.json", "", dump, file_result, TEXT),
+        ("Wikidata dump in bzip2", "dump.json.bz2", "", dump, file_result, EVERY),
+        ("names, TSV", "names.tsv", "", f"{ENTITIES} --knowledge_base {{path}}", job_result, TEXT),
+        ("names, Parquet", f"names/{part}", "", f"{ENTITIES} --knowledge_base {{path}}", job_result, EVERY),
+        ("translations, TSV", "pairs.tsv", "", f"{TRANSLATIONS} --bitext {{path}}", job_result, TEXT),
+        ("translations, TMX", "pairs.tmx", "", f"{TRANSLATIONS} --bitext {{path}}", job_result, TEXT),
+        ("configuration", "build.toml", "", "build --config {path} --print_config", printed_result, TEXT),
+        *(
+            (f"words of an index, {name}", "searched", path, search, printed_result, EVERY, True)
+            for name, path in table_files(folder / "searched", "terms", "articles").items()
         ),
-        Target(
-            *("SavedModel, facts", saved, str(facts.relative_to(saved)), embed("saved_model"), file_result, text),
-            **guarded,
+        *(
+            (f"archive, {name}", "archive", path, later, archive_result, EVERY, True)
+            for name, path in table_files(folder / "archive", "seen", "articles", "runs", "terms").items()
         ),
-        Target("safetensors", safetensors, weights.name, embed("model"), file_result, every, **guarded),
     ]
 
 

@@ -17,6 +17,8 @@ from newsembed.beam_pipelines.extract.warc import Frame, Gap, read_frames
 from newsembed.formats import parquet
 from newsembed.formats.records import DeadLetter
 
+pytestmark = pytest.mark.long  # `make attack`
+
 RESPONSES = 206
 
 
@@ -54,7 +56,7 @@ def test_one_flipped_bit_costs_at_most_two_of_206_responses_and_is_named(tmp_pat
     whole = whole if packing == "member" else plain(whole)
     path = tmp_path / "a.warc.gz"
     generator = random.Random(1)
-    for place in [0, 1, 2, 3, 9, len(whole) - 1, *(generator.randrange(len(whole)) for _ in range(150))]:
+    for place in [0, 1, 2, 3, 9, len(whole) - 1, *(generator.randrange(len(whole)) for _ in range(30))]:
         damaged = bytearray(whole)
         damaged[place] ^= 1 << generator.randrange(8)
         path.write_bytes(damaged)
@@ -73,6 +75,7 @@ def test_one_flipped_bit_costs_at_most_two_of_206_responses_and_is_named(tmp_pat
 
 def test_without_damage_nothing_is_lost(tmp_path):
     for name, raw in (
+        ("untyped.warc", plain(archive()).replace(b"Content-Type: application/http", b"X-Type: a")),
         ("a.warc.gz", archive()),
         ("a.warc", plain(archive())),
         ("one.warc.gz", gzip.compress(plain(archive()))),
@@ -90,7 +93,7 @@ def test_the_end_that_is_cut_off_is_named(tmp_path, packing):
         cut = generator.randrange(len(raw) // 2, len(raw) - 20)
         path.write_bytes(raw[:cut])
         found = [response for piece in warc_slices((str(path),)) for response in read_warc(piece)]
-        whole = [response for response in found if not isinstance(response, Gap) and not response.truncated]
+        whole = [response for response in found if not isinstance(response, Gap) and not response.cut]
         starts = [frame.offset for frame in read_frames(io.BytesIO(raw), places_only=True)]
         assert all(truth[response.url] == response.payload for response in whole)
         if packing != "one member" and cut not in starts:
@@ -131,11 +134,6 @@ def test_names_of_headers_are_read_in_any_case(tmp_path, change):
     header, name = re.compile(rb"^WARC/1.*?\r\n\r\n", re.M | re.S), re.compile(rb"^[\w-]+(?=:)", re.M)
     renamed = header.sub(lambda found: name.sub(lambda one: change(one[0]), found[0]), plain(archive()))
     (tmp_path / "a.warc").write_bytes(renamed)
-    assert read(tmp_path / "a.warc") == (dict(pages(0)), [])
-
-
-def test_a_response_is_read_as_http_without_a_content_type(tmp_path):
-    (tmp_path / "a.warc").write_bytes(plain(archive()).replace(b"Content-Type: application/http", b"X-Type: a"))
     assert read(tmp_path / "a.warc") == (dict(pages(0)), [])
 
 

@@ -8,13 +8,12 @@ import resource
 
 import pytest
 from newsembed.beam_pipelines import failures, jobs
-from newsembed.beam_pipelines.triplets.evergreen import read_labels
 from newsembed.errors import InputError, of_file_system, of_file_system_text
 from newsembed.formats import parquet
 from newsembed.formats.records import Hub
 from newsembed.launch import cli
 
-WORKERS = [["--direct_num_workers=1"], ["--direct_num_workers=2"]]
+ONE = ["--direct_num_workers=1"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -23,7 +22,7 @@ class Options:
 
 
 def job_of(function, payloads):
-    return jobs.Job("toy", "", "", (), Options, lambda run: run.map_shards("work", function, payloads))
+    return jobs.Job("toy", "", (), Options, lambda run: run.map_shards("work", function, payloads))
 
 
 def read_damaged(shard, path):
@@ -50,12 +49,8 @@ def test_a_worker_that_an_engine_lost_is_told_from_a_bug():
     lost = RuntimeError(
         "Pipeline job-1 failed in state FAILED: bundle inst007 failed: SDK worker disconnected: worker[x]"
     )
-    with (
-        pytest.raises(
-            InputError, match=r"out/clean: a worker process of the engine died(.|\n)*finished shards are kept"
-        ),
-        failures.named("out/clean"),
-    ):
+    text = r"out/clean: a worker process of the engine died(.|\n)*finished shards are kept"
+    with pytest.raises(InputError, match=text), failures.named("out/clean"):
         raise lost
 
 
@@ -63,8 +58,8 @@ def fail_in_our_code(shard, _):
     raise ZeroDivisionError("a bug")
 
 
-@pytest.mark.parametrize("beam_args", WORKERS, ids=["one", "two"])
-def test_a_damaged_shard_is_named_with_its_remedy(tmp_path, beam_args):
+@pytest.mark.parametrize("workers", [1, 2])  # in this process, and in others
+def test_a_damaged_shard_is_named_with_its_remedy(tmp_path, workers):
     paths = [str(tmp_path / f"{number}.parquet") for number in range(2)]
     for path in paths:
         parquet.write_shard(path, [Hub("0" * 16, "http://h.example", "h.example", "t", "feed", ("a",))] * 500, Hub)
@@ -72,26 +67,26 @@ def test_a_damaged_shard_is_named_with_its_remedy(tmp_path, beam_args):
     raw[40] ^= 8
     (tmp_path / "1.parquet").write_bytes(raw)
     with pytest.raises(InputError) as raised:
-        jobs.execute(job_of(read_damaged, paths), {}, str(tmp_path / "out"), beam_args=beam_args)
+        jobs.execute(
+            job_of(read_damaged, paths), {}, str(tmp_path / "out"), beam_args=[f"--direct_num_workers={workers}"]
+        )
     text = str(raised.value)
     assert text.startswith(f"{paths[1]}: not a Parquet file, or damaged: ")
     assert text.endswith("restore it from a copy; a partial upload looks like this")
     assert "while running" not in text
 
 
-@pytest.mark.parametrize("beam_args", WORKERS, ids=["one", "two"])
-def test_a_full_disk_is_named(tmp_path, beam_args):
+def test_a_full_disk_is_named(tmp_path):
     with pytest.raises(InputError) as raised:
-        jobs.execute(job_of(write_much, [None, None]), {}, str(tmp_path / "out"), beam_args=beam_args)
+        jobs.execute(job_of(write_much, [None, None]), {}, str(tmp_path / "out"), beam_args=ONE)
     assert "cannot be written: File too large" in raised.value.problem
     assert raised.value.path.startswith(str(tmp_path / "out"))
     assert "run the same command again" in raised.value.remedy
 
 
-@pytest.mark.parametrize("beam_args", WORKERS, ids=["one", "two"])
-def test_a_bug_keeps_its_own_error(tmp_path, beam_args):
+def test_a_bug_keeps_its_own_error(tmp_path):
     with pytest.raises(Exception, match="a bug") as raised:
-        jobs.execute(job_of(fail_in_our_code, [None, None]), {}, str(tmp_path / "out"), beam_args=beam_args)
+        jobs.execute(job_of(fail_in_our_code, [None, None]), {}, str(tmp_path / "out"), beam_args=ONE)
     assert not isinstance(raised.value, InputError)
 
 
@@ -153,19 +148,12 @@ def test_verbose_shows_the_traceback(tmp_path, capsys, monkeypatch):
     assert "Traceback" in capsys.readouterr().err
 
 
-def test_a_label_of_no_document_names_its_line(tmp_path):
-    path = tmp_path / "labels.tsv"
-    path.write_text(f"{'0' * 16}\t{'1' * 16}\t1\nxyz\t{'1' * 16}\t0\n")
-    with pytest.raises(InputError, match=r"labels\.tsv:2: --labels: got 'xyz', expected a document id"):
-        read_labels(str(path))
-
-
-@pytest.mark.parametrize("damage", ["report", "shard", "missing", "pickle"])
+@pytest.mark.parametrize("damage", ["report", "shard", "missing"])
 def test_a_damaged_workspace_is_discarded_with_a_sentence(tmp_path, caplog, damage):
     fuse = tmp_path / "fuse"
     job = job_of(_fail_once, [None, str(fuse)])
     with pytest.raises(Exception, match="fuse"):
-        jobs.execute(job, {}, str(tmp_path / "out"), beam_args=["--direct_num_workers=1"])
+        jobs.execute(job, {}, str(tmp_path / "out"), beam_args=ONE)
     (workspace,) = (tmp_path / "out").glob(".work-*")
     (report,) = workspace.glob("_reports/work/*.json")
     (shard,) = workspace.glob("hubs/*.parquet")
@@ -174,12 +162,9 @@ def test_a_damaged_workspace_is_discarded_with_a_sentence(tmp_path, caplog, dama
         report.write_bytes(report.read_bytes()[:20])
     elif damage == "shard":
         shard.write_bytes(shard.read_bytes()[:-1] + b"x")
-    elif damage == "pickle":  # of an older version
-        (workspace / "_statistics").mkdir()
-        (workspace / "_statistics/part-00000-of-00002.pickle").write_bytes(b"")
     else:
         shard.unlink()
-    done = jobs.execute(job, {}, str(tmp_path / "out"), beam_args=["--direct_num_workers=1"])
+    done = jobs.execute(job, {}, str(tmp_path / "out"), beam_args=ONE)
     assert done.manifest["counts"]["out"] == 2
     assert len(list(parquet.read_stream(str(tmp_path / "out/hubs"), Hub))) == 2
     assert "it is discarded, and the job starts from the beginning" in caplog.text
@@ -201,8 +186,7 @@ def fail_at_the_store(shard, _):
     raise S3ClientError("Could not connect to the endpoint URL", None)
 
 
-@pytest.mark.parametrize("beam_args", WORKERS, ids=["one", "two"])
-def test_a_store_that_fails_in_a_job_is_named_with_what_to_do(tmp_path, beam_args):
+def test_a_store_that_fails_in_a_job_is_named_with_what_to_do(tmp_path):
     with pytest.raises(InputError, match="the object store failed: Could not connect to the endpoint URL") as error:
-        jobs.execute(job_of(fail_at_the_store, [0, 1]), {}, str(tmp_path / "out"), beam_args=beam_args)
+        jobs.execute(job_of(fail_at_the_store, [0, 1]), {}, str(tmp_path / "out"), beam_args=ONE)
     assert "run the same command again" in str(error.value)

@@ -4,16 +4,21 @@ import contextlib
 import datetime
 import errno
 import resource
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 from newsembed.errors import of_file_system
 from newsembed.formats import files
+from newsembed.formats.archive import Archive, IndexedDocument
 from newsembed.formats.arrays import write_arrays
 from newsembed.formats.articles import ArticleText
-from newsembed.formats.embeddings import write_folder, write_parquet
-from newsembed.formats.index import IndexedDocument, StoredIndex, read_index, write_index
-from newsembed.formats.whole import replacing
+from newsembed.formats.embeddings import write_folder, write_table
+from newsembed.formats.files import replacing
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "serving"))
+from tables import index_of
 
 COUNT = 4_000
 FULL = r"File too large|requested and \d+ written"  # the system's words, and NumPy's
@@ -47,15 +52,15 @@ def written_folder(place):
 
 
 def written_parquet(place):
-    write_parquet(str(place / "v.parquet"), chunks(), 8)
+    write_table(str(place / "v.parquet"), chunks(), 8)
 
 
 def written_index(place):
-    write_index(str(place), StoredIndex(VECTORS, DOCUMENTS, "model:a", "digest"))
+    index_of(VECTORS, DOCUMENTS, place)
 
 
 @pytest.mark.parametrize("size", [0, 200, 20_000, 60_000])
-@pytest.mark.parametrize("write", [written_folder, written_parquet, written_index])
+@pytest.mark.parametrize("write", [written_folder, written_parquet])
 def test_what_does_not_fit_is_an_error_that_leaves_no_temporary_file(tmp_path, write, size):
     write(tmp_path / "whole")
     complete = {path.name for path in (tmp_path / "whole").iterdir()}
@@ -71,14 +76,24 @@ def test_what_does_not_fit_is_an_error_that_leaves_no_temporary_file(tmp_path, w
     assert {path.name for path in (tmp_path / "out").iterdir()} == complete
 
 
-def test_an_index_that_did_not_fit_leaves_the_one_before(tmp_path):
+@pytest.mark.parametrize("size", [200, 20_000, 100_000])
+def test_an_index_that_did_not_fit_leaves_the_one_before(tmp_path, size):
     written_index(tmp_path)
-    complete = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
-    with pytest.raises(OSError, match=FULL), small_files(60_000):
-        write_index(str(tmp_path), StoredIndex(-VECTORS, DOCUMENTS, "model:a", "digest"))
-    assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == complete
-    write_index(str(tmp_path), StoredIndex(-VECTORS, DOCUMENTS, "model:a", "digest"))
-    np.testing.assert_array_equal(read_index(str(tmp_path)).embeddings, -VECTORS)
+    with pytest.raises(OSError, match="File too large") as raised, small_files(size):
+        index_of(-VECTORS, DOCUMENTS, tmp_path)
+    assert of_file_system(raised.value, str(tmp_path)).remedy
+    np.testing.assert_allclose(vectors_in(tmp_path)[:2], unit(VECTORS[:2]), atol=1e-6)
+    index_of(-VECTORS, DOCUMENTS, tmp_path)
+    np.testing.assert_allclose(vectors_in(tmp_path)[:2], unit(-VECTORS[:2]), atol=1e-6)
+
+
+def unit(rows):
+    return rows / np.linalg.norm(rows, axis=1, keepdims=True)
+
+
+def vectors_in(place):
+    archive = Archive(str(place))
+    return archive.vectors(archive.rows(["doc_id"])["_rowid"].to_pylist())
 
 
 def test_files_of_jobs_leave_nothing_either(tmp_path):

@@ -2,36 +2,46 @@
 
 import json
 import os
+import resource
 import signal
 import socket
 import subprocess
 import sys
+import time
 import urllib.error
 import urllib.request
 from pathlib import Path
 
 import pytest
 
+FEW = 29  # seconds, of a server with few descriptors
 HANG = 300  # seconds; a client that waits this long has failed
 SERVE = """
 import sys
-from newsembed.serving.limits import Limits
+from newsembed.serving.gate import Limits
 from newsembed.serving.server import Service, create_app, listen
 from letters import Letters
-listen(create_app(Service(Letters()), Limits(max_bytes=100_000)), "127.0.0.1", 0)
+listen(create_app(Service(Letters()), Limits(max_bytes=100_000, read_seconds=float(sys.argv[1]))), "127.0.0.1", 0)
 """
 
 
 @pytest.fixture
-def server():
-    """A process and its port."""
+def server(request):
+    """A process and its port; the parameter is its --read_seconds, FEW with few descriptors."""
+    seconds = getattr(request, "param", 30)
     folder = str(Path(__file__).parents[1] / "serving")
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([folder, *sys.path])}
     process = subprocess.Popen(
-        [sys.executable, "-c", SERVE], env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        [sys.executable, "-c", SERVE, str(seconds)],
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
     )
     line = process.stdout.readline()
     assert line.startswith("listening on http://127.0.0.1:"), process.stderr.read()
+    if seconds == FEW:
+        resource.prlimit(process.pid, resource.RLIMIT_NOFILE, (128, 128))
     yield process, int(line.rsplit(":", 1)[1])
     process.kill()
     process.communicate()
@@ -112,3 +122,48 @@ def test_ctrl_c_stops_it_with_a_line(server):
         process.send_signal(signal.SIGINT)
         _, errors = process.communicate(timeout=HANG)
     assert (process.returncode, errors) == (0, "stopped\n")
+
+
+def seconds_until_closed(connection, piece=b"", pause=0.05):
+    """Sends pieces until the server has closed the connection."""
+    started = time.monotonic()
+    connection.settimeout(pause if piece else HANG)
+    while time.monotonic() - started < HANG:
+        try:
+            if piece:
+                connection.sendall(piece)
+            if not connection.recv(65_536):
+                break
+        except TimeoutError:
+            continue
+        except OSError:
+            break
+    return time.monotonic() - started
+
+
+@pytest.mark.parametrize("server", [0.5], indirect=True)
+@pytest.mark.parametrize(
+    ("head", "piece"),
+    [
+        (b"", b""),  # silent
+        (b"GET /healthz HT", b""),  # half of the headers
+        (b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n", b"X: y\r\n"),  # headers that never end
+        (b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n", b""),  # silent after an answer
+        (b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\nGET /h", b""),
+        (b"POST /embed HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9999999\r\n\r\n", b"x"),  # 413
+        (b"POST /none HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9999999\r\n\r\n", b"x"),  # 404
+        (b"POST /embed HTTP/1.1\r\nHost: localhost\r\nContent-Length: 99\r\n\r\n", b"x"),  # 408
+    ],
+)
+def test_no_connection_stays_open_because_its_client_is_silent_or_slow(server, head, piece):
+    with socket.create_connection(("127.0.0.1", server[1]), timeout=HANG) as connection:
+        connection.sendall(head)
+        assert seconds_until_closed(connection, piece) < 4
+
+
+@pytest.mark.parametrize("server", [FEW], indirect=True)
+def test_silent_connections_make_room_for_others(server):
+    silent = [socket.create_connection(("127.0.0.1", server[1]), timeout=HANG) for _ in range(140)]
+    assert embed(server[1], [{"title": "Storm"}])[0] == 200
+    for connection in silent:
+        connection.close()

@@ -9,7 +9,6 @@ from newsembed.beam_pipelines.arrays import (
     doc_ids_of,
     doc_numbers_of,
     map_array,
-    new_mapped,
     read_array,
     write_array,
     write_parts,
@@ -27,15 +26,6 @@ def test_parts_make_the_file_that_the_whole_array_makes(tmp_path, rows):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["parts.npy", "whole.npy"]
 
 
-@pytest.mark.parametrize("shape", [(0, 3), (3, 0), (4,), (2, 3)])
-def test_a_new_mapped_array_has_zeros_and_keeps_what_is_written(tmp_path, shape):
-    values = new_mapped(f"{tmp_path}/new", shape, np.int32)
-    assert (values.shape, values.dtype) == (shape, np.int32)
-    assert not values.any()
-    values[1:2] = 5
-    np.testing.assert_array_equal(values[1:2], np.full_like(values[1:2], 5))
-
-
 def test_document_ids_are_numbers_of_sixteen_hex_digits():
     ids = ["0123456789abcdef", "0" * 16, "f" * 16, "00000000000000a7"]
     numbers = np.array([0x0123456789ABCDEF, 0, 2**64 - 1, 0xA7], np.uint64)
@@ -44,12 +34,6 @@ def test_document_ids_are_numbers_of_sixteen_hex_digits():
     assert doc_ids_of(numbers).to_pylist() == [doc_id_of(number) for number in numbers.tolist()] == ids
     assert doc_ids_of(numbers[::-1]).to_pylist() == ids[::-1]
     assert doc_numbers_of(pa.array([], pa.string())).tolist() == doc_ids_of(numbers[:0]).to_pylist() == []
-
-
-@pytest.mark.parametrize("ids", [["0" * 15], ["0" * 17], ["0" * 16, ""], ["0" * 15, "0" * 17]])
-def test_document_ids_of_another_length_are_refused(ids):
-    with pytest.raises(ValueError, match="got document ids of another length, expected 16 hex digits each"):
-        doc_numbers_of(pa.array(ids))
 
 
 def test_cosines_are_counted_in_bins_from_minus_one_to_one():

@@ -8,15 +8,19 @@ from pathlib import Path
 import numpy as np
 import pytest
 from newsembed.beam_pipelines import jobs
-from newsembed.beam_pipelines.categories import JOB, CategoriesOptions, drawing
-from newsembed.beam_pipelines.categories.drawing import Drawn, Member, Rules, read_table, write_table
-from newsembed.beam_pipelines.examples import JOB as EXAMPLES
-from newsembed.beam_pipelines.examples import ExamplesOptions
-from newsembed.beam_pipelines.triplets.events import STORIES, write_stories
+from newsembed.beam_pipelines.categories import (
+    JOB,
+    CategoriesOptions,
+    Drawn,
+    Member,
+    draw,
+    read_table,
+    write_table,
+)
+from newsembed.beam_pipelines.triplets.table import STORIES, write_stories
 from newsembed.errors import InputError
 from newsembed.formats import files, parquet
 from newsembed.formats.records import Article, Rejection, TopicLabels, Triplet, make_doc_id
-from newsembed.formats.vocabulary import SPECIAL_TOKENS
 
 ONE_WORKER = ["--direct_num_workers=1"]
 DAY = datetime.date(2019, 3, 1)
@@ -130,13 +134,6 @@ def test_days_and_publishers_limit_what_is_drawn(tmp_path):
     assert manifest["counts"]["in"] == 40 == manifest["counts"]["out"] + sum(rejected.values())
 
 
-def test_no_negative_is_named(tmp_path):
-    rows = [article(number, keywords=["floods", f"k{number % 2}"]) for number in range(4)]
-    manifest, triplets = run(tmp_path, rows, max_share=1.0)
-    assert not triplets
-    assert manifest["counts"]["rejected"] == {"no_negative": 4}
-
-
 def test_hubs_labels_and_stories_are_categories(tmp_path):
     rows = [article(number, hubs=[f"hub{number % 3}"]) for number in range(12)]
     number_of = {row.doc_id: number for number, row in enumerate(rows)}
@@ -171,92 +168,56 @@ def test_an_input_that_the_category_needs_is_asked_for(tmp_path):
         run(tmp_path, corpus(), category="topics")
 
 
-@pytest.mark.parametrize(
-    ("option", "value"),
-    [
-        ("category", "colour"),
-        ("triplets_per_anchor", 0),
-        ("max_positive_days", -1),
-        ("max_negative_days", -1),
-        ("min_documents", 1),
-        ("max_share", 0.0),
-    ],
-)
-def test_options_are_checked(option, value):
-    with pytest.raises(InputError) as error:
-        CategoriesOptions(**{option: value})
-    assert error.value.field == f"--{option}"
-
-
-def test_examples_are_written_from_them(tmp_path):
-    rows = corpus()
-    run(tmp_path, rows)
-    vocabulary = tmp_path / "vocab.txt"
-    vocabulary.write_text("\n".join([*SPECIAL_TOKENS, "title", "body", *map(str, range(24))]) + "\n")
-    inputs = {
-        "articles": [str(tmp_path / "clean-out")],
-        "triplets": [str(tmp_path / "out")],
-        "vocabulary": [str(vocabulary)],
-    }
-    options = ExamplesOptions(max_length=32, weights=(0.0, 0.0, 0.0, 1.0))
-    manifest = jobs.execute(EXAMPLES, inputs, str(tmp_path / "examples"), options, ONE_WORKER).manifest
-    assert manifest["examples"] == {"triplets/de": 12, "triplets/en": 24}
-
-
-def members(*groups):
-    return [
+def table_of(folder, *groups, least=2, share=1.0):
+    """The table of documents given as (day, letters of categories), and the numbers of groups."""
+    rows = [
         Member(f"{number:016x}", f"p{number % 2}", "en", day, tuple(names))
         for number, (day, names) in enumerate(groups)
     ]
-
-
-def rules(**changes):
-    return Rules(
-        **({"seed": 0, "max_positive_days": None, "max_negative_days": None, "cross_publisher": False} | changes)
-    )
+    for shard in range(2):
+        parquet.write_shard(f"{folder}/members/part-{shard:05d}-of-00002.parquet", rows[shard::2], Member)
+    path = f"{folder}/{least} {share} {len(rows)}.npz"
+    sizes = write_table(path, f"{folder}/members", least, share)
+    return read_table(path), sizes
 
 
 def test_every_allowed_document_is_drawn_alike(tmp_path):
-    path = str(tmp_path / "table.npz")
-    write_table(path, members((0, "a"), (0, "a"), (1, "a"), (2, "ab"), (0, "b"), (3, "b"), (9, "b")), 2, 1.0)
-    table = read_table(path)
-    drawn = [drawing.draw(table, 0, number, rules()) for number in range(3000)]
+    table, _ = table_of(tmp_path, (0, "a"), (0, "a"), (1, "a"), (2, "ab"), (0, "b"), (3, "b"), (9, "b"))
+    drawn = [draw(table, 0, number, CategoriesOptions()) for number in range(3000)]
     positives = collections.Counter(one.positive for one in drawn)
     negatives = collections.Counter(one.negative for one in drawn)
     assert set(positives) == {1, 2, 3}
     assert set(negatives) == {4, 5, 6}
     for count in (*positives.values(), *negatives.values()):
         assert abs(count - 1000) < 4 * np.sqrt(3000 * 2 / 9)
-    assert drawing.draw(table, 0, 7, rules()) == drawn[7]
+    assert draw(table, 0, 7, CategoriesOptions()) == drawn[7]
 
 
 def test_a_single_allowed_document_among_many_is_found(tmp_path):
-    path = str(tmp_path / "table.npz")
-    rows = [*[(0, "a")] * 3000, (0, "b"), (0, "b")]
-    write_table(path, members(*rows), 2, 1.0)
-    table = read_table(path)
-    assert {drawing.draw(table, 0, number, rules()).negative for number in range(20)} == {3000, 3001}
-    assert drawing.draw(table, 3000, 0, rules()).positive == 3001
-    only_other = drawing.draw(table, 3000, 0, rules(cross_publisher=True))
-    assert isinstance(only_other, Drawn)
-    write_table(path + "2", members(*[(0, "a")] * 4, (5, "b"), (5, "b")), 2, 1.0)
-    assert drawing.draw(read_table(path + "2"), 0, 0, rules(max_negative_days=4)) is Rejection.NO_NEGATIVE
-    assert isinstance(drawing.draw(read_table(path + "2"), 0, 0, rules(max_negative_days=5)), Drawn)
+    table, _ = table_of(tmp_path, *[(0, "a")] * 3000, (0, "b"), (0, "b"))
+    assert {draw(table, 0, number, CategoriesOptions()).negative for number in range(20)} == {3000, 3001}
+    assert draw(table, 3000, 0, CategoriesOptions()).positive == 3001
+    assert isinstance(draw(table, 3000, 0, CategoriesOptions(cross_publisher=True)), Drawn)
+    table, _ = table_of(tmp_path, *[(0, "a")] * 4, (5, "b"), (5, "b"))
+    assert draw(table, 0, 0, CategoriesOptions(max_negative_days=4)) is Rejection.NO_NEGATIVE
+    assert isinstance(draw(table, 0, 0, CategoriesOptions(max_negative_days=5)), Drawn)
 
 
-def test_rare_and_wide_groups_are_left_out_by_the_documents_that_have_categories(tmp_path):
-    path = str(tmp_path / "table.npz")
-    rows = [*[(0, "a")] * 3, *[(0, "bc")] * 2, (0, "d"), *[(0, "")] * 20]  # six documents have a category
-    expected = {
-        (2, 0.5): drawing.Sizes(kept=3, rare=1, wide=0),  # "a" has half of the six
-        (2, 0.49): drawing.Sizes(kept=2, rare=1, wide=1),
-        (3, 1.0): drawing.Sizes(kept=1, rare=3, wide=0),
-        (4, 0.1): drawing.Sizes(kept=0, rare=4, wide=0),
-        (1, 0.3): drawing.Sizes(kept=1, rare=0, wide=3),
-    }
-    for (least, share), sizes in expected.items():
-        assert write_table(f"{path}{least}{share}", members(*rows), least, share) == sizes
-    table = read_table(f"{path}20.49")
-    assert len(table) == 2
-    assert [table.groups(row).tolist() for row in range(2)] == [[0, 1], [0, 1]]
-    assert table.row(members(*rows)[0].doc_id) == -1
+@pytest.mark.parametrize(
+    ("least", "share", "sizes"),
+    [
+        (2, 0.5, (3, 1, 0)),  # kept, rare, wide: "a" has half of the six that have a category
+        (2, 0.49, (2, 1, 1)),
+        (3, 1.0, (1, 3, 0)),
+        (4, 0.1, (0, 4, 0)),
+        (1, 0.3, (1, 0, 3)),
+    ],
+)
+def test_rare_and_wide_groups_are_left_out_by_the_documents_that_have_categories(tmp_path, least, share, sizes):
+    rows = [*[(0, "a")] * 3, *[(0, "bc")] * 2, (0, "d"), *[(0, "")] * 20]
+    table, found = table_of(tmp_path, *rows, least=least, share=share)
+    assert found == sizes
+    if share == 0.49:
+        assert len(table.ids) == 2
+        assert [table.groups(row).tolist() for row in range(2)] == [[0, 1], [0, 1]]
+        assert table.row(f"{0:016x}") == -1

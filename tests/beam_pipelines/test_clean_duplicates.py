@@ -1,43 +1,45 @@
-"""clean: thresholds of the search for duplicates and of the alarms, by values worked by hand."""
+"""clean: signatures, sketches, pairs and clusters of duplicates against plain references, and their thresholds."""
 
 import datetime
-import math
+import hashlib
+import itertools
+import random
+import zlib
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from newsembed.beam_pipelines.clean import CleanOptions, duplicates
 from newsembed.beam_pipelines.clean.duplicates import (
     EDGE,
+    ENTRY,
     KEPT,
+    REASONS,
     SKETCH_BOUNDS,
     SKETCH_SIZE,
     SKETCH_VALUES,
-    band_digests,
     body_digest,
+    bottom_sketch,
     find_clusters,
     find_edges,
+    minhash,
     shingles,
     sign,
     similarity,
 )
-from newsembed.beam_pipelines.clean.yields import PublisherYield, find_alarms
 from newsembed.formats.records import Article, make_doc_id
 
-WORDS = "one two three four five six"
+
+def text(seed, sentences):
+    draw = random.Random(seed)
+    words = [f"w{number}" for number in range(30)]
+    return "\n".join(" ".join(draw.choices(words, k=12)) + "." for _ in range(sentences))
 
 
 def article(number, body, day=None):
     url = f"http://p.example/{number}"
     return Article(make_doc_id(url), url, "p.example", "Title", body, byline_date=day)
-
-
-def edges_between(tmp_path, articles, threshold=0.8):
-    """The edges of articles in one shard, as (row, row, reason)."""
-    entries, sketches = zip(*(sign(one, 0, row, CleanOptions()) for row, one in enumerate(articles)), strict=True)
-    np.save(f"{tmp_path}/0.{SKETCH_BOUNDS}", np.cumsum([0, *map(len, sketches)]))
-    np.concatenate(sketches).tofile(f"{tmp_path}/0.{SKETCH_VALUES}")
-    found = find_edges(np.concatenate(entries), [f"{tmp_path}/0."], threshold)
-    return [(one[-1], two[-1], reason) for one, two, reason in found.tolist()]
 
 
 def test_shingles_are_runs_of_five_words():
@@ -73,56 +75,6 @@ def test_the_similarity_of_large_sets_counts_the_smallest_values_of_the_union():
     assert similarity(one, shifted) == (SKETCH_SIZE - 1) / SKETCH_SIZE
 
 
-def test_bands_are_consecutive_parts_of_a_signature():
-    signature = np.arange(12, dtype=np.uint32)
-    changed = signature.copy()
-    changed[5] = 99  # with 4 bands of 3 values, the second band
-    same = [one == two for one, two in zip(band_digests(signature, 4), band_digests(changed, 4), strict=True)]
-    assert same == [True, False, True, True]
-
-
-def test_equal_bodies_differ_in_case_spaces_and_punctuation_only():
-    assert body_digest("One, two: THREE.") == body_digest("one two\nthree")
-    assert body_digest("One two three") != body_digest("One two tree")
-
-
-def test_duplicates_are_named_by_url_or_body(tmp_path):
-    assert edges_between(tmp_path, [article(1, "First text."), article(1, "Second, other text.")]) == [(0, 1, 0)]
-    assert {reason for *_, reason in edges_between(tmp_path, [article(1, WORDS), article(2, WORDS)])} == {1, 2}
-
-
-def test_identical_texts_are_near_duplicates_at_a_threshold_of_one_and_not_sought_above():
-    assert len(sign(article(1, WORDS), 0, 0, CleanOptions(near_duplicate_threshold=1.0))[0]) == 2 + 16
-    entries, sketch = sign(article(1, WORDS), 0, 0, CleanOptions(near_duplicate_threshold=1.1))
-    assert (len(entries), len(sketch)) == (2, 0)
-
-
-def test_pairs_of_a_large_bucket_are_neighbors_and_pairs_with_the_first(tmp_path, monkeypatch):
-    monkeypatch.setattr(duplicates, "_ALL_PAIRS_UP_TO", 3)
-    assert list(duplicates._pairs(0, 3, every=True)) == [(0, 1), (0, 2), (1, 2)]
-    assert list(duplicates._pairs(0, 4, every=True)) == [(0, 1), (0, 2), (1, 2), (0, 3), (2, 3)]
-    assert list(duplicates._pairs(5, 8, every=False)) == [(5, 6), (5, 7)]
-
-
-def test_pairs_are_verified_in_parts_without_gaps(tmp_path, monkeypatch):
-    articles = [article(number, f"{WORDS} seven eight nine ten") for number in range(6)]
-    whole = edges_between(tmp_path, articles)
-    assert sum(reason == 2 for *_, reason in whole) == math.comb(6, 2)
-    monkeypatch.setattr(duplicates, "_PAIRS_AT_ONCE", 4)
-    assert edges_between(tmp_path, articles) == whole
-
-
-def test_a_dated_article_is_older_than_an_undated_one():
-    def member(day, number):
-        entries, _ = sign(article(number, WORDS, day), 0, number, CleanOptions())
-        return tuple(entries[0][name] for name in ("ordinal", "doc_id", "shard", "row"))
-
-    edges = np.zeros(1, EDGE)
-    edges["one"], edges["two"] = member(None, 0), member(datetime.date(2020, 1, 1), 1)
-    found = find_clusters([edges])
-    assert {row: reason == KEPT for row, reason in found[["row", "reason"]].tolist()} == {0: False, 1: True}
-
-
 def test_the_strongest_reason_counts_on_both_sides_of_an_edge():
     edges = np.zeros(2, EDGE)
     edges["one"], edges["two"] = [(1, 1, 0, 1), (2, 2, 0, 2)], [(2, 2, 0, 2), (3, 3, 0, 3)]  # 1 - 2 - 3
@@ -132,52 +84,138 @@ def test_the_strongest_reason_counts_on_both_sides_of_an_edge():
     assert find_clusters([edges])["reason"].tolist() == [KEPT, 0, 2]
 
 
-def publisher(name, kept, **rejected):
-    return PublisherYield(name, kept + sum(rejected.values()), kept, rejected)
+def murmur_finaliser(value):
+    """fmix32 of MurmurHash3, with unbounded integers."""
+    value ^= value >> 16
+    value = value * 0x85EBCA6B % 2**32
+    value ^= value >> 13
+    value = value * 0xC2B2AE35 % 2**32
+    return value ^ value >> 16
 
 
-def alarms(now, before, drop=0.1, rate=0.01):
-    return find_alarms(now, {one.publisher: one for one in before}, drop, rate)
+def test_a_sketch_has_the_1024_smallest_mixed_checksums():
+    spans = [f"span {number} of the téxt" for number in range(1_100)]
+    expected = sorted({murmur_finaliser(zlib.crc32(span.encode())) for span in spans})
+    assert bottom_sketch(spans).tolist() == expected[:1_024]
+    assert bottom_sketch([*spans[:3], *spans[:2]]).tolist() == sorted(
+        {murmur_finaliser(zlib.crc32(span.encode())) for span in spans[:3]}
+    )
 
 
-def test_the_p_value_depends_on_the_number_of_articles_now():
-    (alarm,) = alarms([publisher("a", 0, no_author=3)], [publisher("a", 7)], rate=0.05)
-    # Of the ways to choose 3 of 10 articles, one alone takes the 3 that are rejected.
-    assert alarm.p_value == pytest.approx(1 / math.comb(10, 3))
+def test_the_entries_of_an_article():
+    day, url = datetime.date(2024, 2, 29), "http://p.example/1"
+    article = Article("00000000deadbeef", url, "p.example", "Title", "one two three", byline_date=day)
+    options = CleanOptions(permutations=6, bands=3)
+    entries, sketch = sign(article, 3, 7, options)
+    bands = [
+        int.from_bytes(hashlib.blake2b(rows.tobytes(), digest_size=8).digest(), "big")
+        for rows in minhash(["one two three"], 6).reshape(3, 2)
+    ]
+    assert entries["reason"].tolist() == [0, 1, 2, 2, 2]
+    assert entries["band"].tolist() == [0, 0, 0, 1, 2]
+    assert entries["digest"].tolist() == [0xDEADBEEF, body_digest("one two three"), *bands]
+    for name, expected in (("ordinal", day.toordinal()), ("doc_id", 0xDEADBEEF), ("shard", 3), ("row", 7)):
+        assert set(entries[name].tolist()) == {expected}
+    assert sketch.tolist() == bottom_sketch(["one two three"]).tolist()
 
 
-def test_a_drop_of_exactly_the_minimum_is_an_alarm():
-    before, now = [publisher("a", 1_000)], [publisher("a", 500, no_author=500)]
-    assert [alarm.kind for alarm in alarms(now, before, drop=0.5)] == ["dropped"]
-    assert alarms(now, before, drop=0.5001) == []
+def write_sketches(folder, shards):
+    """The paths of the sketches of shards, each a list of lists of values."""
+    for number, shard in enumerate(shards):
+        np.save(f"{folder}/{number}.{SKETCH_BOUNDS}", np.cumsum([0, *map(len, shard)]))
+        np.array([value for sketch in shard for value in sketch], np.uint32).tofile(
+            f"{folder}/{number}.{SKETCH_VALUES}"
+        )
+    return [f"{folder}/{number}." for number in range(len(shards))]
 
 
-def test_p_values_are_adjusted_for_the_number_of_publishers():
-    # 5 of 40 articles are rejected, all of them among the 20 of this run: p = C(20, 5) / C(40, 5) = 0.024.
-    p_value = math.comb(20, 5) / math.comb(40, 5)
-    assert 0.02 < p_value < 0.05
-    before = [publisher(f"p{number:03d}", 20) for number in range(100)]
-    suspicious = publisher("p000", 15, no_author=5)
-    (alarm,) = alarms([suspicious], before[:1], rate=0.05)
-    assert alarm.p_value == pytest.approx(p_value)
-    assert alarms([suspicious, *before[1:]], before, rate=0.05) == []
+def expected_edges(entries, sketches, threshold):
+    """Edges by the definition: a bucket is a reason, a band and a digest; the first of a bucket is the oldest."""
+    buckets = {}
+    for reason, band, digest, *member in entries.tolist():
+        buckets.setdefault((reason, band, digest), []).append(tuple(member))
+    found = set()
+    for (reason, _, _), members in buckets.items():
+        members.sort()
+        pairs = itertools.combinations(members, 2) if reason == 2 else ((members[0], other) for other in members[1:])
+        for one, two in pairs:
+            left, right = (set(sketches[shard][row]) for _, _, shard, row in (one, two))
+            if reason != 2 or len(left & right) / len(left | right) >= threshold:
+                found.add((one, two, reason))
+    return sorted(found)
 
 
-def test_publishers_of_twenty_articles_can_be_lost_and_the_largest_come_first():
-    before = [publisher("small", 19), publisher("large", 30), publisher("medium", 20)]
-    assert [alarm.publisher for alarm in alarms([], before)] == ["large", "medium"]
+@pytest.mark.parametrize("seed", range(4))
+def test_edges_join_members_of_one_bucket_only(tmp_path, seed):
+    # Digests are few, so that they repeat in other bands and for other reasons.
+    draw = random.Random(seed)
+    sketches = [[sorted(draw.sample(range(6), draw.randint(1, 5))) for _ in range(6)] for _ in range(2)]
+    rows = [
+        (
+            reason,
+            draw.randrange(2) if reason == 2 else 0,
+            draw.randrange(4),
+            draw.randrange(3),
+            shard * 6 + row,
+            shard,
+            row,
+        )
+        for shard in range(2)
+        for row in range(6)
+        for reason in (0, 1, 2, 2)
+    ]
+    entries = np.array(list(dict.fromkeys(rows)), ENTRY)
+    # One age for each member.
+    ages = draw.choices(range(3), k=12)
+    entries["ordinal"] = [ages[doc_id] for doc_id in entries["doc_id"].tolist()]
+    entries = np.unique(entries)
+    draw_order = np.random.default_rng(seed).permutation(len(entries))
+    found = find_edges(entries[draw_order], write_sketches(tmp_path, sketches), 0.5)
+    assert found.dtype == EDGE
+    assert found.tolist() == expected_edges(entries, sketches, 0.5)
 
 
-def test_the_reason_of_an_alarm_is_the_one_whose_share_grew_most():
-    before = [publisher("a", 50, no_author=45, no_title=5)]
-    now = [publisher("a", 5, no_author=50, no_title=45)]
-    (alarm,) = alarms(now, before)
-    assert alarm.reason == "no_title"
+@settings(max_examples=50, deadline=None)
+@given(st.sets(st.text(max_size=3), max_size=30), st.sets(st.text(max_size=3), max_size=30))
+def test_small_sets_have_their_exact_similarity(one, two):
+    sketches = [bottom_sketch([repr(item) for item in part]) for part in (one, two)]
+    assert similarity(*sketches) == pytest.approx(len(one & two) / max(1, len(one | two)))
 
 
-@pytest.mark.parametrize("start", [0, 35, 1000])
-def test_a_small_bucket_is_compared_whole_wherever_it_begins(start):
-    pairs = set(duplicates._pairs(start, start + 40, every=True))
-    assert len(pairs) == 40 * 39 // 2
-    assert len(set(duplicates._pairs(start, start + 41, every=True))) == 40 + 39
-    assert set(duplicates._pairs(start, start + 3, every=False)) == {(start, start + 1), (start, start + 2)}
+@settings(max_examples=50, deadline=None)
+@given(st.lists(st.tuples(st.integers(0, 20), st.integers(0, 20), st.sampled_from(REASONS)), max_size=30))
+def test_clusters_are_connected_components_with_the_earliest_kept(pairs):
+    member = [(number // 3, number + 100, number % 3, number) for number in range(21)]  # ordinal, doc_id, shard, row
+    found = find_clusters([edges_of(*((member[one], member[two], reason) for one, two, reason in pairs if one != two))])
+    cluster = {row: number - 100 for row, number in found[["row", "cluster"]].tolist()}
+    parent = list(range(21))
+    for _ in parent:  # as many rounds as the longest chain needs
+        for one, two, _reason in pairs:
+            parent[one] = parent[two] = min(parent[one], parent[two])
+    assert cluster == {number: parent[number] for one, two, _ in pairs for number in (one, two) if one != two}
+    assert {row for row, reason in found[["row", "reason"]].tolist() if reason == KEPT} == set(cluster.values())
+
+
+def edges_of(*pairs):
+    edges = np.zeros(len(pairs), EDGE)
+    for edge, (one, two, reason) in zip(edges, pairs, strict=True):
+        edge["one"], edge["two"], edge["reason"] = one, two, REASONS.index(reason)
+    return edges
+
+
+def test_a_text_in_half_of_the_articles_is_compared_in_linear_time(monkeypatch):
+    compared = []
+
+    def count(one, _two, _sketches):
+        compared[-1] += len(one)
+        return np.ones(len(one))
+
+    monkeypatch.setattr(duplicates, "_similarities", count)
+    for size in (200, 400):
+        compared.append(0)
+        entries = [sign(article(row, text(0, 5)), 0, row, CleanOptions())[0] for row in range(size)]
+        decisions = find_clusters([find_edges(np.concatenate(entries), ["0."], 0.8)])
+        assert (decisions["reason"] == KEPT).sum() == 1
+        assert len(decisions) == size
+    # Of each member: a pair with the first and one with the one before it, which are the same in all bands.
+    assert compared == [2 * size - 3 for size in (200, 400)]

@@ -1,19 +1,15 @@
 """Alias and embedding tables that users bring: what is read, and errors that name values that are wrong."""
 
-import gc
-
 import numpy as np
 import pytest
 from newsembed.beam_pipelines.entities.tables import (
     Alias,
     EmbeddingTable,
-    collecting_later,
     read_aliases,
     read_embeddings,
     read_keys,
     write_aliases,
     write_embeddings,
-    write_lines,
 )
 from newsembed.errors import InputError
 
@@ -26,31 +22,10 @@ def written(tmp_path, values=VALUES, keys="a\t1\nb\t2\n"):
     return str(tmp_path / "t.npy")
 
 
-def test_garbage_is_collected_again_after_a_table_is_made_and_after_an_error():
-    with collecting_later(), collecting_later():
-        assert not gc.isenabled()
-    assert gc.isenabled()
-    with pytest.raises(InputError), collecting_later():
-        raise InputError("broken")
-    assert gc.isenabled()
-
-
-def test_a_table_is_read_with_its_counts(tmp_path):
-    table = read_embeddings(written(tmp_path))
-    assert (table.keys, table.counts) == (("a", "b"), (1.0, 2.0))
-    np.testing.assert_array_equal(table.values, VALUES)
-    assert read_embeddings(written(tmp_path, VALUES.astype(np.int64), "a\nb\n")).values.dtype == np.float32
-
-
 @pytest.mark.parametrize(
     ("values", "keys", "message"),
     [
-        (
-            np.array([[1.0, np.nan], [3.0, 4.0]]),
-            "a\nb\n",
-            r"t\.npy: got values of type float64 that are not all finite",
-        ),
-        (np.array([[1.0, np.inf], [3.0, 4.0]]), "a\nb\n", "not all finite"),
+        (VALUES + [0, np.nan], "a\nb\n", r"t\.npy: got values of type float64 that are not all finite"),
         (np.array([["1", "2"], ["3", "4"]]), "a\nb\n", "got values of type <U1"),
         (VALUES, "a\t1\nb\tmany\n", r"t\.tsv:2: got the count 'many', expected a number of at least 0"),
         (VALUES, "a\t-1\nb\t1\n", r"t\.tsv:1: got the count '-1'"),
@@ -66,44 +41,6 @@ def test_damaged_tables_are_named(tmp_path, values, keys, message):
         read_embeddings(written(tmp_path, values, keys))
 
 
-@pytest.mark.parametrize(
-    ("text", "message"), [("a 1 2\nb nan 1\n", "not all finite"), ("a 1 2\na 2 1\n", "'a' 2 times")]
-)
-def test_word2vec_text_is_checked_as_well(tmp_path, text, message):
-    (tmp_path / "t.txt").write_text(text)
-    with pytest.raises(InputError, match=message):
-        read_embeddings(str(tmp_path / "t.txt"))
-
-
-def test_aliases_come_back_and_columns_may_be_left_out(tmp_path):
-    path = str(tmp_path / "aliases.tsv")
-    aliases = [
-        Alias("Roe", "Q1", 0.25, "Jane Roe", ""),
-        Alias("Roe", "Q2", 1.0, "Richard Roe", "de,en"),
-    ]
-    write_aliases(path, aliases)
-    assert read_aliases(path) == aliases
-    (tmp_path / "aliases.tsv").write_text("Rome\tQ220\t0.5\nRom\tQ220\t0.5\tRome\n")
-    assert read_aliases(path) == [Alias("Rome", "Q220", 0.5, "Q220", ""), Alias("Rom", "Q220", 0.5, "Rome", "")]
-
-
-@pytest.mark.parametrize("end", ["\n", "\r\n"])
-def test_files_end_lines_as_on_linux_or_windows_and_may_begin_with_a_byte_order_mark(tmp_path, end):
-    def text(*lines):
-        return "".join(f"{line}{end}" for line in lines).encode()
-
-    np.save(tmp_path / "t.npy", VALUES)
-    (tmp_path / "marked.tsv").write_bytes(b"\xef\xbb\xbf" + text("Roma\tQ220\t1\tRome"))
-    assert read_aliases(str(tmp_path / "marked.tsv")) == [Alias("Roma", "Q220", 1.0, "Rome", "")]
-    for last in (None, -len(end)):  # the last line may lack its end
-        (tmp_path / "t.tsv").write_bytes(text("a", "b")[:last])
-        assert read_embeddings(str(tmp_path / "t.npy")).keys == ("a", "b")
-        (tmp_path / "w.txt").write_bytes(text("2 2", "a 1 2", "b 3 4")[:last])
-        assert read_embeddings(str(tmp_path / "w.txt")).keys == ("a", "b")
-        (tmp_path / "aliases.tsv").write_bytes(text("Roma\tQ220\t1\tRome")[:last])
-        assert read_aliases(str(tmp_path / "aliases.tsv")) == [Alias("Roma", "Q220", 1.0, "Rome", "")]
-
-
 def test_a_table_of_embeddings_is_read_as_written(tmp_path):
     table = EmbeddingTable(("a b", "ü"), VALUES, (0.123456789, 3e9))
     write_embeddings(str(tmp_path / "t"), table, ("Name A", "Name Ü"))
@@ -115,13 +52,12 @@ def test_a_table_of_embeddings_is_read_as_written(tmp_path):
     assert read_keys(str(tmp_path / "t.tsv")) == [["a b", "0.12345679", "Name A"], ["ü", "3e+09", "Name Ü"]]
     write_embeddings(str(tmp_path / "t"), table)
     assert (tmp_path / "t.tsv").read_text(encoding="utf-8") == "a b\t0.12345679\nü\t3e+09\n"
-    with pytest.raises(ValueError, match="argument 2 is"):
-        write_embeddings(str(tmp_path / "t"), table, ("one name",))
 
 
 def test_counts_are_read_only_where_every_key_has_one(tmp_path):
     assert read_embeddings(written(tmp_path, keys="a\t1\nb\n")).counts == ()
     assert read_embeddings(written(tmp_path, keys="a\t0\n\nb\t2\n")).counts == (0.0, 2.0)
+    assert read_embeddings(written(tmp_path, VALUES.astype(np.int64))).values.dtype == np.float32
 
 
 @pytest.mark.parametrize("header", ["", "2 3\n"])
@@ -137,8 +73,10 @@ def test_word2vec_text_with_and_without_a_header(tmp_path, header):
     [
         ("", "has no rows"),
         ("2 2\n", "has no rows"),
-        ("a 1 2\nb x 1\n", "line 2: not numeric"),
-        ("a 1 2\nb 1 2 3\n", "line 2: got 3 dimensions, expected 2 as in the first row"),
+        ("a 1 2\nb x 1\n", r"t\.txt:2: cannot be read: could not convert"),
+        ("a 1 2\nb 1 2 3\n", r"t\.txt:2: got 3 dimensions, expected 2 as in the first row"),
+        ("a 1 2\nb nan 1\n", "not all finite"),
+        ("a 1 2\na 2 1\n", "'a' 2 times"),
     ],
 )
 def test_broken_word2vec_text_is_named_by_its_line(tmp_path, text, message):
@@ -147,35 +85,36 @@ def test_broken_word2vec_text_is_named_by_its_line(tmp_path, text, message):
         read_embeddings(str(tmp_path / "t.txt"))
 
 
+def test_aliases_come_back_and_columns_may_be_left_out(tmp_path):
+    path = str(tmp_path / "aliases.tsv")
+    aliases = [Alias("Roe", "Q1", 0.25, "Jane Roe", ""), Alias("Roe", "Q2", 1.0, "Richard Roe", "de,en")]
+    write_aliases(path, aliases)
+    assert read_aliases(path) == aliases
+    (tmp_path / "aliases.tsv").write_text("Rome\tQ220\t0.5\n Roma \t Q220 \t0.5\t\t it,es \tmore\n")
+    assert read_aliases(path) == [Alias("Rome", "Q220", 0.5, "Q220"), Alias("Roma", "Q220", 0.5, " Q220 ", "it,es")]
+
+
 @pytest.mark.parametrize(
-    ("line", "message"),
-    [
-        ("Rome\tQ220", "line 3: got 2 columns or an empty one, expected at least 3"),
-        (" \tQ220\t1", "line 3: got 3 columns or an empty one"),
-        ("Rome\t \t1", "line 3: got 3 columns or an empty one"),
-        ("Rome\tQ220\t0", "line 3: got the prior '0', expected a number in"),
-        ("Rome\tQ220\t1.01", "line 3: got the prior '1.01'"),
-        ("Rome\tQ220\tnan", "line 3: got the prior 'nan'"),
-        ("Rome\tQ220\toften", "line 3: got the prior 'often'"),
-    ],
+    "line", ["Rome\tQ220", " \tQ2\t1", "Rome\t \t1", *(f"R\tQ\t{x}" for x in ("0", "1.01", "nan"))]
 )
-def test_a_broken_alias_is_named_by_its_line(tmp_path, line, message):
+def test_a_broken_alias_is_named_by_its_line(tmp_path, line):
     (tmp_path / "aliases.tsv").write_text(f"Rome\tQ220\t1\n\n{line}\n")
-    with pytest.raises(InputError, match=message):
+    with pytest.raises(InputError, match="line 3: got the alias") as caught:
         read_aliases(str(tmp_path / "aliases.tsv"))
+    assert "prior in (0, 1]" in caught.value.remedy
 
 
-def test_names_without_text_are_the_ids_and_languages_are_the_fifth_column(tmp_path):
-    path = tmp_path / "aliases.tsv"
-    path.write_text(" Roma \t Q220 \t0.5\t\t it,es \tmore\n")
-    assert read_aliases(str(path)) == [Alias("Roma", "Q220", 0.5, " Q220 ", "it,es")]
-    path.write_bytes(b"Z\xfcrich\tQ72\t1\n")
-    with pytest.raises(InputError, match=r"aliases\.tsv: not UTF-8"):
-        read_aliases(str(path))
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_files_end_lines_as_on_linux_or_windows_and_may_begin_with_a_byte_order_mark(tmp_path, end):
+    def text(*lines):
+        return "".join(f"{line}{end}" for line in lines).encode()
 
-
-def test_lines_are_written_under_another_name_first(tmp_path):
-    path = tmp_path / "new" / "a.tsv"
-    write_lines(str(path), iter(["ü", "b"]))
-    assert path.read_text(encoding="utf-8") == "ü\nb\n"
-    assert [one.name for one in path.parent.iterdir()] == ["a.tsv"]
+    np.save(tmp_path / "t.npy", VALUES)
+    for last in (None, -len(end)):  # the last line may lack its end
+        (tmp_path / "t.tsv").write_bytes(text("a", "b")[:last])
+        assert read_embeddings(str(tmp_path / "t.npy")).keys == ("a", "b")
+        (tmp_path / "aliases.tsv").write_bytes(b"\xef\xbb\xbf" + text("Roma\tQ220\t1\tRome")[:last])
+        assert read_aliases(str(tmp_path / "aliases.tsv")) == [Alias("Roma", "Q220", 1.0, "Rome", "")]
+    (tmp_path / "t.tsv").write_bytes(b"Z\xfcrich\nb\n")
+    with pytest.raises(InputError, match=r"t\.tsv: cannot be read: 'utf-8'"):
+        read_embeddings(str(tmp_path / "t.npy"))

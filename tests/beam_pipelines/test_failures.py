@@ -1,12 +1,10 @@
 """Errors inside pipelines become the error that the user can correct, however Beam hands them on."""
 
 import errno
-import logging
 import os
 
 import pytest
-from newsembed.beam_pipelines import failures
-from newsembed.beam_pipelines.failures import WithoutTracebacks, input_error, named
+from newsembed.beam_pipelines.failures import input_error, named
 from newsembed.errors import InputError
 
 OWN = InputError("no labels", path="labels.tsv", remedy="label some")
@@ -65,17 +63,3 @@ def test_what_nobody_can_correct_stays_as_it_is():
     with pytest.raises(InputError) as raised:
         run(wrapped)
     assert (raised.value, raised.value.__cause__) == (OWN, wrapped)
-
-
-def test_beam_s_messages_are_logged_only_on_request(monkeypatch):
-    def is_logged(name):
-        return WithoutTracebacks().filter(logging.LogRecord(name, logging.ERROR, "f", 1, "m", (), None))
-
-    monkeypatch.delenv(failures.VERBOSE, raising=False)
-    assert [is_logged(name) for name in ("apache_beam.runners.worker", "newsembed", "apache_beam.io")] == [
-        False,
-        True,
-        True,
-    ]
-    monkeypatch.setenv(failures.VERBOSE, "1")
-    assert is_logged("apache_beam.runners.worker")

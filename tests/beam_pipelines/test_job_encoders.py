@@ -7,8 +7,7 @@ import pytest
 from newsembed.beam_pipelines import encoders
 from newsembed.beam_pipelines.encoders import embed_unit
 from newsembed.errors import InputError
-from newsembed.evaluation.encoders import Document
-from newsembed.launch.encoders import JobEncoder, open_encoder
+from newsembed.launch.encoders import open_encoder
 
 
 class Lengths:
@@ -52,38 +51,19 @@ def test_what_is_no_row_of_numbers_for_each_text_is_refused(vectors, problem):
     assert raised.value.path == "model:m"
 
 
+def open_another(name):
+    return types.SimpleNamespace(digest=f"digest of {name}")
+
+
 def test_an_encoder_is_opened_once_for_each_job(monkeypatch):
-    monkeypatch.setattr(encoders, "_used", [])
-    with pytest.raises(InputError, match="--encoder: no function that opens encoders is set in this process"):
-        encoders.opener()
-    made = []
-
-    def make(name):
-        made.append(name)
-        return types.SimpleNamespace(digest=f"digest of {name}")
-
-    encoders.use(len)
-    encoders.use(make)
-    assert encoders.opener() is make
+    assert (open_encoder.__module__, open_encoder.__name__) == encoders._OPENER
+    monkeypatch.setattr(encoders, "_OPENER", (__name__, "open_another"))
     encoders.opened.cache_clear()
     assert encoders.digest("a") == "digest of a"
-    assert encoders.opened(make, "a") is encoders.opened(make, "a")
-    assert made == ["a"]
-    encoders.opened(make, "a", "another job")
-    assert made == ["a", "a"]
+    first = encoders.opened("a")
+    assert first is encoders.opened("a")
+    assert first is not encoders.opened("a", "another job")
     encoders.opened.cache_clear()
-
-
-def test_encoders_of_the_benchmarks_read_documents():
-    seen = []
-    inner = types.SimpleNamespace(
-        digest="d", encode=lambda documents: seen.append(documents) or [[1, 2]] * len(documents)
-    )
-    encoder = JobEncoder(inner)
-    found = encoder.embed(["a", "b"], ["x", "y"])
-    assert (found.tolist(), found.dtype, encoder.digest) == ([[1, 2], [1, 2]], np.float32, "d")
-    encoder.embed(["a"])
-    assert seen == [[Document("x", "a"), Document("y", "b")], [Document("", "a")]]
 
 
 @pytest.mark.parametrize("name", ["tfidf", "lsa", "lsa:7"])

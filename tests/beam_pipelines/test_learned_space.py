@@ -17,13 +17,12 @@ from newsembed.beam_pipelines.arrays import COSINE_BINS
 from newsembed.beam_pipelines.arrays import cosine_histogram as histogram
 from newsembed.beam_pipelines.entities import tables
 from newsembed.beam_pipelines.neighbors import NeighborsOptions
-from newsembed.beam_pipelines.neighbors.background import background
-from newsembed.beam_pipelines.neighbors.rows import Rows
-from newsembed.beam_pipelines.triplets.learned import LearnedSpace, calibrate, near_pairs, precision_curve
-from newsembed.beam_pipelines.triplets.mine import TripletsOptions, evidence
+from newsembed.beam_pipelines.neighbors.rows import far_pairs
+from newsembed.beam_pipelines.triplets.learned import calibrate, near_pairs, precision_curve
+from newsembed.beam_pipelines.triplets.rules import TripletsOptions
 from newsembed.errors import InputError
 from newsembed.formats import parquet
-from newsembed.formats.records import Article, Space, Triplet, Vector, make_doc_id
+from newsembed.formats.records import Article, Triplet, Vector, make_doc_id
 
 ONE = ["--direct_num_workers=1"]
 DAY = datetime.date(2020, 1, 1)
@@ -47,11 +46,9 @@ def open_letters(name):
 
 
 @pytest.fixture(autouse=True)
-def _letters():
-    before = list(encoders._used)
-    encoders.use(open_letters)
-    yield
-    encoders._used[:] = before
+def _letters(monkeypatch):
+    monkeypatch.setattr(encoders, "_OPENER", (__name__, "open_letters"))
+    encoders.opened.cache_clear()
 
 
 def article(name, publisher, body, days=0):
@@ -119,22 +116,6 @@ def test_title_and_body_are_embedded_for_every_article_with_a_date(corpus, tmp_p
     assert (counts["tallies"]["learned_vectors"], counts["tallies"]["no_learned_vector"]) == (6, 1)
 
 
-def test_without_the_option_there_is_no_learned_space(corpus, tmp_path):
-    counts = run_vectors(corpus, tmp_path / "out", ()).manifest["counts"]
-    assert not (tmp_path / "out/learned").exists()
-    assert not [name for name in counts["tallies"] if "learned" in name]
-    run_vectors(corpus, tmp_path / "out")
-    assert (tmp_path / "out/learned").exists()
-    run_vectors(corpus, tmp_path / "out", ())
-    assert not (tmp_path / "out/learned").exists()
-
-
-@pytest.mark.parametrize("space", ["letters", "other=letters", "learned=", "learned"])
-def test_another_form_of_the_space_is_refused(corpus, tmp_path, space):
-    with pytest.raises(InputError, match=r"--space: got "):
-        run_vectors(corpus, tmp_path / "out", (space,))
-
-
 def test_pairs_of_the_learned_space_become_triplets(corpus, tmp_path):
     counts, triplets = run_triplets(corpus, tmp_path, min_learned=0.8)
     assert {(one.anchor, one.positive) for one in triplets} == {
@@ -153,12 +134,6 @@ def test_pairs_of_the_learned_space_become_triplets(corpus, tmp_path):
     assert counts["out"] == 4
 
 
-def test_a_bar_that_nothing_reaches_leaves_no_positive(corpus, tmp_path):
-    counts, triplets = run_triplets(corpus, tmp_path, min_learned=0.999)
-    assert triplets == []
-    assert counts["rejected"]["no_positive"] >= 4
-
-
 def test_the_bar_is_calibrated_by_articles_some_weeks_apart(corpus, tmp_path):
     path = next((tmp_path / "clean/articles").glob("part-00000-*"))
     # Of the first shard, with the articles "a1" and "b1": the same subject two weeks later.
@@ -171,69 +146,35 @@ def test_the_bar_is_calibrated_by_articles_some_weeks_apart(corpus, tmp_path):
     assert written["floor"] <= written["support"] < written["bar"]
 
 
-def test_evidence_of_the_learned_space_by_hand():
-    options = TripletsOptions(min_entity=0.6, min_image=0.8, min_text=0.8, joint_margin=0.2)
-    space = LearnedSpace(bar=0.7, support=0.6, floor=0.5)
-    pairs = np.array(
-        [
-            (NAN, NAN, NAN, 0.75),  # enough alone
-            (NAN, NAN, NAN, 0.65),  # not enough alone
-            (0.45, NAN, NAN, 0.65),  # together with a near entity
-            (0.45, NAN, NAN, 0.55),  # not even together
-            (0.9, NAN, NAN, 0.45),  # refused
-            (0.9, NAN, NAN, NAN),  # nothing to refuse by
-            (0.9, NAN, NAN, 0.5),  # on the floor
-        ]
-    )
-    np.testing.assert_allclose(evidence(pairs, options, space), [0.1, NAN, -0.1, NAN, NAN, 0.3, 0.3], atol=1e-12)
-    np.testing.assert_allclose(evidence(pairs, options), [NAN, NAN, NAN, NAN, 0.3, 0.3, 0.3], atol=1e-12)
-
-
 @given(st.lists(st.integers(0, 30), min_size=1, max_size=25), st.integers(0, 3))
 def test_near_pairs_equal_a_double_loop(days, most):
     gaps = [abs(a - b) for i, a in enumerate(days) for j, b in enumerate(days) if i != j]
     assert near_pairs(Counter(days), most) == sum(gap <= most for gap in gaps)
 
 
-def rows_of(days, vectors):
-    empty = np.zeros((len(days), 0), np.float32)
-    values = dict.fromkeys(Space, empty) | {Space.LEARNED: np.array(vectors, np.float32)}
-    return Rows(np.arange(len(days)).astype(np.uint64), np.array(days, np.int32), values)
-
-
-def all_pairs(rows, publishers, most=10**6):
-    contrasts = np.stack([rows.ids + 0.5 * column for column in range(4)], axis=1).astype(np.float32)
-    count, parts = background(rows, publishers, (Space.TEXT, Space.LEARNED), contrasts, most)
-    found = np.concatenate([np.zeros((0, 4), np.float32), *parts])
-    assert len(found) == count
-    return found
-
-
 @given(st.lists(st.integers(0, 60), max_size=40), st.integers(1, 100))
 def test_the_background_has_the_pairs_of_8_to_28_days(days, most):
     draw = np.random.default_rng(len(days))
-    vectors = draw.normal(size=(len(days), 3))
+    vectors = draw.normal(size=(len(days), 3)).astype(np.float32)
     vectors[::5] = 0  # documents without a vector
-    vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-9)
     publishers = draw.integers(0, 3, len(days)).astype(np.uint64)
-    rows = rows_of(days, vectors)
     pairs = [(i, j) for i in range(len(days)) for j in range(len(days)) if 8 <= days[j] - days[i] <= 28]
     expected = [
-        float(rows.vectors[Space.LEARNED][i] @ rows.vectors[Space.LEARNED][j])
+        float(vectors[i] @ vectors[j])
         if vectors[i].any() and vectors[j].any() and publishers[i] != publishers[j]
         else NAN
         for i, j in pairs
     ]
-    found = all_pairs(rows, publishers)
-    assert found.shape == (len(pairs), 4)
-    # The mean of the two documents, in the columns of texts and of the learned space.
-    np.testing.assert_allclose(np.sort(found[:, 2]), np.sort([(i + j) / 2 + 1 for i, j in pairs]))
-    np.testing.assert_allclose(np.sort(found[:, 3]), np.sort([(i + j) / 2 + 1.5 for i, j in pairs]))
-    assert np.isnan(found[:, 0]).all()
-    np.testing.assert_allclose(np.sort(found[:, 1]), np.sort(np.array(expected)), atol=1e-6)
-    some = all_pairs(rows, publishers, most)
-    step = max(1, -(-len(pairs) // most))
-    np.testing.assert_array_equal(some, found[::step])
+
+    def cosines(most):
+        ids = np.arange(len(days), dtype=np.uint64)
+        count, parts = far_pairs(ids, np.array(days, np.int32), publishers, vectors, most)
+        found = np.concatenate([np.zeros(0, np.float32), *parts])
+        assert len(found) == count
+        return found
+
+    np.testing.assert_allclose(np.sort(cosines(10**6)), np.sort(np.array(expected)), atol=1e-5)
+    np.testing.assert_array_equal(cosines(most), cosines(10**6)[:: max(1, -(-len(pairs) // most))])
 
 
 cosines = st.lists(st.floats(-1, 1, width=32), max_size=30)
@@ -252,12 +193,6 @@ def test_the_precision_is_that_of_the_formula_and_never_falls(near, apart, possi
         if reached:
             least = min(least, 1 - possible * by_subject / int(apart.sum()) / reached)
         assert math.isclose(estimate, least, abs_tol=1e-9)
-
-
-def test_the_histogram_has_equal_bins_from_minus_1_to_1():
-    counts = histogram(np.array([-1, -0.9995, 0, 0.0005, 0.9999, 1, NAN]))
-    assert dict(zip(*np.unique(np.flatnonzero(counts), return_index=True), strict=True)).keys() == {0, 1_000, 1_999}
-    assert (counts[0], counts[1_000], counts[1_999]) == (2, 2, 2)
 
 
 def test_the_bar_is_the_least_similarity_with_the_precision():
@@ -282,9 +217,3 @@ def test_what_cannot_be_calibrated_is_said():
         calibrate(one, 0 * one, 0, 2, 0.9, "near")
     with pytest.raises(InputError, match=r"no similarity .* precision of 0\.9"):
         calibrate(one, one * 50, 50, 2, 0.9, "near")
-
-
-@pytest.mark.parametrize("options", [{"min_learned": 1.5}, {"learned_precision": 1.0}, {"learned_precision": 0.0}])
-def test_bad_options(options):
-    with pytest.raises(InputError, match=f"--{next(iter(options))}: got"):
-        TripletsOptions(**options)

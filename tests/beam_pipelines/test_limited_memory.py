@@ -1,4 +1,4 @@
-"""No job of a build needs more memory for ten times the articles, in shards of the same size."""
+"""No job of a build needs more memory for ten times the articles, in shards of the same size; see `make memory`."""
 
 import json
 import os
@@ -9,7 +9,10 @@ import pytest
 from newsembed.benchmarks import job_memory
 from newsembed.tests import limited_jobs
 
-pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="RLIMIT_DATA is of Linux")
+pytestmark = [
+    pytest.mark.long,
+    pytest.mark.skipif(not sys.platform.startswith("linux"), reason="RLIMIT_DATA is of Linux"),
+]
 
 
 @pytest.fixture(scope="module")
@@ -17,7 +20,7 @@ def outcomes(tmp_path_factory):
     """By job: what `limited_jobs` found."""
     command = [sys.executable, "-m", "newsembed.tests.limited_jobs", str(tmp_path_factory.mktemp("jobs"))]
     environment = {**os.environ, **limited_jobs.ENVIRONMENT}
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=900)
     assert done.returncode == 0, done.stderr[-4000:]
     return json.loads(done.stdout)
 

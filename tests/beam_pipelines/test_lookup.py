@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from newsembed.beam_pipelines import arrays, lookup
-from newsembed.beam_pipelines.lookup import Lookup, write_part
+from newsembed.beam_pipelines import arrays, token_store
 from newsembed.beam_pipelines.shards import Phase, Shard, shard_numbers
+from newsembed.beam_pipelines.token_store import Lookup, write_part
 
 ROW = np.dtype([("id", "<u8"), ("value", "<i8")])
 IDS = st.integers(0, 2**64 - 1)
@@ -41,17 +41,11 @@ def test_rows_are_those_of_a_dictionary(tmp_path_factory, rows, others, parts):
     assert first == {key: values[0] for key, values in expected.items()}
 
 
-def test_a_folder_without_parts_has_no_rows(tmp_path):
-    found = Lookup(str(tmp_path))
-    assert found.row(1) is None
-    assert list(found.rows(np.array([1], np.uint64))) == []
-
-
 def test_a_part_is_mapped_once_and_only_if_a_document_is_in_it(tmp_path, monkeypatch):
     found = write(tmp_path, [(number << 32, number) for number in range(6)], 3)
     mapped = []
-    real = lookup.map_file
-    monkeypatch.setattr(lookup, "map_file", lambda path: mapped.append(path[-14:-13]) or real(path))
+    real = token_store.map_file
+    monkeypatch.setattr(token_store, "map_file", lambda path: mapped.append(path[-14:-13]) or real(path))
     for _ in range(2):
         assert found.row(4 << 32)["value"] == 4
     assert len(mapped) == 1

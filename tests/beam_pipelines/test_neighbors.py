@@ -4,7 +4,6 @@ import datetime
 import math
 import subprocess
 import sys
-import tracemalloc
 
 import numpy as np
 import pytest
@@ -12,10 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from newsembed.beam_pipelines import jobs
-from newsembed.beam_pipelines.entities import cooccurrence
 from newsembed.beam_pipelines.neighbors import JOB, DateMode, NeighborsOptions
-from newsembed.beam_pipelines.neighbors.background import write_far_pairs
-from newsembed.beam_pipelines.neighbors.found import FOUND, Side, keep_best
 from newsembed.beam_pipelines.neighbors.index import (
     Engine,
     ExactIndex,
@@ -23,18 +19,17 @@ from newsembed.beam_pipelines.neighbors.index import (
     ScannIndex,
     build_index,
     choose_engine,
-    highest,
-    queries_at_once,
 )
-from newsembed.beam_pipelines.neighbors.rows import Rows, read_blocks, write_blocks
-from newsembed.beam_pipelines.neighbors.search import plan_tasks
+from newsembed.beam_pipelines.neighbors.rows import Rows, read_blocks, write_blocks, write_far_pairs
+from newsembed.beam_pipelines.neighbors.search import FOUND, Side, keep_best, plan_tasks
 from newsembed.beam_pipelines.shards import Phase, Shard
 from newsembed.errors import InputError
 from newsembed.formats import parquet
-from newsembed.formats.arrays import write_arrays
+from newsembed.formats.arrays import highest, write_arrays
 from newsembed.formats.records import Neighbor, Space, Vector, make_doc_id
 
 FIRST = datetime.date(2019, 1, 1)
+EDGES = (0, 1, 2, 3, 364, 365, 366, 367)
 
 
 def clustered(rows, dimensions=16, seed=0):
@@ -43,41 +38,22 @@ def clustered(rows, dimensions=16, seed=0):
     return (centers[random.integers(0, 20, rows)] + 0.5 * random.normal(size=(rows, dimensions))).astype(np.float32)
 
 
-def cosines(vectors):
-    unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
-    return unit @ unit.T
+def cosines(left, right):
+    left, right = (rows / np.linalg.norm(rows, axis=1, keepdims=True) for rows in (left, right))
+    return left @ right.T
 
 
 def test_exact_index_sorts_by_cosine_then_row():
     vectors = np.array([[1, 0], [2, 0], [0, 1], [1, 1], [3, 0]], np.float32)
-    rows, values = ExactIndex.build(vectors).search(np.array([[5, 0]], np.float32), 3)
+    rows, values = ExactIndex(vectors).search(np.array([[5, 0]], np.float32), 3)
     assert rows.tolist() == [[0, 1, 4]]
     np.testing.assert_allclose(values, [[1, 1, 1]])
-    rows, _ = ExactIndex.build(vectors).search(np.array([[5, 0]], np.float32), 9)
+    rows, _ = ExactIndex(vectors).search(np.array([[5, 0]], np.float32), 9)
     assert rows.tolist() == [[0, 1, 4, 3, 2]]
-
-
-@pytest.mark.parametrize("rows", [1, 700, 15_625, 100_000])
-def test_queries_at_once_bound_the_scores_and_are_not_too_few(rows):
-    scores = queries_at_once(rows) * rows
-    assert scores <= max(1_000_000, 64 * rows)
-    assert queries_at_once(rows) >= 64
-
-
-def test_exact_index_gives_the_same_in_parts(monkeypatch):
-    vectors = clustered(300)
-    whole = ExactIndex.build(vectors).search(vectors, 5)
-    monkeypatch.setattr("newsembed.beam_pipelines.neighbors.index.queries_at_once", lambda _: 7)
-    for part, expected in zip(ExactIndex.build(vectors).search(vectors, 5), whole, strict=True):
-        np.testing.assert_allclose(part, expected, atol=1e-6)
-
-
-def test_faiss_finds_most_of_the_nearest_rows():
-    vectors = clustered(1_000)
-    index = FaissIndex.build(vectors)
-    rows, _ = index.search(vectors[:100], 10)
-    exact, _ = ExactIndex.build(vectors).search(vectors[:100], 10)
-    assert np.mean([len(set(left) & set(right)) / 10 for left, right in zip(rows, exact, strict=True)]) > 0.9
+    many = clustered(20_000)  # compared in parts
+    rows, values = ExactIndex(many).search(many[:200], 5)
+    assert rows[:, 0].tolist() == list(range(200))
+    np.testing.assert_allclose(values, -np.sort(-cosines(many[:200], many))[:, :5], atol=1e-5)
 
 
 def test_choice_of_engine(monkeypatch):
@@ -95,7 +71,7 @@ def test_choice_of_engine(monkeypatch):
 
 @given(
     arrays(
-        np.float32, st.tuples(st.integers(0, 5), st.integers(1, 30)), elements=st.sampled_from([-math.inf, 0, 1, 2.5])
+        np.float32, st.tuples(st.integers(0, 5), st.integers(1, 40)), elements=st.sampled_from([-math.inf, 0, 1, 2.5])
     ),
     st.integers(1, 30),
 )
@@ -107,26 +83,9 @@ def test_the_highest_are_those_of_a_stable_sort(scores, count):
     np.testing.assert_array_equal(values, np.take_along_axis(scores, expected, axis=1))
 
 
-@pytest.mark.parametrize("kind", ["distinct", "tied", "mostly masked", "one tied row"])
-@pytest.mark.parametrize("count", [1, 7, 20])
-def test_the_highest_of_wide_rows_are_those_of_a_stable_sort(kind, count):
-    draw = np.random.default_rng(count)
-    scores = draw.standard_normal((9, 403)).astype(np.float32)
-    if kind == "tied":
-        scores = np.round(scores)
-    elif kind == "mostly masked":
-        scores[draw.random(scores.shape) < 0.97] = -math.inf
-    elif kind == "one tied row":
-        scores[4] = 0.5
-    columns, values = highest(scores, count)
-    expected = np.argsort(-scores, axis=1, kind="stable")[:, :count]
-    np.testing.assert_array_equal(columns, expected)
-    np.testing.assert_array_equal(values, np.take_along_axis(scores, expected, axis=1))
-
-
 def test_tasks_cover_every_pair_of_days_that_can_be_far_the_longest_first():
     documents = {0: 10, 1: 200, 2: 5, 5: 1_000, 40: 30}
-    tasks = plan_tasks(documents, (Side.POSITIVE, Side.NEGATIVE), 2, 300, 91, 365)
+    tasks = plan_tasks(documents, NeighborsOptions(max_index_rows=300))
     far = {task.blocks: task.query_blocks for task in tasks if task.side is Side.NEGATIVE}
     # Blocks 1 and 5 are 273 to 455 days apart; 2 and 5 are 364 days apart at most.
     assert far == {(0, 1): (5, 40), (2,): (40,), (5,): (0, 1, 40), (40,): (0, 1, 2, 5)}
@@ -192,47 +151,42 @@ def corpus(rows=150):
     return [(make_doc_id(str(number)), day) for number, day in enumerate(days)], clustered(rows)
 
 
-def brute_force(documents, vectors, count, allowed):
-    """The nearest documents of every document among those that ``allowed(day gap)`` lets through."""
-    scores = cosines(vectors)
-    found = {}
-    for query, (doc_id, day) in enumerate(documents):
-        others = [row for row, (_, other) in enumerate(documents) if row != query and allowed((other - day).days)]
-        best = sorted(others, key=lambda row: (-round(float(scores[query, row]), 5), documents[row][0]))[:count]
-        found[doc_id] = {documents[row][0] for row in best}
-    return found
-
-
 def run(inputs, output, **options):
     outcome = jobs.execute(JOB, inputs, str(output), NeighborsOptions(**options), ["--direct_num_workers=1"])
     return outcome.manifest["counts"], list(parquet.read_stream(str(output / "neighbors"), Neighbor))
 
 
-def test_windowed_search_equals_brute_force(tmp_path):
+@pytest.mark.parametrize(
+    ("options", "sides"),
+    [
+        (
+            {"positives": 5, "negatives": 4, "block_days": 30},
+            [(5, lambda gap: abs(gap) <= 1), (4, lambda gap: abs(gap) >= 365)],
+        ),
+        ({"dates": DateMode.GLOBAL, "neighbors": 6}, [(6, lambda _: True)]),
+    ],
+)
+def test_search_equals_brute_force(tmp_path, options, sides):
     documents, vectors = corpus()
     inputs = write_vectors(tmp_path / "vectors", documents, vectors, [{Space.TEXT}] * len(documents))
-    counts, found = run(inputs, tmp_path / "out", positives=5, negatives=4, block_days=30, max_index_rows=20)
+    counts, found = run(inputs, tmp_path / "out", max_index_rows=20, **options)
     assert (counts["in"], counts["out"], counts["rejected"]) == (150, 150, {})
-    near = brute_force(documents, vectors, 5, lambda gap: abs(gap) <= 1)
-    far = brute_force(documents, vectors, 4, lambda gap: abs(gap) >= 365)
-    days = dict(documents)
-    for side, expected in ((1, near), (-1, far)):
+    scores, days = cosines(vectors, vectors), dict(documents)
+    for count, allowed in sides:
         measured = {doc_id: set() for doc_id in days}
         for row in found:
             assert row.day_gap == (days[row.neighbor] - days[row.query]).days
-            if (abs(row.day_gap) <= 1) == (side == 1):
+            if allowed(row.day_gap):
                 measured[row.query].add(row.neighbor)
-        assert measured == expected
+        for query, (doc_id, day) in enumerate(documents):
+            others = [row for row, (_, other) in enumerate(documents) if row != query and allowed((other - day).days)]
+            best = sorted(others, key=lambda row: (-round(float(scores[query, row]), 5), documents[row][0]))[:count]
+            assert measured[doc_id] == {documents[row][0] for row in best}
 
 
 @pytest.mark.parametrize(
     ("block_days", "days"),
-    [
-        (1, (0, 1, 2, 3, 364, 365, 366, 367)),
-        (2, (0, 1, 2, 3, 364, 365, 366, 367)),
-        (2, (1, 2, 366)),  # a block of two days, one of which is far enough from the third day
-        (91, (0, 1, 2, 3, 364, 365, 366, 367)),
-    ],
+    [(1, EDGES), (2, EDGES), (2, (1, 2, 366)), (91, EDGES)],  # of the two days 1 and 2, one is far enough from 366
 )
 def test_the_limits_of_the_day_gaps_are_inclusive_in_every_partition(tmp_path, block_days, days):
     """Gaps of 0 to 3 and of 361 to 367 days, on both sides of borders between blocks."""
@@ -252,16 +206,6 @@ def test_the_limits_of_the_day_gaps_are_inclusive_in_every_partition(tmp_path, b
     assert all(row.day_gap == (day_of[row.neighbor] - day_of[row.query]).days for row in found)
 
 
-def test_global_search_equals_brute_force(tmp_path):
-    documents, vectors = corpus(80)
-    inputs = write_vectors(tmp_path / "vectors", documents, vectors, [{Space.TEXT}] * len(documents))
-    _, found = run(inputs, tmp_path / "out", dates=DateMode.GLOBAL, neighbors=6, max_index_rows=30)
-    measured = {doc_id: set() for doc_id, _ in documents}
-    for row in found:
-        measured[row.query].add(row.neighbor)
-    assert measured == brute_force(documents, vectors, 6, lambda _: True)
-
-
 def test_pairs_get_the_similarity_of_every_space_both_have(tmp_path):
     documents = [(make_doc_id(name), FIRST) for name in "abc"] + [
         (make_doc_id("far"), FIRST + datetime.timedelta(days=90))
@@ -277,37 +221,20 @@ def test_pairs_get_the_similarity_of_every_space_both_have(tmp_path):
     assert counts["in"] == counts["out"] + 1
 
 
-def test_output_does_not_depend_on_workers(tmp_path):
-    documents, vectors = corpus(60)
-    inputs = write_vectors(tmp_path / "vectors", documents, vectors, [{Space.TEXT, Space.IMAGE}] * 60)
-    outputs = []
-    for workers in (1, 2):
-        out = tmp_path / f"out{workers}"
-        jobs.execute(JOB, inputs, str(out), NeighborsOptions(), [f"--direct_num_workers={workers}"])
-        outputs.append([path.read_bytes() for path in sorted((out / "neighbors").iterdir())])
-    assert outputs[0] == outputs[1]
-
-
-@pytest.mark.parametrize("options", [{"positives": 0}, {"positive_days": 400}, {"block_days": 0}])
-def test_bad_options(options):
-    with pytest.raises(InputError):
-        NeighborsOptions(**options)
-
-
-def test_scann_finds_most_of_the_nearest_rows_once():
+@pytest.mark.parametrize(("index", "recall"), [(FaissIndex, 0.9), (ScannIndex, 0.95)])
+def test_approximate_indexes_find_most_of_the_nearest_rows_once(index, recall):
     vectors = clustered(4_000)
-    found, values = ScannIndex.build(vectors).search(vectors[:100], 10)
-    exact, _ = ExactIndex.build(vectors).search(vectors[:100], 10)
-    assert np.mean([len(set(left) & set(right)) / 10 for left, right in zip(found, exact, strict=True)]) > 0.95
+    found, values = index(vectors).search(vectors[:100], 10)
+    exact, _ = ExactIndex(vectors).search(vectors[:100], 10)
+    assert np.mean([len(set(left) & set(right)) / 10 for left, right in zip(found, exact, strict=True)]) > recall
     assert all(len(set(rows)) == 10 for rows in found.tolist()), "a row that is in two leaves is found once"
     assert (np.diff(values, axis=1) <= 1e-6).all()
 
 
-def test_every_index_of_scann_finds_the_same_rows():
-    vectors = np.random.default_rng(1).normal(size=(4_000, 32)).astype(np.float32)
-    found = [ScannIndex.build(vectors).search(vectors[:300], 10) for _ in range(2)]
-    np.testing.assert_array_equal(found[0][0], found[1][0])
-    np.testing.assert_array_equal(found[0][1], found[1][1])
+def test_a_positive_is_nearer_than_a_negative():
+    assert NeighborsOptions(positive_days=364).positive_days == 364
+    with pytest.raises(InputError, match="--positive_days"):
+        NeighborsOptions(positive_days=365)
 
 
 def test_scann_does_not_load_tensorflow():
@@ -316,22 +243,11 @@ import sys
 import numpy as np
 from newsembed.beam_pipelines.neighbors.index import ScannIndex
 vectors = np.eye(64, dtype=np.float32)
-assert ScannIndex.build(vectors).search(vectors[:1], 1)[0].tolist() == [[0]]
+assert ScannIndex(vectors).search(vectors[:1], 1)[0].tolist() == [[0]]
 print([name for name in sys.modules if name.partition(".")[0] == "tensorflow"])
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (0, "[]\n"), done.stderr
-
-
-def test_vectors_that_have_length_1_are_not_copied():
-    unit = cooccurrence.unit_rows(clustered(9_000))
-    unit[[3, 8_999]] = 0
-    assert cooccurrence.unit_rows(unit) is unit
-    unit[8_998] *= 1.1
-    scaled = cooccurrence.unit_rows(unit)
-    lengths = np.ones(9_000)
-    lengths[[3, 8_999]] = 0
-    np.testing.assert_allclose(np.linalg.norm(scaled, axis=1), lengths, atol=1e-6)
 
 
 def test_only_the_days_that_are_asked_are_read(tmp_path):
@@ -345,53 +261,29 @@ def test_only_the_days_that_are_asked_are_read(tmp_path):
     assert len(read_blocks(str(tmp_path), range(3))) == 7
 
 
-def write_sample_parts(folder, documents, width=8, at_once=200):
-    """Documents of 60 days as the shards of a sample; the first shard has no vectors in the space of texts."""
-    draw = np.random.default_rng(documents)
-    every = []
-    for start in range(0, documents, at_once):
-        count = min(at_once, documents - start)
-        vectors = cooccurrence.unit_rows(draw.normal(size=(count, width)).astype(np.float32))
+def test_far_pairs_are_in_the_order_of_days_and_ids_also_where_a_shard_has_no_vectors(tmp_path):
+    draw, parts = np.random.default_rng(0), []
+    for number, vectors in enumerate((clustered(100, 8), np.zeros((50, 0), np.float32), clustered(150, 8, seed=1))):
+        count = len(vectors)
         part = {
             "ids": draw.integers(0, 2**63, count).astype(np.uint64),
             "days": draw.integers(0, 60, count).astype(np.int32),
             "publishers": draw.integers(0, 9, count).astype(np.uint64),
-            Space.ENTITY.value: vectors,
-            Space.TEXT.value: vectors if start else np.zeros((count, 0), np.float32),
+            "vectors": vectors,
         }
-        write_arrays(f"{folder}/_sample/part-{start:05d}.npz", part)
-        every.append(part)
-    return {name: np.concatenate([part[name] for part in every]) for name in ("ids", "days", "publishers", "entity")}
-
-
-def test_far_pairs_are_in_the_order_of_days_and_ids_also_where_a_shard_lacks_a_space(tmp_path):
-    sample = write_sample_parts(tmp_path, 300)
+        write_arrays(f"{tmp_path}/_sample/part-{number}.npz", part)
+        parts.append(part | {"vectors": vectors if vectors.size else np.zeros((count, 8), np.float32)})
     with Shard(Phase(str(tmp_path), "far pairs", 1), 0) as shard:
-        write_far_pairs(shard, (Space.ENTITY, Space.TEXT))
+        write_far_pairs(shard, None)
+    sample = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
     order = np.lexsort((sample["ids"], sample["days"])).tolist()
     pairs = [(one, two) for one in order for two in order if 8 <= sample["days"][two] - sample["days"][one] <= 28]
     left, right = np.array(pairs).T
-    entity = np.einsum("pd,pd->p", sample["entity"][left], sample["entity"][right])
-    entity[sample["publishers"][left] == sample["publishers"][right]] = np.nan
-    text = np.where((left < 200) | (right < 200), np.nan, entity)
+    expected = np.einsum("pd,pd->p", sample["vectors"][left], sample["vectors"][right])
+    unknown = np.isin(left, range(100, 150)) | np.isin(right, range(100, 150))
+    expected[unknown | (sample["publishers"][left] == sample["publishers"][right])] = np.nan
     found = np.load(tmp_path / "far_pairs/part-00000-of-00001.npy")
-    np.testing.assert_allclose(found[:, :2], np.stack([entity, text], axis=1), atol=1e-6)
-    np.testing.assert_allclose(found[:, 2:], np.nan)  # no contrast was written
-
-
-def test_the_memory_of_far_pairs_does_not_grow_with_the_documents(tmp_path):
-    def peak(documents):
-        folder = tmp_path / str(documents)
-        write_sample_parts(folder, documents, width=64)
-        with Shard(Phase(str(folder), "far pairs", 1), 0) as shard:
-            tracemalloc.start()
-            write_far_pairs(shard, (Space.ENTITY, Space.TEXT))
-            found = tracemalloc.get_traced_memory()[1]
-            tracemalloc.stop()
-        return found
-
-    peak(200)  # imports
-    assert peak(1_600) < 1.2 * peak(400)  # 16 times as many pairs
+    np.testing.assert_allclose(found, expected, atol=1e-5)
 
 
 def dated_rows(days, first=0):

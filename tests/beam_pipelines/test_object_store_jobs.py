@@ -6,7 +6,7 @@ import pytest
 from newsembed.beam_pipelines import jobs
 from newsembed.beam_pipelines.extract import JOB
 from newsembed.errors import InputError
-from newsembed.formats import files
+from newsembed.formats import files, stores
 from newsembed.tests import dropping_proxy, object_store
 
 ARTICLES = 60
@@ -17,7 +17,7 @@ TWO_WORKERS = ["--direct_num_workers=2"]
 def store():
     with object_store.running() as found:
         yield found
-        files.use_options([])
+        stores.use_options([])
 
 
 @pytest.fixture(scope="module")
@@ -47,7 +47,7 @@ def content(folder):
 
 @pytest.fixture(scope="module")
 def published(store, lines):
-    files.use_options(store.options)
+    stores.use_options(store.options)
     files.write_whole(f"{store.folder}/in/articles.jsonl", lines)
     out, options = f"{store.folder}/out", [*store.options, *TWO_WORKERS]
     return out, options, jobs.execute(JOB, {"articles": [f"{store.folder}/in/articles.jsonl"]}, out, beam_args=options)
@@ -66,15 +66,14 @@ def test_a_job_on_a_store_with_worker_processes_has_the_bytes_of_one_on_disk(pub
     assert outcome.manifest["counts"]["in"] == ARTICLES
     on_disk = content(str(tmp_path / "out"))
     assert on_disk
-    files.use_options(options)  # the job on disk has set others
+    stores.use_options(options)  # the job on disk has set others
     assert content(out) == on_disk
     assert not [name for name in files.sizes_below(out) if ".work-" in name or name.endswith(".tmp")]
 
 
-def test_a_network_that_drops_connections_changes_no_byte(store, lines, tmp_path, monkeypatch):
-    monkeypatch.setattr("apache_beam.utils.retry.Clock.sleep", lambda *_: None)  # Beam waits seconds before it repeats
+def test_a_network_that_drops_connections_changes_no_byte(store, lines, tmp_path):
     few, one = b"".join(lines.splitlines(keepends=True)[:10]), "--direct_num_workers=1"
-    files.use_options(store.options)
+    stores.use_options(store.options)
     files.write_whole(f"{store.folder}/in/few.jsonl", few)
     (tmp_path / "few.jsonl").write_bytes(few)
     jobs.execute(JOB, {"articles": [str(tmp_path / "few.jsonl")]}, str(tmp_path / "out"), beam_args=[one])
@@ -83,7 +82,7 @@ def test_a_network_that_drops_connections_changes_no_byte(store, lines, tmp_path
         options = [f"--s3_endpoint_url=http://127.0.0.1:{proxy.port}", *store.options[1:], one]
         jobs.execute(JOB, inputs, out, beam_args=options)
     assert proxy.cut > 10
-    files.use_options(store.options)
+    stores.use_options(store.options)
     assert content(out) == content(str(tmp_path / "out"))
 
 
@@ -101,20 +100,5 @@ def test_a_finished_job_on_a_store_is_skipped_and_another_input_replaces_all_of_
 
 def test_a_store_that_cannot_be_reached_ends_the_job_before_it_starts(store):
     options = ["--s3_endpoint_url=http://127.0.0.1:9", *store.options[1:]]
-    with pytest.raises(InputError, match="cannot be reached"):
+    with pytest.raises(InputError, match="cannot be used"):
         jobs.execute(JOB, {"articles": [f"{store.folder}/in/articles.jsonl"]}, f"{store.folder}/x", beam_args=options)
-
-
-def test_a_local_output_is_refused_before_a_job_is_submitted_to_dataflow(tmp_path):
-    (tmp_path / "articles.jsonl").write_text("{}\n")
-    options = ["--runner=DataflowRunner", "--project=p", "--region=r", "--temp_location=gs://b/tmp"]
-    with pytest.raises(InputError, match="got a local path, where workers cannot write"):
-        jobs.execute(JOB, {"articles": [str(tmp_path / "articles.jsonl")]}, str(tmp_path / "out"), beam_args=options)
-    assert not (tmp_path / "out").exists()
-
-
-def test_a_local_input_is_refused_before_a_job_is_submitted_to_dataflow(tmp_path):
-    (tmp_path / "articles.jsonl").write_text("{}\n")
-    options = ["--runner=DataflowRunner", "--project=p", "--region=r", "--temp_location=gs://b/tmp"]
-    with pytest.raises(InputError, match="--articles: got a local path, which workers cannot read"):
-        jobs.execute(JOB, {"articles": [str(tmp_path / "articles.jsonl")]}, "gs://b/out", beam_args=options)

@@ -8,57 +8,30 @@ import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from newsembed.beam_pipelines import jobs
-from newsembed.beam_pipelines.pack import JOB, PackOptions, _Rows
-from newsembed.beam_pipelines.packing import cut_pair, frame, join_parts, longest_first, make_row, pack, split_document
+from newsembed.beam_pipelines.pack import (
+    JOB,
+    PackOptions,
+    _Rows,
+    cut_pair,
+    frame,
+    join_parts,
+    longest_first,
+    make_row,
+    pack,
+    split_document,
+)
 from newsembed.beam_pipelines.shards import Phase, Shard
 from newsembed.errors import InputError
 from newsembed.formats import files, parquet
 from newsembed.formats.records import Article, make_doc_id
 from newsembed.formats.vocabulary import CLS_ID, SEP_ID, SPECIAL_TOKENS
 from newsembed.tasks import registry
-from newsembed.tasks.packed import TLM
+from newsembed.tasks.kinds import TLM
 from newsembed.tasks.vocabulary import Vocabulary
 
 LENGTH = 32
 LETTERS = "abcdefghijklmnop"
 VOCABULARY = Vocabulary([*SPECIAL_TOKENS, *LETTERS, *(f"##{letter}" for letter in LETTERS)])
-
-
-def lengths_of(rows):
-    return [[length for length, _ in row] for row in rows]
-
-
-def pack_lengths(lengths, **kwargs):
-    return list(pack(list(zip(lengths, range(len(lengths)), strict=True)), length=lambda piece: piece[0], **kwargs))
-
-
-@settings(max_examples=200, deadline=None)
-@given(st.lists(st.integers(1, 20), max_size=60), st.integers(1, 8), st.floats(0.1, 1.0))
-def test_every_piece_once_and_no_row_too_long(lengths, capacity, min_fill):
-    rows = pack_lengths(lengths, max_length=20, capacity=capacity, min_fill=min_fill)
-    assert sorted(number for row in rows for _, number in row) == list(range(len(lengths)))
-    assert all(0 < sum(row) <= 20 for row in lengths_of(rows))
-    assert rows == pack_lengths(lengths, max_length=20, capacity=capacity, min_fill=min_fill)
-
-
-def test_a_larger_cache_fills_better():
-    lengths = np.random.default_rng(0).integers(10, 120, 3_000).tolist()
-    counts = [
-        len(pack_lengths(lengths, max_length=512, capacity=capacity, min_fill=0.99)) for capacity in (1, 10, 1_000)
-    ]
-    assert counts[0] > counts[1] >= counts[2]
-    assert sum(lengths) / (512 * counts[2]) > 0.98
-
-
-@settings(max_examples=100, deadline=None)
-@given(st.lists(st.integers(1, 20), max_size=60), st.integers(1, 8), st.floats(0.1, 1.0))
-def test_order_and_the_end_of_a_row(lengths, capacity, min_fill):
-    """Pieces keep their order inside a row; a row is opened only by a piece that no open row had room for."""
-    rows = pack_lengths(lengths, max_length=20, capacity=capacity, min_fill=min_fill)
-    assert all(numbers == sorted(numbers) for numbers in ([number for _, number in row] for row in rows))
-    unbounded = pack_lengths(lengths, max_length=20, capacity=len(lengths) + 1, min_fill=1.0)
-    opened = lengths_of(sorted(unbounded, key=lambda row: row[0][1]))
-    assert all(sum(earlier) + later[0] > 20 for place, later in enumerate(opened) for earlier in opened[:place])
 
 
 @settings(max_examples=100, deadline=None)
@@ -84,20 +57,6 @@ def test_longest_first_keeps_every_piece_within_its_window(lengths, window_token
             end += 1
         assert found[start:end] == sorted(pieces[start:end], key=lambda piece: (-piece[1], piece[0]))
         start = end
-
-
-def test_longest_first_fills_better():
-    lengths = np.random.default_rng(0).integers(10, 120, 3_000).tolist()
-    shuffled = sum(1 for _ in pack(lengths, 256, 100, 0.99, int))
-    windows = sum(1 for _ in pack(longest_first(lengths, 100 * 256 // 2, int), 256, 100, 0.99, int))
-    assert windows < shuffled
-    assert sum(lengths) / (256 * windows) > 0.99
-
-
-@pytest.mark.parametrize("length", [0, 21])
-def test_pieces_that_are_empty_or_longer_than_a_row_are_refused(length):
-    with pytest.raises(ValueError, match="expected 1 to 20"):
-        pack_lengths([length], max_length=20, capacity=1, min_fill=1.0)
 
 
 WORDS = st.lists(st.integers(1, 12), min_size=1, max_size=30)  # tokens of each word
@@ -130,16 +89,6 @@ def test_a_separator_after_a_cut_is_dropped():
     assert join_parts((title[:0], body[:0]), (ones[:0], ones[:0]))[0].size == 0
 
 
-def test_a_separator_before_a_cut_is_dropped():
-    tokens = np.array([10, 11, 12, 13, 14, SEP_ID, 20, 21], np.int32)
-    word_ids = np.array([1, 2, 3, 4, 5, 0, 6, 7], np.int32)
-    pieces = split_document(tokens, word_ids, 8)
-    assert [piece.tokens.tolist() for piece in pieces] == [
-        [CLS_ID, 10, 11, 12, 13, 14, SEP_ID],
-        [CLS_ID, 20, 21, SEP_ID],
-    ]
-
-
 def test_joined_parts_number_words_across_the_separator():
     title, body = np.array([10, 11, 12], np.int32), np.array([20, 21], np.int32)
     tokens, word_ids = join_parts((title, title[:0], body), (np.array([1, 1, 2]), np.array([], int), np.array([1, 2])))
@@ -155,11 +104,6 @@ def test_cut_pairs_fit_and_lose_from_the_longer_side(source, target, room):
     assert left + right == min(room, source + target)
     assert left == source or left >= right - 1
     assert right == target or right >= left - 1
-
-
-@pytest.mark.parametrize(("source", "target", "expected"), [(10, 9, (3, 2)), (9, 10, (2, 3)), (1, 9, (1, 4))])
-def test_the_longer_side_of_a_cut_pair_keeps_the_odd_token(source, target, expected):
-    assert cut_pair(source, target, 5) == expected
 
 
 def test_a_row_restarts_positions_and_numbers_words_throughout():
@@ -306,29 +250,6 @@ def test_job_packs_translation_pairs(inputs, tmp_path):
     assert max(map(len, pieces)) == LENGTH
 
 
-def test_job_packs_tmx_and_aligned_files(inputs, tmp_path):
-    (tmp_path / "m.tmx").write_text(
-        "<tmx><header srclang='en'/><body><tu><tuv xml:lang='EN'><seg>a b c</seg></tuv>"
-        "<tuv xml:lang='de'><seg>c d e</seg></tuv></tu></body></tmx>"
-    )
-    (tmp_path / "c.en").write_text("a b\n\ne f\n")
-    (tmp_path / "c.pt_br").write_text("c d\nx\ng h\n")
-    given = [f"{tmp_path}/m.tmx", f"{tmp_path}/c.en,{tmp_path}/c.pt_br"]
-    manifest = run_job({**inputs, "bitext": given}, tmp_path / "out", min_tokens=4)
-    assert pieces_in(read_back(tmp_path / "out", "tlm", "en-de")) == [
-        VOCABULARY.encode_documents(["a b c"], ["c d e"], LENGTH)[0].tolist()
-    ]
-    assert len(pieces_in(read_back(tmp_path / "out", "tlm", "en-pt-BR"))) == 2
-    assert (manifest["counts"]["in"], manifest["counts"]["out"]) == (7 + 1 + 3, 5 + 1 + 2)  # articles, TMX, aligned
-    assert manifest["counts"]["rejected"] == {"empty_side": 1, "too_short_to_pack": 1}
-    before = manifest["digest"]
-    (tmp_path / "c.pt_br").write_text("c d\nx\ng i\n")
-    assert run_job({**inputs, "bitext": given}, tmp_path / "out", min_tokens=4)["digest"] != before
-    (tmp_path / "c.pt_br").write_text("c d\n")
-    with pytest.raises(InputError, match="got 3 and 1 lines"):
-        run_job({**inputs, "bitext": given}, tmp_path / "out", min_tokens=4)
-
-
 @settings(max_examples=50, deadline=None)
 @given(st.lists(st.tuples(st.sampled_from(["de", "en"]), st.integers(1, 14)), max_size=40), st.integers(10, 200))
 def test_a_shard_that_holds_too_much_packs_what_it_holds(tmp_path_factory, pieces, most_tokens):
@@ -349,71 +270,6 @@ def test_a_shard_that_holds_too_much_packs_what_it_holds(tmp_path_factory, piece
     assert sorted(found) == [[CLS_ID, *[100 + number] * length, SEP_ID] for number, (_, length) in enumerate(pieces)]
 
 
-def rows_of(folder, pieces, **options):
-    """Lengths of the pieces in each row, in the order of the file; a piece is (key, length without special tokens)."""
-    with Shard(Phase(str(folder), "p", 1), 0) as shard:
-        rows = _Rows(shard, TLM, PackOptions(max_length=16, **options), 1_000)
-        for key, length in pieces:
-            rows.add("en", key, frame(np.full(length, 100), np.arange(1, length + 1)))
-        rows.finish()
-    return [list(map(len, pieces_in([row]))) for row in read_back(folder, "tlm", "en", 16)]
-
-
-def test_pieces_are_shuffled_by_their_key(tmp_path):
-    pieces = [(b"c", 12), (b"a", 14), (b"d", 11), (b"b", 13)]  # no two fit together: the order is that of the keys
-    assert rows_of(tmp_path, pieces, min_fill=0.5, capacity=2) == [[16], [15], [14], [13]]
-
-
-def test_long_pieces_are_packed_before_short_ones(tmp_path):
-    pieces = [(b"a", 4), (b"b", 8), (b"c", 2), (b"d", 10)]  # 6, 10, 4 and 12 tokens with [CLS] and [SEP]
-    assert rows_of(tmp_path, pieces, min_fill=1.0) == [[10, 6], [12, 4]]
-
-
-def test_half_of_the_cache_is_sorted_at_a_time(tmp_path):
-    pieces = [(bytes([number]), 2 if number < 8 else 10) for number in range(16)]
-    assert rows_of(tmp_path, pieces, min_fill=1.0, capacity=16) == [[12, 4]] * 8
-    # Four rows: eight short pieces are sorted before the first long one is seen.
-    assert rows_of(tmp_path / "small", pieces, min_fill=1.0, capacity=4)[:2] == [[4, 4, 4, 4]] * 2
-
-
-def test_the_language_with_the_most_tokens_is_written_early(tmp_path):
-    with Shard(Phase(str(tmp_path), "p", 1), 0) as shard:
-        rows = _Rows(shard, TLM, PackOptions(max_length=16), 20)
-        for language, length in (("de", 4), ("en", 12), ("en", 2)):
-            rows.add(language, b"", frame(np.full(length, 100), np.arange(1, length + 1)))
-        assert {name: len(held) for name, held in rows._held.items()} == {"de": 1}  # 6 and 18 tokens are more than 20
-        rows.finish()
-    with Shard(Phase(str(tmp_path / "exact"), "p", 1), 0) as shard:
-        rows = _Rows(shard, TLM, PackOptions(max_length=16), 20)
-        for length in (8, 8):
-            rows.add("en", b"", frame(np.full(length, 100), np.arange(1, length + 1)))
-        assert len(rows._held["en"]) == 2  # 20 tokens are not more than 20
-        rows.finish()
-
-
-def test_a_document_with_the_least_number_of_tokens_is_packed(inputs, tmp_path):
-    documents = [article("8", "abcd", "efgh"), article("7", "abc", "efgh")]
-    parquet.write_shard(str(tmp_path / "few/articles/part-00000-of-00001.parquet"), documents, Article)
-    files.write_json(str(tmp_path / "few/manifest.json"), {"digest": "few"})
-    counts = run_job({**inputs, "articles": [str(tmp_path / "few")]}, tmp_path / "out", min_tokens=8)["counts"]
-    assert (counts["out"], counts["rejected"]) == (1, {"too_short_to_pack": 1})
-
-
-def test_a_pair_without_tokens_on_one_side_is_rejected(inputs, tmp_path):
-    (tmp_path / "pairs.tsv").write_text("en\tde\tabcdefgh\t\x01\nen\tde\tabcd\tefgh\n")
-    counts = run_job({**inputs, "bitext": [str(tmp_path / "pairs.tsv")]}, tmp_path / "out")["counts"]
-    assert counts["tallies"]["documents/tlm/en-de"] == 1
-    assert counts["rejected"]["too_short_to_pack"] == 2  # this pair, and an article
-
-
-def test_output_does_not_depend_on_the_run(inputs, tmp_path):
-    for name in ("one", "two"):
-        run_job(inputs, tmp_path / name)
-    shards = [path.relative_to(tmp_path / "one") for path in (tmp_path / "one").rglob("*.tfrecord")]
-    assert shards
-    assert all((tmp_path / "one" / shard).read_bytes() == (tmp_path / "two" / shard).read_bytes() for shard in shards)
-
-
 def test_nothing_to_pack_and_no_vocabulary_are_clear_errors(inputs, tmp_path):
     with pytest.raises(InputError, match="no article is long enough"):
         run_job(inputs, tmp_path / "out", min_tokens=10_000)
@@ -422,20 +278,3 @@ def test_nothing_to_pack_and_no_vocabulary_are_clear_errors(inputs, tmp_path):
     (tmp_path / "vocab.txt").write_text("a\nb\n")
     with pytest.raises(InputError, match="line 1"):
         run_job(inputs, tmp_path / "out")
-
-
-@pytest.mark.parametrize(
-    ("option", "value"),
-    [
-        ("max_length", 4),
-        ("capacity", 0),
-        ("min_fill", 0.0),
-        ("min_fill", 1.1),
-        ("min_tokens", 0),
-        ("long_documents", "drop"),
-    ],
-)
-def test_options_are_checked(option, value):
-    with pytest.raises(InputError) as error:
-        PackOptions(**{option: value})
-    assert error.value.field == f"--{option}"

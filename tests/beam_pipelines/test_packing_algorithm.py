@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from newsembed.beam_pipelines.packing import frame, pack
+from newsembed.beam_pipelines.pack import pack
 
 
 def pack_plainly(lengths, max_length, capacity, min_fill):
@@ -76,9 +76,3 @@ def test_rows_are_as_full_as_those_of_the_printed_algorithm(seed, capacity):
         assert sorted(length for row in printed for length in row) == sorted(lengths)
         rows = len(list(pack(lengths, 512, capacity, 0.99, int)))
         assert rows == pytest.approx(len(printed), rel=0.005)
-
-
-def test_words_of_a_piece_are_numbered_from_one_and_a_piece_may_have_none():
-    assert frame(np.array([7, 8, 9]), np.array([5, 0, 6])).word_ids.tolist() == [0, 1, 0, 2, 0]
-    for words in ([0, 0], []):
-        assert frame(np.array([7] * len(words), int), np.array(words, int)).word_ids.tolist() == [0, *words, 0]

@@ -1,23 +1,31 @@
 """Pairs of texts: each kind by hand, what is counted, held-out articles, and equal bytes with any number of workers."""
 
+import collections
 import datetime
 
-import numpy as np
 import pytest
-import tensorflow as tf
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from newsembed.beam_pipelines import jobs
-from newsembed.beam_pipelines.pairs import JOB, PairsOptions
+from newsembed.beam_pipelines.pairs import JOB, PairsOptions, Refusal, Text, deal, halves_pairs, words_of
+from newsembed.beam_pipelines.texts import ArticleText
 from newsembed.errors import InputError
-from newsembed.formats import files, parquet
-from newsembed.formats.manifest import has_manifest, read_manifest
-from newsembed.formats.records import Article, DeadLetter, Post, make_doc_id, words_to_doc_id
-from newsembed.formats.tfrecords.example import decode_example
+from newsembed.formats.manifest import read_manifest
+from newsembed.formats.records import Article, Post, Rejection, make_doc_id
 from newsembed.formats.vocabulary import SPECIAL_TOKENS
-from newsembed.tasks.pairs import PAIRS
+from newsembed.tasks.sentences import split_text
 from newsembed.tasks.vocabulary import Vocabulary
+from newsembed.tests.example_inputs import (
+    dead_letters,
+    doc_ids_of,
+    read_examples,
+    tfrecords,
+    write_stream,
+    write_vocabulary,
+)
 
 WORDS = [f"w{number}" for number in range(60)]
-VOCABULARY = Vocabulary([*SPECIAL_TOKENS, *WORDS])
+VOCABULARY = Vocabulary([*SPECIAL_TOKENS, *WORDS, ".", "?"])
 
 
 def article(number, **changes):
@@ -26,51 +34,38 @@ def article(number, **changes):
     return Article(make_doc_id(f"a{number}"), f"http://x.example/{number}", "x.example", **fields)
 
 
-def write_stream(folder, stream, shards, record_type):
-    for index, shard in enumerate(shards):
-        parquet.write_shard(f"{folder}/{stream}/part-{index:05d}-of-{len(shards):05d}.parquet", shard, record_type)
-    files.write_json(f"{folder}/manifest.json", {"digest": folder.name})
-    return [str(folder)]
-
-
 @pytest.fixture
 def inputs(tmp_path):
     anchors = ("w1 w2 w3", "W1  w2 w3", "w9 w8", "w30 w31 w32 w33")
     articles = [article(number, anchor_texts=anchors if number == 3 else ()) for number in range(20)]
     articles[5] = article(5, title="")
     articles[6] = article(6, byline_date=datetime.date(2020, 1, 2), language="de")
+    articles[8] = article(8, body="w1 w2 w9 . W3 w4 w8 . W5 w6 w7 .")
     posts = [("a1", "w40 w41 w42"), ("a1", "w43 w44 w45"), ("a2", "w1"), ("a2", "w50 w51 w52"), ("gone", "w1 w2 w3 w4")]
     rows = [Post(make_doc_id(name), "http://x.example", text) for name, text in posts]
-    (tmp_path / "vocab.txt").write_text("".join(f"{piece}\n" for piece in VOCABULARY.pieces))
     return {
         "articles": write_stream(tmp_path / "clean", "articles", [articles[:9], articles[9:], []], Article),
-        "vocabulary": [str(tmp_path / "vocab.txt")],
+        "vocabulary": write_vocabulary(tmp_path, VOCABULARY),
         "posts": write_stream(tmp_path / "extract", "posts", [rows[:3], rows[3:]], Post),
     }
 
 
 def run_job(inputs, output, workers=1, **options):
-    options = {"max_length": 32, **options}
-    beam_args = [f"--direct_num_workers={workers}"]
-    if workers > 1:
-        beam_args.append("--direct_running_mode=multi_processing")
-    return jobs.execute(JOB, inputs, str(output), PairsOptions(**options), beam_args).manifest
+    options = PairsOptions(**{"max_length": 32, **options})
+    return jobs.execute(JOB, inputs, str(output), options, [f"--direct_num_workers={workers}"]).manifest
 
 
 def read_back(output):
     """Each record as (doc_id, words of the anchor, words of the positive, features)."""
     found = []
-    for path in sorted(map(str, output.glob("task=pairs/language=*/part-*.tfrecord"))):
-        for record in tf.data.TFRecordDataset([path]).as_numpy_iterator():
-            row = decode_example(record, PAIRS.row_features, path)
-            assert (row["anchor_doc_id"] == row["positive_doc_id"]).all()
-            doc_id = words_to_doc_id(tuple(row["anchor_doc_id"].tolist()))
-            found.append((doc_id, *(pieces_of(row[f"{side}_tokens"]) for side in ("anchor", "positive")), row))
+    for row in read_examples(output, "pairs"):
+        (doc_id,), (other,) = (doc_ids_of(row, side) for side in ("anchor", "positive"))
+        assert doc_id == other
+        texts = (
+            " ".join(VOCABULARY.pieces[token] for token in row[f"{side}_tokens"]) for side in ("anchor", "positive")
+        )
+        found.append((doc_id, *texts, row))
     return found
-
-
-def pieces_of(tokens):
-    return " ".join(VOCABULARY.pieces[token] for token in tokens)
 
 
 def test_a_title_is_the_positive_of_its_own_body(inputs, tmp_path):
@@ -109,34 +104,19 @@ def test_posts_meet_their_article_in_another_shard(inputs, tmp_path):
         (make_doc_id("a1"), "[CLS] w43 w44 w45 [SEP]"),
         (make_doc_id("a2"), "[CLS] w50 w51 w52 [SEP]"),
     }
-    letters = [
-        row
-        for path in parquet.shard_paths(f"{tmp_path}/out/dead_letters/pairs")
-        for row in parquet.read_records(path, DeadLetter)
-    ]
-    assert {(letter.key, letter.reason) for letter in letters} == {
-        (make_doc_id("gone"), "no_article"),
-        (make_doc_id("a2"), "too_few_tokens"),
-    }
-
-
-def test_posts_are_needed_and_kinds_are_known(inputs, tmp_path):
+    letters = {(letter.key, letter.reason) for letter in dead_letters(tmp_path / "out", "pairs")}
+    assert letters == {(make_doc_id("gone"), "no_article"), (make_doc_id("a2"), "too_few_tokens")}
     with pytest.raises(InputError, match="needs posts"):
-        run_job({**inputs, "posts": ()}, tmp_path / "out", of="posts")
-    with pytest.raises(InputError, match="posts, anchors, titles"):
-        PairsOptions(of="tweets")
+        run_job({**inputs, "posts": ()}, tmp_path / "none", of="posts")
 
 
-@pytest.mark.parametrize("of", ["titles", "posts"])
-def test_the_same_bytes_with_any_number_of_workers(inputs, tmp_path, of):
-    def bytes_of(output):
-        return {str(path.relative_to(output)): path.read_bytes() for path in sorted(output.rglob("*.tfrecord"))}
-
-    manifests = [run_job(inputs, tmp_path / f"{workers}", workers, of=of) for workers in (1, 2)]
-    one, two = bytes_of(tmp_path / "1"), bytes_of(tmp_path / "2")
-    assert one == two
-    assert sum(map(len, one.values())) > 0
-    assert manifests[0]["counts"] == manifests[1]["counts"]
+@pytest.mark.parametrize("options", [{"of": "posts"}, {"of": "halves", "draws": 2}])
+def test_the_same_bytes_with_any_number_of_workers(inputs, tmp_path, options):
+    manifests = [run_job(inputs, tmp_path / f"{workers}", workers, **options) for workers in (1, 2)]
+    assert tfrecords(tmp_path / "1") == tfrecords(tmp_path / "2") != {}
+    counts = manifests[0]["counts"]
+    assert counts == manifests[1]["counts"]
+    assert counts["in"] == counts["out"] + sum(counts["rejected"].values())
 
 
 def test_articles_are_held_out_as_a_whole(inputs, tmp_path):
@@ -147,7 +127,6 @@ def test_articles_are_held_out_as_a_whole(inputs, tmp_path):
     assert len(training | held_out) == 19
     assert make_doc_id("a6") in held_out  # of the day
     assert 3 <= len(held_out) <= 13
-    assert has_manifest(f"{tmp_path}/out/held_out")
     own = read_manifest(f"{tmp_path}/out/held_out")["examples"]
     assert own == manifest["held_out"]["examples"]
     assert sum(own.values()) == len(held_out)
@@ -158,19 +137,13 @@ def test_articles_are_held_out_as_a_whole(inputs, tmp_path):
 
 def test_long_texts_keep_their_start_or_their_end(inputs, tmp_path):
     for keep in ("start", "end"):
-        run_job(inputs, tmp_path / keep, of="titles", max_length=8, keep=keep, per_article=1)
+        run_job(inputs, tmp_path / keep, of="titles", max_length=8, keep=keep)
     start, end = ({row[0]: row for row in read_back(tmp_path / keep)} for keep in ("start", "end"))
     one = make_doc_id("a10")
     assert start[one][1] == f"[CLS] {' '.join(WORDS[10:16])} [SEP]"
     assert end[one][1] == f"[CLS] {' '.join(WORDS[12:18])} [SEP]"
     assert start[one][2] == end[one][2]
     assert max(len(row[3]["anchor_tokens"]) for row in end.values()) == 8
-
-
-def test_an_article_has_at_most_as_many_pairs_as_allowed(inputs, tmp_path):
-    manifest = run_job(inputs, tmp_path / "out", of="posts", per_article=1)
-    assert manifest["counts"]["rejected"] == {"no_article": 1, "too_few_tokens": 1, "pair_limit": 1}
-    assert sorted(row[0] for row in read_back(tmp_path / "out")) == sorted(map(make_doc_id, ["a1", "a2"]))
 
 
 def test_nothing_to_write_is_an_error(inputs, tmp_path):
@@ -180,6 +153,77 @@ def test_nothing_to_write_is_an_error(inputs, tmp_path):
         run_job(inputs, tmp_path / "late", of="titles", held_out_from=datetime.date(2030, 1, 1))
 
 
-def test_records_are_rows_of_the_task():
-    assert PAIRS.shapes({"anchor_tokens": 8, "positive_tokens": 4})["positive_tokens"] == (4,)
-    assert np.prod(PAIRS.shapes({"anchor_tokens": 8, "positive_tokens": 4})["day"]) == 1
+BODY = "One aa. Two bb!\nThree cc? Four dd. Five ee."
+
+
+def halves(body, name="a", **options):
+    return list(
+        halves_pairs(
+            ArticleText(make_doc_id(name), "A title", body, "en", ()), (), PairsOptions(of="halves", **options)
+        )
+    )
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.text(alphabet="ab .!?\n。新聞", max_size=80), st.integers(0, 3), st.sampled_from(["sentence", "word"]))
+def test_the_sides_together_are_the_text_and_each_keeps_its_order(body, seed, unit):
+    sentences = split_text(body)
+    units = [text for _, text in (sentences if unit == "sentence" else words_of(sentences))]
+    found = halves(body, seed=seed, unit=unit)
+    if len(sentences) < 2:
+        assert found == [Refusal(Rejection.TOO_FEW_SENTENCES, f"{len(sentences)} sentences")]
+        return
+    ((left, right),) = [(pair.anchor.body, pair.positive.body) for pair in found]
+    assert left
+    assert right
+    dealt = deal(len(units), seed, make_doc_id("a"), 0)
+    for side, text in ((True, left), (False, right)):
+        own = [one for one, mine in zip(units, dealt, strict=True) if mine != side]
+        assert "".join(text.split()) == "".join("".join(own).split())
+    assert collections.Counter("".join((left + right).split())) == collections.Counter("".join(body.split()))
+
+
+def test_a_word_is_what_stands_between_spaces_and_a_chinese_character():
+    assert [word for _, word in words_of([("", "新聞 BBC說 it's."), ("\n", "Ja")])] == [
+        "新",
+        "聞",
+        "BBC",
+        "說",
+        "it's.",
+        "Ja",
+    ]
+    assert words_of([("", "a b"), ("\n", "c")]) == [("", "a"), (" ", "b"), ("\n", "c")]
+
+
+def test_draws_that_give_the_same_two_texts_are_refused():
+    found = halves("One aa. Two bb!", draws=4)
+    assert sum(isinstance(one, Refusal) for one in found) == 3
+    assert {one.reason for one in found if isinstance(one, Refusal)} == {Rejection.DUPLICATE_PAIR}
+    texts = [
+        frozenset((pair.anchor, pair.positive)) for pair in halves(BODY, draws=90) if not isinstance(pair, Refusal)
+    ]
+    assert len(texts) == len(set(texts)) == 2**4 - 1  # every way to deal five sentences to two texts
+
+
+def test_titles_are_dropped_or_on_both_sides_and_the_control_has_the_same_text_twice():
+    (both,) = halves(BODY, title="both")
+    assert (both.anchor.title, both.positive.title) == ("A title", "A title")
+    (dropped,) = halves(BODY)
+    assert (dropped.anchor.title, dropped.positive.title) == ("", "")
+    (same,) = halves(BODY, unit="none")
+    assert same.anchor == same.positive == Text("", BODY)
+    assert halves("One aa.", unit="none") == halves("One aa.", unit="word") == halves("One aa.")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"of": "tweets"}, "--of: got tweets, expected one of posts, anchors, titles, halves"),
+        ({"of": "halves", "unit": "none", "draws": 2}, "--draws: got 2, expected 1 with --unit=none"),
+        ({"of": "titles", "unit": "word"}, "--unit: .*--of=titles: it is for --of=halves"),
+        ({"of": "posts", "draws": 2}, "--draws: .*--of=posts: it is for --of=halves"),
+    ],
+)
+def test_options_that_do_not_fit_are_refused(options, message):
+    with pytest.raises(InputError, match=message):
+        PairsOptions(**options)

@@ -7,9 +7,10 @@ import os
 import apache_beam as beam
 import numpy as np
 import pytest
+from apache_beam.testing.util import assert_that, equal_to
 from newsembed.beam_pipelines import shards
 from newsembed.beam_pipelines.output_folder import REPORTS
-from newsembed.beam_pipelines.shards import Phase, ProcessShards, Shard
+from newsembed.beam_pipelines.shards import Counts, GroupByShard, Phase, ProcessShards, Shard, add_counts, chain_counts
 from newsembed.formats import files, parquet
 from newsembed.formats.records import DeadLetter, Failure, Rejection
 from threadpoolctl import threadpool_info, threadpool_limits
@@ -31,20 +32,15 @@ def test_a_shard_function_has_one_blas_thread(tmp_path):
     assert (tmp_path / "threads").read_text() == "{1}"
 
 
-PHASE = ("read", 12)
-
-
-def a_shard(folder, index=3):
-    return Shard(Phase(str(folder), *PHASE), index)
+def a_shard(folder):
+    return Shard(Phase(str(folder), "read", 12), 3)
 
 
 def test_streams_and_the_report_of_a_shard_are_named_by_its_number(tmp_path):
-    phase = Phase(str(tmp_path), *PHASE)
+    phase = Phase(str(tmp_path), "read", 12)
     assert phase.report_path(3) == f"{tmp_path}/{REPORTS}/read/00003.json"
     assert fnmatch.fnmatch(phase.report_path(3), phase.reports)
-    shard = a_shard(tmp_path)
-    assert shard.path("articles", "parquet") == f"{tmp_path}/articles/part-00003-of-00012.parquet"
-    assert (shard.index, shard.workspace) == (3, str(tmp_path))
+    assert a_shard(tmp_path).path("articles", "parquet") == f"{tmp_path}/articles/part-00003-of-00012.parquet"
 
 
 def test_a_report_has_the_counts_and_the_digests_of_the_streams(tmp_path):
@@ -59,13 +55,11 @@ def test_a_report_has_the_counts_and_the_digests_of_the_streams(tmp_path):
             shard.reject(f"r{number}", Rejection.NO_TITLE, "why", "x" * 501)
         shard.reject("r2", Rejection.NO_AUTHOR)
         shard.fail("f", Failure.TRUNCATED, "ends", "y")
-        assert not os.path.exists(Phase(str(tmp_path), *PHASE).report_path(3))
-    report = files.read_json(Phase(str(tmp_path), *PHASE).report_path(3))
+        assert not os.path.exists(Phase(str(tmp_path), "read", 12).report_path(3))
+    report = files.read_json(Phase(str(tmp_path), "read", 12).report_path(3))
     digests = report.pop("sha256")
-    assert report == {
-        "in": 8, "out": 4, "rejected": {"no_author": 1, "no_title": 2}, "failed": {"truncated": 1},
-        "tallies": {"words": 6},
-    }  # fmt: skip
+    rejected, failed = {"no_author": 1, "no_title": 2}, {"truncated": 1}
+    assert report == {"in": 8, "out": 4, "rejected": rejected, "failed": failed, "tallies": {"words": 6}}
     name = "dead_letters/read/part-00003-of-00012.parquet"
     assert digests == {name: hashlib.sha256((tmp_path / name).read_bytes()).hexdigest()}
     assert list(parquet.read_records(str(tmp_path / name), DeadLetter)) == [
@@ -76,28 +70,17 @@ def test_a_report_has_the_counts_and_the_digests_of_the_streams(tmp_path):
     ]
 
 
-def test_records_that_are_not_accounted_for_end_a_shard_without_a_report(tmp_path):
-    def lose():
-        with a_shard(tmp_path) as shard:
-            shard.read(2)
-            shard.written()
-
-    def fail():
-        with a_shard(tmp_path):
-            raise KeyError("own")
-
-    with pytest.raises(RuntimeError, match="phase read, shard 3: 1 records unaccounted for"):
-        lose()
-    with pytest.raises(KeyError, match="own"):
-        fail()
-    assert not os.path.exists(Phase(str(tmp_path), *PHASE).report_path(3))
-
-
-def test_a_complete_shard_is_not_written_again(tmp_path):
-    done = []
-    step = shards._ShardDoFn(lambda shard, payload: done.append((shard.index, payload)), Phase(str(tmp_path), *PHASE))
-    assert [list(step.process((3, "a"))), list(step.process((3, "b"))), list(step.process((4, "c")))] == [[3], [3], [4]]
-    assert done == [(3, "a"), (4, "c")]
+@pytest.mark.parametrize("read", [2, 0])
+def test_records_that_are_not_accounted_for_end_a_shard_without_a_report(tmp_path, read):
+    problem = f"phase read, shard 3: {read - 1} records unaccounted for"
+    shard = a_shard(tmp_path)
+    shard.read(read)
+    shard.written()
+    with pytest.raises(RuntimeError, match=problem), shard:
+        pass
+    with pytest.raises(KeyError, match="own"), a_shard(tmp_path):
+        raise KeyError("own")
+    assert not os.path.exists(Phase(str(tmp_path), "read", 12).report_path(3))
 
 
 def test_the_shard_of_a_document_follows_from_the_first_half_of_its_id():
@@ -106,4 +89,29 @@ def test_the_shard_of_a_document_follows_from_the_first_half_of_its_id():
     assert [shards.shard_of(one, 12) for one in ids] == expected
     numbers = np.array([int(one, 16) for one in ids], np.uint64)
     assert shards.shard_numbers(numbers, 12).tolist() == expected
-    assert shards.shard_numbers(numbers, 12).dtype == np.uint64
+
+
+def test_groups_are_sorted_and_every_shard_has_one():
+    with beam.Pipeline(runner="FnApiRunner") as pipeline:
+        groups = pipeline | beam.Create([(1, value) for value in (5, 3, 9, 1)]) | GroupByShard(3)
+        assert_that(groups, equal_to([(0, []), (1, [1, 3, 5, 9]), (2, [])]))
+
+
+COUNTS = Counts(20, 9, {"b": 1, "a": 2}, {"d": 3, "c": 4}, {"z": 5, "y": 6})
+
+
+def test_counts_have_a_balance_and_are_read_as_written_with_sorted_names():
+    assert COUNTS.balance == 20 - 9 - (1 + 2) - (3 + 4) == 1
+    assert COUNTS.totals() == {"in": 20, "out": 9, "rejected": 3, "failed": 7}
+    written = COUNTS.to_json()
+    assert [list(written[name]) for name in ("rejected", "failed", "tallies")] == [["a", "b"], ["c", "d"], ["y", "z"]]
+    assert Counts.from_json(written) == COUNTS
+
+
+def test_counts_of_shards_are_added_and_those_of_phases_are_chained():
+    parts = [COUNTS, Counts(1, 2, {"a": 10, "x": 1}, {}, {"z": 1}), Counts()]
+    total = add_counts(iter(parts))
+    assert total == Counts(21, 11, {"a": 12, "b": 1, "x": 1}, {"c": 4, "d": 3}, {"y": 6, "z": 6})
+    phases = [Counts(20, 15, {"a": 5}, {}, {"x": 1}), Counts(15, 12, {"a": 1, "b": 1}, {"c": 1}, {"x": 2})]
+    assert chain_counts(phases) == Counts(20, 12, {"a": 6, "b": 1}, {"c": 1}, {"x": 3})
+    assert chain_counts([]) == add_counts([]) == Counts()

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from newsembed.beam_pipelines import graph, jobs
 from newsembed.beam_pipelines.arrays import read_array, write_array
+from newsembed.beam_pipelines.graph import Rows, blocks_of, received, send
 from newsembed.beam_pipelines.shards import Phase, Shard
-from newsembed.beam_pipelines.shuffle import Rows, blocks_of, received, send
 from newsembed.formats import files
 
 ROW = np.dtype([("receiver", "<u4"), ("sender", "<u4"), ("number", "<u8")])
@@ -76,7 +76,7 @@ def receive(shard, got, fuse):
 
 
 def run(job):
-    with job.graph("all", 3):
+    with job.graph(3):
         job.map_shards("send", send_made, [[2, 0, 2], [], [0, 2]])
         # The side input of the last phase is this phase, not the sender.
         job.map_shards("between", between, [None], accounted=False)
@@ -92,7 +92,7 @@ def between(shard, _):
     files.write_json(f"{shard.workspace}/_between.json", len(files.list_files(f"{shard.workspace}/_rows/*.rows.npy")))
 
 
-JOB = jobs.Job("toy", "", "", (), Options, run)
+JOB = jobs.Job("toy", "", (), Options, run)
 
 
 def check(output):
@@ -129,23 +129,16 @@ def test_a_killed_job_sends_the_rows_of_complete_senders_again(tmp_path, monkeyp
     assert not any("Process(send)" in name for name in names), "the senders are complete"
 
 
-@pytest.mark.parametrize("listed", [True, False])
-def test_the_manifest_has_the_counts_of_the_phases_that_are_listed(tmp_path, listed):
+def test_the_manifest_has_the_counts_of_the_phases_that_count_something(tmp_path):
     def run_more(job):
         run(job)
-        more = {"accounted": False, "listed": listed}
-        with job.graph("more", 3):
-            job.map_shards("send again", send_made, [[1], [], []], **more)
-            job.map_rows("keep", lambda shard, _: shard.tally("kept"), [None] * 3, [("send again", ROWS)], **more)
+        with job.graph(3):
+            job.map_shards("send again", send_made, [[1], [], []], accounted=False)
+            kept = [("send again", ROWS)]
+            job.map_rows("keep", lambda shard, _: shard.tally("kept"), [None] * 3, kept, accounted=False)
 
     outcome = jobs.execute(dataclasses.replace(JOB, run=run_more), {}, str(tmp_path / "out"), beam_args=ONE_WORKER)
     phases = outcome.manifest["phases"]
-    assert set(phases) == {"send", "between", "receive"} | ({"send again", "keep"} if listed else set())
-    assert not listed or phases["keep"]["tallies"] == {"kept": 3}
+    assert set(phases) == {"send", "receive", "send again", "keep"}
+    assert phases["keep"]["tallies"] == {"kept": 3}
     assert outcome.manifest["counts"]["in"] == 3
-
-
-def test_rows_outside_of_a_graph_are_an_error(tmp_path):
-    job = dataclasses.replace(JOB, run=lambda run: run.map_rows("receive", receive, [None], []))
-    with pytest.raises(RuntimeError, match="phase receive outside of a graph"):
-        jobs.execute(job, {}, str(tmp_path / "out"))

@@ -1,26 +1,16 @@
 """Translation pairs as records: directions, pivots, documents, counts, and the same bytes in every run."""
 
-import gzip
-
 import pytest
-import tensorflow as tf
-from newsembed.beam_pipelines import jobs, translations
-from newsembed.beam_pipelines.bitext import tsv
+from newsembed.beam_pipelines import jobs
 from newsembed.beam_pipelines.translations import JOB, TranslationsOptions
 from newsembed.errors import InputError
-from newsembed.formats.vocabulary import CLS_ID, SEP_ID, SPECIAL_TOKENS
-from newsembed.learning.batches import BatchOptions, GrainBatches
-from newsembed.learning.mixture import smoothed_weights
-from newsembed.tasks import registry
-from newsembed.tasks.vocabulary import Vocabulary
-
-LETTERS = "abcdefghijklmnop"
-VOCABULARY = Vocabulary([*SPECIAL_TOKENS, *LETTERS, *(f"##{letter}" for letter in LETTERS)])
+from newsembed.formats.vocabulary import CLS_ID, SEP_ID
+from newsembed.tests.example_inputs import VOCABULARY, read_examples, write_vocabulary
 
 
 @pytest.fixture
 def folder(tmp_path):
-    (tmp_path / "vocab.txt").write_text("".join(f"{piece}\n" for piece in VOCABULARY.pieces))
+    write_vocabulary(tmp_path)
     return tmp_path
 
 
@@ -35,21 +25,13 @@ def run_job(folder, output="out", bitext=("pairs.tsv",), ids=(), **options):
 def read_back(output, languages):
     """(source, target, number of the target language) of every record, as text."""
     found = []
-    spec = {
-        "source_tokens": tf.io.VarLenFeature(tf.int64),
-        "target_tokens": tf.io.VarLenFeature(tf.int64),
-        "target_language": tf.io.FixedLenFeature([], tf.int64),
-    }
-    paths = sorted(map(str, output.glob(f"task=translation/language={languages}/part-*.tfrecord")))
-    for record in tf.data.TFRecordDataset(paths):
-        values = tf.io.parse_single_example(record, spec)
+    for row in read_examples(output, "translation", languages):
         texts = []
-        for name in ("source_tokens", "target_tokens"):
-            ids = values[name].values.numpy()
+        for ids in (row["source_tokens"], row["target_tokens"]):
             assert (ids[0], ids[-1]) == (CLS_ID, SEP_ID)
             assert not set(ids[1:-1]) & {CLS_ID, SEP_ID}
             texts.append(VOCABULARY.decode(ids))
-        found.append((*texts, int(values["target_language"])))
+        found.append((*texts, int(row["target_language"])))
     return found
 
 
@@ -101,29 +83,6 @@ def test_documents_join_the_pairs_that_follow_each_other(folder):
     assert (counts["rejected"], counts["failed"]) == ({"empty_side": 1}, {"missing_field": 1})
 
 
-def test_a_file_in_parts_gives_the_records_of_the_whole_file(folder, monkeypatch):
-    lines = [f"de\ten\t{LETTERS[number % 16]} a\t{LETTERS[number % 7]}" for number in range(60)]
-    (folder / "pairs.tsv").write_text("\n".join(lines) + "\n")
-    whole = run_job(folder)
-    run_job(folder, "again")
-    plan = tsv.plan
-    monkeypatch.setattr(tsv, "plan", lambda path: plan(path, 100))
-    parts = run_job(folder, "parts")
-    assert whole["examples"] == parts["examples"] == {"translation/de-en": 60}
-    assert len(list((folder / "parts").rglob("*.tfrecord"))) > 2
-    assert read_back(folder / "out", "de-en") == read_back(folder / "parts", "de-en")
-    for path in (folder / "out").rglob("*.tfrecord"):
-        assert path.read_bytes() == (folder / "again" / path.relative_to(folder / "out")).read_bytes()
-
-
-def test_a_truncated_archive_is_counted(folder):
-    packed = gzip.compress(b"de\ten\ta\tb\n" * 3_000)
-    (folder / "pairs.tsv.gz").write_bytes(packed[: len(packed) // 2])
-    counts = run_job(folder, bitext=("pairs.tsv.gz",))["counts"]
-    assert counts["failed"] == {"truncated": 1}
-    assert counts["in"] == counts["out"] + 1
-
-
 @pytest.mark.parametrize(
     ("options", "ids", "message"),
     [
@@ -141,20 +100,12 @@ def test_what_does_not_fit_is_a_clear_error(folder, options, ids, message):
         run_job(folder, ids=ids, **options)
 
 
-@pytest.mark.parametrize(
-    ("lines", "message"),
-    [
-        ("", "holds no translation pairs"),
-        (
-            "".join(f"d{letter}\ten\ta\tb\n" for letter in "abcdefghij"),
-            "they are da-en, .*dh-en and 2 more",
-        ),
-    ],
-)
-def test_pairs_that_are_none_of_the_pivots_are_named(folder, lines, message):
-    (folder / "pairs.tsv").write_text(lines)
-    with pytest.raises(InputError, match=message):
-        run_job(folder, pivots=("fr",))
+def test_pairs_that_are_none_of_the_pivots_are_named(folder):
+    lines = "".join(f"d{letter}\ten\ta\tb\n" for letter in "abcdefghij")
+    for text, message in (("", "holds no translation pairs"), (lines, "they are da-en, .*dh-en and 2 more")):
+        (folder / "pairs.tsv").write_text(text)
+        with pytest.raises(InputError, match=message):
+            run_job(folder, pivots=("fr",))
 
 
 def test_documents_of_tmx_are_refused(folder):
@@ -162,32 +113,3 @@ def test_documents_of_tmx_are_refused(folder):
     (folder / "ids.txt").write_text("one\n")
     with pytest.raises(InputError, match="TMX has no lines"):
         run_job(folder, bitext=("m.tmx",), ids=("ids.txt",), unit="document")
-
-
-@pytest.mark.parametrize(
-    "options",
-    [{"pivots": ()}, {"pivots": ("en", "EN")}, {"pivots": ("a/b",)}, {"unit": "page"}, {"max_length": 2}],
-)
-def test_options_out_of_range_are_refused(options):
-    with pytest.raises(InputError, match=f"--{next(iter(options))}"):
-        TranslationsOptions(**options)
-
-
-def test_the_trainer_reads_the_records_and_checks_their_languages(folder):
-    (folder / "pairs.tsv").write_text("de\ten\ta b c d\tc\nen\tes\te\tf\n" * 2)
-    run_job(folder, pivots=("en", "es"))
-    counts = registry.example_counts(str(folder / "out"))
-    weights = smoothed_weights({**counts, next(iter(counts)): 1_000}, 0.0)
-    assert set(weights.values()) == {1 / 3}  # alpha 0 draws all sets alike
-    options = BatchOptions(
-        str(folder / "out"), {"source_tokens": 4, "target_tokens": 3}, 2, {"pieces": VOCABULARY.size, "languages": 2}
-    )
-    sets = {data_set.language: data_set for data_set in counts}
-    batch = next(GrainBatches(sets["de-en"], options))
-    a, b, c = (VOCABULARY.pieces.index(letter) for letter in "abc")
-    assert batch["source_tokens"].tolist() == [[CLS_ID, a, b, SEP_ID]] * 2
-    assert batch["target_tokens"].tolist() == [[CLS_ID, c, SEP_ID]] * 2
-    narrow = BatchOptions(options.directory, options.lengths, 2, {"languages": 1})
-    with pytest.raises(InputError, match="target_language.*expected 0 to 0"):
-        next(GrainBatches(sets["en-es"], narrow))
-    assert translations.JOB.name == "translations"

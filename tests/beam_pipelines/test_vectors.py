@@ -6,19 +6,22 @@ import numpy as np
 import pytest
 from newsembed.beam_pipelines import jobs
 from newsembed.beam_pipelines.entities import tables
-from newsembed.beam_pipelines.entities.mentions import Mentions
-from newsembed.beam_pipelines.vectors import JOB, VectorsOptions
-from newsembed.beam_pipelines.vectors.spaces import (
-    Statistics,
+from newsembed.beam_pipelines.entities.linking import Mentions
+from newsembed.beam_pipelines.vectors import (
+    JOB,
+    VectorsOptions,
+    add_up,
+    components_of,
     entity_vector,
     image_vector,
     remove_component,
     sif_weights,
+    signs_of,
+    text_statistics,
     text_vector,
 )
 from newsembed.errors import InputError
 from newsembed.formats import parquet
-from newsembed.formats.arrays import read_arrays, write_arrays
 from newsembed.formats.records import Article, Vector, make_doc_id
 
 DAY = datetime.date(2020, 1, 1)
@@ -39,8 +42,16 @@ def test_entity_vector_is_a_weighted_mean():
     np.testing.assert_allclose(entity_vector(mentions((0, 1), (2, 1)), table, rarity), expected, rtol=1e-6)
 
 
+def test_signs_keep_cosines_within_a_language_and_leave_none_between_two():
+    one, other = np.random.default_rng(0).normal(size=(2, 400)).astype(np.float32)
+    english, german = signs_of("en-GB", 400), signs_of("de", 400)
+    assert (one * english) @ (other * english) == pytest.approx(one @ other, rel=1e-5)
+    assert np.array_equal(english, signs_of("en", 400))
+    assert abs((one * english) @ (one * german)) < 0.2 * (one @ one)
+
+
 def test_text_vector_weighs_rare_words_more():
-    weights = sif_weights([0.0, 0.001], 0.001)
+    weights = sif_weights([0.0, 0.001])
     np.testing.assert_allclose(weights, [1, 0.5])
     np.testing.assert_allclose(text_vector(mentions(words=(0, 1)), np.eye(2, dtype=np.float32), weights), [0.5, 0.25])
     assert text_vector(mentions(), np.eye(2, dtype=np.float32), weights) is None
@@ -54,56 +65,15 @@ def test_image_cosine_is_the_hamming_distance():
 def test_the_common_component_goes_by_language():
     common = np.array([1, 0, 0], np.float32)
     random = np.random.default_rng(0)
-    vectors = [common + 0.1 * random.normal(size=3).astype(np.float32) for _ in range(60)]
-    statistics = Statistics.empty(1)
-    statistics.add_texts("en", vectors)
-    statistics.add_texts("de", [np.array([0, 1, 0], np.float32)])  # too few for a component of its own
-    components = statistics.components()
+    vectors = [common + 0.1 * random.normal(size=3).astype(np.float32) for _ in range(50)]
+    few = [np.array([0, 1, 0], np.float32)] * 49  # too few for a component of its own
+    components = components_of(add_up([text_statistics("en", vectors), text_statistics("pt-BR", few)]))
     assert set(components) == {"", "en"}
     assert abs(remove_component(common, "en", components) @ common) < 0.05
     np.testing.assert_allclose(
-        remove_component(common, "de", components), common - components[""] * (common @ components[""]), atol=1e-6
+        remove_component(common, "pt-BR", components), common - components[""] * (common @ components[""]), atol=1e-6
     )
-
-
-def test_statistics_of_shards_add_up():
-    parts, whole = [Statistics.empty(2) for _ in range(2)], Statistics.empty(2)
-    for number, part in enumerate(parts):
-        for target in (part, whole):
-            target.documents += 1
-            target.entity_documents[number] += 1
-            target.add_texts("en", [np.array([number + 1.0, 1], np.float32)])
-    parts[0].add(parts[1])
-    np.testing.assert_allclose(parts[0].moments["en"], whole.moments["en"])
-    np.testing.assert_array_equal(parts[0].rarity(), whole.rarity())
-    np.testing.assert_allclose(parts[0].rarity(), [np.log(3 / 2)] * 2, rtol=1e-6)  # one of two documents
-    first, second = np.array([1, 1]) / np.sqrt(2), np.array([2, 1]) / np.sqrt(5)
-    np.testing.assert_allclose(parts[0].moments["en"], np.outer(first, first) + np.outer(second, second))
-
-
-def test_statistics_are_the_same_after_they_were_written(tmp_path):
-    statistics = Statistics.empty(2)
-    for _ in range(2):  # also without any article
-        write_arrays(str(tmp_path / "s.npz"), statistics.to_arrays())
-        read = Statistics.from_arrays(read_arrays(str(tmp_path / "s.npz")))
-        assert (read.documents, read.texts) == (statistics.documents, statistics.texts)
-        np.testing.assert_array_equal(read.entity_documents, statistics.entity_documents)
-        assert list(read.moments) == sorted(statistics.moments)
-        for language, moment in statistics.moments.items():
-            np.testing.assert_array_equal(read.moments[language], moment)
-        read.add(read)  # sums go on from what was read
-        assert read.documents == 2 * statistics.documents
-        statistics.documents = 3
-        statistics.entity_documents += [2, 0]
-        statistics.add_texts("pt-BR", [np.array([1, 2], np.float32), np.array([0, 3], np.float32)])
-        statistics.add_texts("en", [np.array([4, 1], np.float32)])
-
-
-@pytest.mark.parametrize(("texts", "own"), [(49, False), (50, True)])
-def test_a_language_needs_50_texts_for_its_own_component(texts, own):
-    statistics = Statistics.empty(1)
-    statistics.add_texts("en", [np.array([1, 0], np.float32)] * texts)
-    assert ("en" in statistics.components()) == own
+    assert components_of({}) == {}
 
 
 @pytest.fixture
@@ -190,8 +160,3 @@ def test_bad_tables_are_named(tmp_path, inputs):
     given = {**inputs, "alias_file": [str(tmp_path / "mine.tsv")], "entity_embeddings": [str(tmp_path / "mine.txt")]}
     with pytest.raises(InputError, match="no entity of the alias table"):
         jobs.execute(JOB, given, str(tmp_path / "out"))
-
-
-def test_bad_options():
-    with pytest.raises(InputError):
-        VectorsOptions(sif_smoothing=0)

@@ -1,7 +1,5 @@
 """The vocabulary job: smoothing, repeatable learning, manifest, bad input."""
 
-import collections
-import json
 import math
 
 import pytest
@@ -9,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from newsembed.beam_pipelines import jobs
 from newsembed.beam_pipelines.vocabulary import JOB, VocabularyOptions, copies_of, merge_words, smoothed_rates
-from newsembed.beam_pipelines.vocabulary_learning import WordCount, _renamed, choose_alphabet, learn_pieces
+from newsembed.beam_pipelines.vocabulary_learning import WordCount, choose_alphabet, learn_pieces
 from newsembed.errors import InputError
 from newsembed.formats import files, parquet
 from newsembed.formats.records import Article, make_doc_id
@@ -91,26 +89,6 @@ def test_alphabet_keeps_latin_letters_and_the_most_frequent():
     assert choose_alphabet(counts, 2, 100)[:4] == [(False, "π"), (False, "中"), (True, "π"), (True, "a")]
 
 
-def test_letters_are_never_more_than_half_of_the_vocabulary():
-    words = [WordCount(chr(0x4E00 + number), 9) for number in range(200)]
-    learned = learn_pieces(lambda: words, 185, 2, 1_000)
-    assert learned.alphabet == (185 - len(SPECIAL_TOKENS)) // 2
-
-
-def test_a_vocabulary_has_the_asked_size_if_the_words_suffice():
-    words = [WordCount(f"{first}{second}{third}", 5) for first in "abcdef" for second in "ghijkl" for third in "mnopqr"]
-    assert len(learn_pieces(lambda: words, 150, 2, 1_000).pieces) == 150
-
-
-@pytest.mark.parametrize("count", [1, 4_095, 4_096, 10_000])
-def test_the_learner_gets_each_word_as_often_as_it_was_seen(count):
-    names = {(False, "a"): "!", (True, "b"): "#"}
-    seen = {"words": 0, "outside": 0}
-    texts = list(_renamed([WordCount("ab", count), WordCount("ax", 3), WordCount("a", 7)], names, seen))
-    assert sum(text.split().count("!#") for text in texts) == sum(len(text.split()) for text in texts) == count
-    assert seen == {"words": count + 7, "outside": 3}
-
-
 def test_merged_counts_are_sums(tmp_path):
     shards = [[WordCount("a", 1), WordCount("c", 2)], [], [WordCount("a", 5), WordCount("b", 1)]]
     paths = [str(tmp_path / f"{index}.parquet") for index in range(3)]
@@ -150,30 +128,7 @@ def test_an_invalid_language_tag_fails_and_other_articles_are_used(tmp_path):
     assert manifest["counts"]["out"] == 10
 
 
-def test_a_small_corpus_warns_that_it_has_too_few_pieces(tmp_path):
-    manifest = run_job(tmp_path, [articles(3)], size=30_000)
-    described = manifest["vocabulary"]
-    assert described["pieces"] < described["asked"]
-    assert f"learned {described['pieces']} of 30000" in described["warning"]
-
-
 def test_an_empty_corpus_is_refused(tmp_path):
     with pytest.raises(InputError, match="no articles"):
         run_job(tmp_path, [[]])
     assert not (tmp_path / "out/manifest.json").exists()
-
-
-@pytest.mark.parametrize(
-    ("option", "value"),
-    [("size", 99), ("alpha", 1.5), ("max_documents", -1), ("min_frequency", 0), ("limit_alphabet", 0)],
-)
-def test_options_are_checked(option, value):
-    with pytest.raises(InputError) as error:
-        VocabularyOptions(**{option: value})
-    assert error.value.field == f"--{option}"
-
-
-def test_the_manifest_is_json_without_times(tmp_path):
-    run_job(tmp_path, [articles(5)], size=200)
-    manifest = json.loads((tmp_path / "out/manifest.json").read_text())
-    assert collections.Counter(manifest["phases"]).keys() == {"languages", "sample", "learn"}

@@ -7,15 +7,13 @@ import numpy as np
 import pytest
 from newsembed.beam_pipelines import jobs
 from newsembed.beam_pipelines.vocabulary import JOB, VocabularyOptions
-from newsembed.beam_pipelines.vocabulary_words import (
+from newsembed.beam_pipelines.vocabulary_learning import (
     WordCounter,
-    WordRules,
     WordUse,
     choose_words,
     is_stop_word,
     merge_uses,
 )
-from newsembed.errors import InputError
 from newsembed.formats import files, parquet
 from newsembed.formats.records import Article, make_doc_id
 from newsembed.formats.vocabulary import SPECIAL_TOKENS, UNK_ID
@@ -28,10 +26,10 @@ def use(word, documents, language="en", tagged=0, wanted=0):
     return WordUse(word, language, documents, tagged, wanted)
 
 
-def chosen(*words, size=10, texts=None):
+def chosen(*words, size=10):
     reasons = collections.Counter()
-    rules = WordRules(size, 2, 0.25, texts or {"en": 100, "de": 100, "sw": 3})
-    return choose_words(words, rules, lambda reason: reasons.update([reason])), reasons
+    texts = [WordUse("", *row, 0, 0) for row in (("de", 100), ("en", 100), ("sw", 3))]
+    return choose_words([texts, *words], size, 2, 0.25, lambda reason: reasons.update([reason])), reasons
 
 
 def test_the_words_in_the_most_texts_come_first_and_ties_by_code_point():
@@ -134,11 +132,3 @@ def test_the_job_writes_whole_words_whatever_the_shards(tmp_path):
     first = expected[0]
     (ids,) = vocabulary.encode_texts([f"the {first} {first}s, unheard"])
     assert ids.tolist() == [UNK_ID, 5, UNK_ID, UNK_ID, UNK_ID]
-
-
-def test_options_are_checked(tmp_path):
-    for options in ({"max_share": 0.0}, {"part_of_speech": ("NOUN",), "words": False}):
-        with pytest.raises(InputError, match=f"--{next(iter(options))}"):
-            VocabularyOptions(**options)
-    with pytest.raises(InputError, match="got NN, expected some of ADJ"):
-        run(tmp_path, articles(), "tags", 1, part_of_speech=("NN", "NOUN"))

@@ -1,15 +1,16 @@
 """workflow: which job of the build reads the results of which."""
 
-import dataclasses
-import types
+import datetime
 from pathlib import Path
 
 import pytest
 from newsembed.beam_pipelines import workflow
 from newsembed.beam_pipelines.jobs import Outcome
-from newsembed.beam_pipelines.neighbors import NeighborsOptions
-from newsembed.beam_pipelines.triplets.mine import PositiveRule, TripletsOptions
+from newsembed.beam_pipelines.triplets.rules import TripletsOptions
 from newsembed.beam_pipelines.workflow import STEPS, USER_INPUTS, build, load_job
+from newsembed.errors import InputError
+from newsembed.formats.parquet import ParquetShardWriter
+from newsembed.formats.records import Article, Hub
 from newsembed.launch import cli
 
 # The arrows of the picture in the README: job -> jobs whose results it reads.
@@ -63,13 +64,13 @@ def executed(monkeypatch):
     """The arguments of every job that a build would run; each ends with 3 records in 2 seconds."""
     calls = []
 
-    def execute(job, inputs, output, options, beam_args, progress, announce):
+    def execute(job, inputs, output, options, beam_args, progress):
         progress("phase", 0, 1, {})
-        announce("the size of the input")
         calls.append((job.name, inputs, output, options, beam_args))
         return Outcome({"counts": {"in": 3, "out": 2, "rejected": {"x": 1}, "failed": {}}}, skipped=False, seconds=2.0)
 
     monkeypatch.setattr(workflow, "execute", execute)
+    monkeypatch.setattr(workflow, "foresee", lambda *_: "")
     return calls
 
 
@@ -81,51 +82,22 @@ def test_every_job_gets_the_folders_of_earlier_jobs_and_the_user_s_inputs(execut
     def mine(*names):
         return {name: (f"my-{name}", f"more-{name}") for name in names}
 
-    expected = {
-        "extract": mine("warc", "articles"),
-        "clean": {"articles": ("out/extract",), **mine("bad_words", "history")},
-        "vocabulary": {"articles": ("out/clean",)},
-        "entities": {"articles": ("out/clean",), **mine("knowledge_base")},
-        "vectors": {
-            "articles": ("out/clean",),
-            "entities": ("out/entities",),
-            **mine("alias_file", "entity_embeddings", "word_embeddings", "space"),
-        },
-        "bitext": {
-            "articles": ("out/clean",),
-            "vectors": ("out/vectors",),
-            "encoder": ("my-bitext_encoder", "more-bitext_encoder"),
-            **mine("known_pairs"),
-        },
-        "pack": {
-            "articles": ("out/clean",),
-            "vocabulary": ("out/vocabulary",),
-            "bitext": ("my-bitext", "more-bitext", "out/bitext"),
-        },
-        "neighbors": {"vectors": ("out/vectors",)},
-        "triplets": {"articles": ("out/clean",), "neighbors": ("out/neighbors",)},
-        "topics": {
-            "articles": ("out/clean",),
-            "hubs": ("out/extract",),
-            "entities": ("out/entities",),
-            **mine("alias_file", "topics_file"),
-        },
-        "examples": {
-            "articles": ("out/clean",),
-            "triplets": ("out/triplets",),
-            "topics": ("out/topics",),
-            "vocabulary": ("out/vocabulary",),
-            **mine("translation_models"),
-        },
+    found = {name: inputs for name, inputs, *_ in executed}
+    assert list(found) == [step.job for step in STEPS]
+    assert found["extract"] == mine("warc", "articles")
+    assert found["clean"] == {"articles": ("out/extract",), **mine("bad_words")}
+    assert found["pack"] == {
+        "articles": ("out/clean",),
+        "vocabulary": ("out/vocabulary",),
+        "bitext": ("my-bitext", "more-bitext", "out/bitext"),
     }
-    assert {name: inputs for name, inputs, *_ in executed} == expected
-    assert [name for name, *_ in executed] == list(expected)
+    assert found["bitext"]["encoder"] == ("my-bitext_encoder", "more-bitext_encoder")
     assert {(output.removeprefix("out/") == name, tuple(beam)) for name, _, output, _, beam in executed} == {
         (True, ("--x",))
     }
-    assert noted == [(name, 2.0) for name in expected]
+    assert noted == [(name, 2.0) for name in found]
     assert [(row["job"], row["in"], row["documents_per_second"], row["skipped"]) for row in rows] == [
-        (name, 3, 1.5, False) for name in expected
+        (name, 3, 1.5, False) for name in found
     ]
 
 
@@ -133,15 +105,6 @@ def test_inputs_that_are_not_given_are_empty_and_options_are_those_of_the_job(ex
     build({"warc": ("w",)}, "out", {"pack": "options of pack"})
     assert executed[0][1] == {"warc": ("w",), "articles": ()}
     assert {name: options for name, _, _, options, _ in executed if options is not None} == {"pack": "options of pack"}
-
-
-@pytest.mark.parametrize("given", [{}, {"neighbors": NeighborsOptions(positives=7)}])
-def test_the_rule_of_rarity_asks_neighbors_for_what_it_needs(executed, given):
-    expected = given.get("neighbors", NeighborsOptions())
-    build({}, "out", {"triplets": TripletsOptions(rule=PositiveRule.RARITY), **given})
-    build({}, "out", {"triplets": TripletsOptions(), "neighbors": expected})
-    found = [options for name, _, _, options, _ in executed if name == "neighbors"]
-    assert found == [dataclasses.replace(expected, rarity=True), expected]
 
 
 def test_translations_are_mined_only_with_an_encoder(executed):
@@ -165,10 +128,40 @@ def test_jobs_that_have_run_elsewhere_are_read_and_not_run(executed):
     assert (inputs["topics"]["hubs"], inputs["topics"]["entities"]) == (("there/extract",), ("out/entities",))
 
 
-def test_a_module_that_declares_no_job_is_named(monkeypatch):
-    monkeypatch.setattr(workflow.importlib, "import_module", lambda *_: types.SimpleNamespace(JOB="a text"))
-    with pytest.raises(TypeError, match=r"beam_pipelines\.pack\.JOB: got str, expected a Job"):
-        load_job("pack")
+def foreseen(tmp_path, articles, hubs=(), options=None, **given):
+    for stream, records, kind in (("clean/articles", articles, Article), ("extract/hubs", hubs, Hub)):
+        (tmp_path / stream).mkdir(parents=True, exist_ok=True)
+        with ParquetShardWriter(str(tmp_path / stream / "part-00000-of-00001.parquet"), kind) as writer:
+            for record in records:
+                writer.write(record)
+    return workflow.foresee(str(tmp_path / "clean"), str(tmp_path / "extract"), options, given)
+
+
+def dated(*days):
+    for number, day in enumerate(days):
+        date = datetime.date.fromisoformat(day)
+        yield Article(f"{number:016x}", f"http://{number}.example/", f"{number}.example", "t", "b", byline_date=date)
+
+
+def test_a_build_says_before_it_mines_what_can_come_out(tmp_path):
+    hub = Hub("1" * 16, "feed:0.example/top", "0.example", "top", "feed", ("0" * 16,))
+    year = list(dated("2024-01-01", "2024-12-31"))
+    found = "note: 2 articles of 2024-01-01 to 2024-12-31 (365 days), 2 publishers, 0 with authors"
+    assert foreseen(tmp_path, year, [hub]) == found
+    assert foreseen(tmp_path, year) == f"{found}; there will be no topics, which need hubs"
+    months = list(dated("2024-01-01", "2024-08-01"))
+    assert foreseen(tmp_path, months, [hub]).endswith("; there will be no triplets")
+    assert foreseen(tmp_path, months, topics_file=["t.tsv"]).endswith("; there will be no triplets")
+    assert foreseen(tmp_path, months, options=TripletsOptions(min_negative_days=200)).endswith("which need hubs")
+
+
+def test_a_build_of_which_nothing_can_come_is_refused_with_what_to_do(tmp_path):
+    with pytest.raises(InputError, match=r"365 days apart(.|\n)*--triplets\.min_negative_days=106; search"):
+        foreseen(tmp_path, dated("2024-01-01", "2024-08-01"))
+    with pytest.raises(InputError, match=r"\(1 day\)(.|\n)*with `feeds`; search"):
+        foreseen(tmp_path, dated("2024-01-01", "2024-01-02"))
+    with pytest.raises(InputError, match="need several publishers"):
+        foreseen(tmp_path, [*dated("2024-01-01")] * 2)
 
 
 def test_the_preset_of_the_paper_has_its_numbers():
@@ -176,6 +169,7 @@ def test_the_preset_of_the_paper_has_its_numbers():
     # positives. Ours: min_fill and capacity of Algorithm 1, and the documents of an example of topics.
     assert workflow.PRESETS == {
         "paper": {
+            "clean": {"require_author": True},
             "vocabulary": {"size": 500_000, "alpha": 0.7},
             "pack": {"max_length": 512, "min_fill": 0.99, "capacity": 1_000},
             "topics": {"max_topics": 600, "positive_ratio": 0.25},

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from newsembed.beam_pipelines.entities.mentions import Mentions
+from newsembed.beam_pipelines.entities.linking import Mentions
 
 
 @pytest.fixture(scope="module")

@@ -21,3 +21,10 @@ def write(path, rows):
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     return str(path)
+
+
+def parse(*arguments):
+    """The options of `newsembed evaluate`."""
+    from newsembed.launch import cli, evaluate
+
+    return cli.parsed("evaluate", evaluate, arguments)

@@ -5,18 +5,18 @@ import json
 import numpy as np
 import pytest
 from newsembed.errors import InputError
-from newsembed.evaluation import day_pairs
 from newsembed.evaluation.baselines import BinaryWordEncoder
-from newsembed.evaluation.day_pairs import DayDuplicates, resampled_auc
+from newsembed.evaluation.benchmark import suites
+from newsembed.evaluation.benchmarks import duplicates as day_pairs
+from newsembed.evaluation.benchmarks.duplicates import DayDuplicates, resampled_auc
 from newsembed.evaluation.encoders import encode_checked
-from newsembed.evaluation.registry import SUITES, Options
 from sklearn.metrics import roc_auc_score
 
 
 @pytest.fixture(autouse=True)
 def few_draws(monkeypatch):
     """A thousand draws take ten seconds."""
-    monkeypatch.setattr(day_pairs, "_DRAWS", 100)
+    monkeypatch.setattr(day_pairs, "_DRAWS", 20)
 
 
 def row(number, day, text, event="", topic="", group=None):
@@ -83,20 +83,20 @@ def test_days_are_resampled_with_all_of_their_pairs():
     found = resampled_auc(positive, mixed, days)
     assert found.min() == 0.0  # a draw of the third day alone
     assert found.max() == 1.0
-    assert len(resampled_auc(np.array([True, False]), np.ones(2), np.array([1, 2]))) < 100  # one side is missing
+    assert len(resampled_auc(np.array([True, False]), np.ones(2), np.array([1, 2]))) < 20  # one side is missing
 
 
 def test_it_is_a_suite_and_refuses_pairs_of_one_level(tmp_path):
     path = tmp_path / "few.jsonl"
     path.write_text("".join(json.dumps(row(number, "2024-01-01", "a b", f"e{number}")) + "\n" for number in range(3)))
     with pytest.raises(InputError, match="fewer than two levels"):
-        SUITES["day_duplicates"](str(path), "x", Options()).score(np.eye(3, dtype=np.float32))
+        suites()["day_duplicates"].make(str(path), "x").score(np.eye(3, dtype=np.float32))
 
 
 def test_scores_keep_their_resamples_where_they_are_asked_for(tmp_path):
     vectors = np.random.default_rng(0).normal(size=(7, 3)).astype(np.float32)
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
-    kept = SUITES["day_duplicates"](benchmark(tmp_path).path, "x", Options(draws=True))
+    kept = suites()["day_duplicates"].make(benchmark(tmp_path).path, "x", {"draws": True})
     plain = benchmark(tmp_path)
     pairs, levels, days = kept._pairs
     cosines = np.einsum("pd,pd->p", *(vectors[pairs[:, side]] for side in (0, 1)))

@@ -5,11 +5,8 @@ import json
 import numpy as np
 import pytest
 from newsembed.errors import InputError
-from newsembed.evaluation.baselines import BinaryWordEncoder
-from newsembed.evaluation.benchmark import Score
-from newsembed.evaluation.display import DEPTHS, SHARES, Display, threshold_that_skips
-from newsembed.evaluation.encoders import Document, encode_checked
-from newsembed.evaluation.registry import SUITES, Options
+from newsembed.evaluation.benchmark import Score, suites
+from newsembed.evaluation.benchmarks.duplicates import DEPTHS, SHARES, Display, threshold_that_skips
 
 
 def write(path, rows):
@@ -36,7 +33,7 @@ def benchmark(tmp_path):
     """20 articles of one week: ten events with two reports each; those of events 0 and 1 are near copies."""
     rows = [row(number, f"e{number // 2}", f"g{number // 2}" if number < 4 else None) for number in range(20)]
     undated = row(99, "e0", day=None)
-    return Display(write(tmp_path / "events.jsonl", [*rows, undated]), seeds=(0, 1))
+    return Display(write(tmp_path / "events.jsonl", [*rows, undated]), orders=2)
 
 
 def perfect():
@@ -73,7 +70,7 @@ def test_an_encoder_that_confuses_events_loses_events(tmp_path):
     rows = [row(0, "a"), row(1, "a"), row(2, "b"), row(3, "c")]
     vectors = np.eye(4, dtype=np.float32)
     vectors[3] = vectors[2]  # the only reports of two events look the same
-    scores = by_part(Display(write(tmp_path / "e.jsonl", rows), seeds=(0, 1)).score(vectors))
+    scores = by_part(Display(write(tmp_path / "e.jsonl", rows), orders=2).score(vectors))
     assert scores["events", "30% skipped"].value == pytest.approx(2 / 3)
     assert scores["repeats left", "30% skipped"].value == 1.0
     assert scores["events", "20% skipped"].value == 1.0  # no article may be skipped of four
@@ -81,7 +78,7 @@ def test_an_encoder_that_confuses_events_loses_events(tmp_path):
 
 def test_the_simulated_reader_clicks_the_first_report_of_an_event(tmp_path):
     rows = [row(number, "same") for number in range(3)] + [row(3, "other")]
-    benchmark = Display(write(tmp_path / "e.jsonl", rows), seeds=(0,))
+    benchmark = Display(write(tmp_path / "e.jsonl", rows), orders=1)
     scores = by_part(benchmark.score(np.eye(4, dtype=np.float32)))
     assert scores["simulated clicks", "depth 10, 30% skipped"].value == pytest.approx(2 / 4)
     assert ("copies gone", "5% skipped") not in scores  # there are none
@@ -96,7 +93,7 @@ def test_lists_hold_the_articles_of_a_week_counted_from_the_first_in_another_ord
     assert [sorted(one.tolist()) for one in Display(path, days=8)._lists(0)] == [[0, 1, 2], [3], list(range(4, 12))]
     orders = [tuple(Display(path)._lists(seed)[2].tolist()) for seed in (0, 0, 1)]
     assert orders[0] == orders[1] != orders[2]
-    benchmark = Display(path, seeds=(0,))
+    benchmark = Display(path, orders=1)
     without = Display(path, excluded=frozenset(benchmark.documents()[:1]))
     assert without.documents() == benchmark.documents()[1:]
     assert without.protocol == Display(path).protocol | {"excluded": 1}
@@ -124,22 +121,8 @@ def test_the_threshold_skips_as_much_as_is_asked_for_and_no_more():
     assert skipped(threshold_that_skips(vectors, lists, 0.3)) > 50
 
 
-def test_sets_of_words_of_texts_and_of_titles(benchmark):
-    documents = [Document("Flood hits", "Flood flood river"), Document("River", "flood"), Document("", "hits")]
-    whole = encode_checked(BinaryWordEncoder(), documents).embeddings.toarray()
-    titles = encode_checked(BinaryWordEncoder(is_title_only=True), documents).embeddings.toarray()
-    cosines, of_titles = whole @ whole.T, titles @ titles.T
-    assert cosines[0, 1] == pytest.approx(2 / np.sqrt(3 * 2))
-    assert cosines[0, 2] == pytest.approx(1 / np.sqrt(3))
-    assert of_titles[0, 1] == of_titles[0, 2] == of_titles[2, 2] == 0
-    scores = benchmark.score(encode_checked(BinaryWordEncoder(), benchmark.documents()).embeddings)
-    assert 0 < by_part(scores)["events", "5% skipped"].value <= 1
-    with pytest.raises(InputError, match="documents with titles"):
-        BinaryWordEncoder(is_title_only=True).encode([Document("", "x")])
-
-
 def test_it_is_a_suite_and_refuses_a_file_without_shared_events(tmp_path):
     path = write(tmp_path / "alone.jsonl", [row(0, "a"), row(1, "b")])
-    benchmark = SUITES["display"](path, "display", Options())
+    benchmark = suites()["display"].make(path, "display")
     with pytest.raises(InputError, match="no two dated documents share an event"):
         benchmark.documents()

@@ -6,7 +6,7 @@ import json
 import pytest
 from newsembed.errors import InputError
 from newsembed.evaluation.encoders import Document
-from newsembed.evaluation.events import EventDocument, codes, read_events
+from newsembed.evaluation.events import EventDocument, read_events
 
 
 def read(tmp_path, *rows, label="event"):
@@ -60,8 +60,3 @@ def test_articles_without_labels_are_identified_by_any_of_their_names(tmp_path):
     with pytest.raises(InputError) as raised:
         read(tmp_path, {"title": "a", "body": ""}, label=None)
     assert (raised.value.field, raised.value.remedy) == ("id", "every line needs id, title and body")
-
-
-def test_codes_are_numbers_in_the_order_of_the_names():
-    assert codes(["storm", "", "drought", "storm"]).tolist() == [1, -1, 0, 1]
-    assert codes(["", ""]).tolist() == [-1, -1]

@@ -6,7 +6,7 @@ import hashlib
 
 import pytest
 from newsembed.errors import InputError
-from newsembed.evaluation.files import digest, folder_entries, opened, read_rows, read_text
+from newsembed.evaluation.files import digest, read_raw, read_rows, read_text
 
 
 def rows(path, delimiter="\t", *, quoted=False):
@@ -38,8 +38,7 @@ def test_fields_may_be_longer_than_the_default_of_the_library(tmp_path):
 def test_compressed_files_are_read_and_truncated_ones_say_what_is_wrong(tmp_path):
     path = tmp_path / "t.gz"
     path.write_bytes(gzip.compress("é".encode() * 100))
-    with opened(str(path), "r") as file:
-        assert file.read() == "é".encode() * 100
+    assert read_raw(str(path), "r") == "é".encode() * 100
     path.write_bytes(path.read_bytes()[:-9])
     with pytest.raises(InputError) as raised:
         read_text(str(path), "get it")
@@ -55,15 +54,6 @@ def test_text_of_another_encoding_is_refused_with_the_encoding_that_is_needed(tm
         read_text(str(tmp_path / "t"), "get it")
     assert raised.value.remedy == "get it, in utf-8-sig"
     assert read_text(str(tmp_path / "t"), "r", "latin-1") == "café"
-
-
-def test_hidden_files_are_no_entries(tmp_path):
-    for name in ("b", ".hidden", "a", "c.txt"):
-        (tmp_path / name).mkdir()
-    assert folder_entries(str(tmp_path), "r") == ["a", "b", "c.txt"]
-    with pytest.raises(InputError, match="cannot be read: No such file or directory") as raised:
-        folder_entries(str(tmp_path / "absent"), "get it")
-    assert raised.value.remedy == "get it"
 
 
 def test_the_digest_of_a_folder_is_over_the_names_and_contents_of_its_files(tmp_path):

@@ -4,30 +4,19 @@ import numpy as np
 import pytest
 from benchmarking import circle, found, write
 from newsembed.errors import InputError
-from newsembed.evaluation import classification, crosslingual, pairs
-from newsembed.evaluation.classification import (
+from newsembed.evaluation.benchmarks import classification, pairs
+from newsembed.evaluation.benchmarks.classification import (
+    CrossLingual,
     NewsClassification,
     classification_scores,
     few_shot_scores,
-    mlp_scores,
 )
-from newsembed.evaluation.crosslingual import CrossLingual
+from newsembed.evaluation.benchmarks.pairs import PairClassification
 from newsembed.evaluation.encoders import Document
-from newsembed.evaluation.pairs import PairClassification
 from scipy import sparse
 from sklearn.model_selection import StratifiedKFold
 
 # Few-shot
-
-
-def test_few_shot_is_never_tested_on_a_document_that_was_drawn():
-    # Every document has a direction of its own, so what was learned says nothing about the others: all 45 get one
-    # class, of which there are 15. Its F1 is 2 * 1/3 / (1/3 + 1) = 1/2, the other two classes have 0. Documents that
-    # were drawn would be memorised.
-    labels = np.repeat(list("abc"), 20)
-    (score,) = few_shot_scores(np.eye(60, dtype=np.float32), labels, np.arange(60), np.arange(60), 5, 2)
-    assert score.value == pytest.approx(1 / 6)
-    assert (score.metric, score.count, score.runs) == ("5-shot macro-F1", 60, 2)
 
 
 def test_few_shot_draws_the_shots_of_each_class_anew_for_each_repeat(monkeypatch):
@@ -39,7 +28,7 @@ def test_few_shot_draws_the_shots_of_each_class_anew_for_each_repeat(monkeypatch
         seen.append((sorted(drawn.tolist()), rest.tolist(), seed))
         return np.array(list("aaab"))  # a: precision 2/3, recall 1: 0.8; b: precision 1, recall 1/2: 2/3
 
-    monkeypatch.setattr(classification, "_mlp", learn)
+    monkeypatch.setattr(classification, "span_mlp", learn)
     (score,) = few_shot_scores(np.eye(16), labels, train, test, 3, 4)
     assert score.value == pytest.approx((4 / 5 + 2 / 3) / 2)
     assert (score.metric, score.runs, score.std) == ("3-shot macro-F1", 4, 0)
@@ -54,7 +43,7 @@ def test_few_shot_draws_the_shots_of_each_class_anew_for_each_repeat(monkeypatch
 
 def test_few_shot_takes_a_class_of_exactly_as_many_documents_and_needs_one_to_test(monkeypatch):
     labels = np.array(list("aabb"))
-    monkeypatch.setattr(classification, "_mlp", lambda embeddings, labels, drawn, rest, seed: labels[rest])
+    monkeypatch.setattr(classification, "span_mlp", lambda embeddings, labels, drawn, rest, seed: labels[rest])
     (score,) = few_shot_scores(np.eye(5), np.array(list("aabba")), np.arange(4), np.array([4]), 2, 1)
     assert score.value == 1
     with pytest.raises(InputError, match="no document is left to test on"):
@@ -86,13 +75,12 @@ def splits_seen(monkeypatch):
         return np.where(np.arange(len(test)) == 0, "none", labels[test])
 
     monkeypatch.setattr(classification, "logistic_regression", learn)
-    monkeypatch.setattr(crosslingual, "logistic_regression", learn)
     return seen
 
 
 def test_an_official_split_trains_on_its_training_part_and_tests_on_all_of_its_test_part(tmp_path, splits_seen):
     path = labelled(tmp_path / "l.jsonl", "aabbab", "abab")
-    benchmark = NewsClassification(path, "labels", "l", tasks=("classification",))
+    benchmark = NewsClassification(path, "l", format="labels", tasks=("classification",))
     scores = found(benchmark.score(np.eye(10)))
     assert [d.title for d in benchmark.documents()] == [f"train {n}" for n in range(6)] + [
         f"test {n}" for n in range(4)
@@ -104,7 +92,9 @@ def test_an_official_split_trains_on_its_training_part_and_tests_on_all_of_its_t
 
 
 def test_without_a_split_every_document_is_tested_once_by_a_model_that_has_not_seen_it(tmp_path, splits_seen):
-    benchmark = NewsClassification(labelled(tmp_path / "l.jsonl", "ab" * 10), "labels", "l", tasks=("classification",))
+    benchmark = NewsClassification(
+        labelled(tmp_path / "l.jsonl", "ab" * 10), "l", format="labels", tasks=("classification",)
+    )
     scores = found(benchmark.score(np.eye(20)))
     assert sorted(row for _, test in splits_seen for row in test) == list(range(20))
     for train, test in splits_seen:
@@ -118,7 +108,7 @@ def test_without_a_split_every_document_is_tested_once_by_a_model_that_has_not_s
 
 def test_a_share_below_one_trains_on_it_and_tests_on_the_rest(tmp_path, splits_seen):
     path = labelled(tmp_path / "l.jsonl", "ab" * 10)
-    NewsClassification(path, "labels", "l", tasks=("classification",), train_share=0.3).score(np.eye(20))
+    NewsClassification(path, "l", format="labels", tasks=("classification",), train_share=0.3).score(np.eye(20))
     ((train, test),) = splits_seen
     assert sorted(train + test) == list(range(20))
     assert [len([row for row in train if row % 2 == parity]) for parity in (0, 1)] == [3, 3]
@@ -126,7 +116,7 @@ def test_a_share_below_one_trains_on_it_and_tests_on_the_rest(tmp_path, splits_s
 
 def test_of_an_official_split_a_share_of_each_class_trains_and_the_others_are_not_embedded(tmp_path, splits_seen):
     path = labelled(tmp_path / "l.jsonl", "ab" * 10, "abba")
-    benchmark = NewsClassification(path, "labels", "l", tasks=("classification",), train_share=0.2)
+    benchmark = NewsClassification(path, "l", format="labels", tasks=("classification",), train_share=0.2)
     assert [d.title.split()[0] for d in benchmark.documents()] == ["train"] * 4 + ["test"] * 4
     benchmark.score(np.eye(8))
     assert splits_seen == [([0, 1, 2, 3], [4, 5, 6, 7])]
@@ -135,34 +125,21 @@ def test_of_an_official_split_a_share_of_each_class_trains_and_the_others_are_no
 def test_excluded_documents_neither_train_nor_are_tested(tmp_path):
     path = labelled(tmp_path / "l.jsonl", "ababab", "abab")
     excluded = frozenset([Document("train 1", "b"), Document("test 0", "b")])
-    benchmark = NewsClassification(path, "labels", "l", excluded=excluded)
+    benchmark = NewsClassification(path, "l", format="labels", excluded=excluded)
     assert [d.title for d in benchmark.documents()] == [
         "train 0", "train 2", "train 3", "train 4", "train 5", "test 1", "test 2", "test 3",
     ]  # fmt: skip
     one_class = frozenset(Document(f"train {n}", "b") for n in (0, 2, 4))
     with pytest.raises(InputError, match="fewer than two classes to train on"):
-        NewsClassification(path, "labels", "l", excluded=one_class).documents()
-
-
-def test_scores_are_means_over_splits(monkeypatch):
-    labels = np.array(list("abab"))
-    monkeypatch.setattr(
-        classification,
-        "logistic_regression",
-        lambda e, labels, train, test: labels[test] if 0 in test else np.array(["b", "a"]),
-    )
-    rows = np.arange(4)
-    scores = found(classification_scores(np.eye(4), labels, [(rows[2:], rows[:2]), (rows[:2], rows[2:])]))
-    assert (scores["accuracy", "all"].value, scores["accuracy", "all"].std) == (0.5, pytest.approx(np.sqrt(0.5)))
-    assert scores["macro-F1", "all"].value == 0.5
+        NewsClassification(path, "l", format="labels", excluded=one_class).documents()
 
 
 @pytest.mark.parametrize(
     ("head", "score"),
     [
         ("logistic_regression", lambda *where: classification_scores(*where[:2], [where[2:]])),
-        ("paper_mlp", lambda *where: mlp_scores(*where[:2], [where[2:]])),
-        ("_mlp", lambda *where: few_shot_scores(*where, 1, 1)),
+        ("paper_mlp", lambda *where: classification_scores(*where[:2], [where[2:]], "simlte")),
+        ("span_mlp", lambda *where: few_shot_scores(*where, 1, 1)),
         ("paper_mlp", lambda *where: few_shot_scores(*where, 1, 1, "simlte")),
     ],
 )
@@ -178,9 +155,9 @@ def test_few_shot_is_left_out_where_a_class_is_too_small_and_clustering_sees_the
     path = labelled(tmp_path / "l.jsonl", "ab" * 7, "ab" * 4)
     seen = []
     monkeypatch.setattr(
-        classification, "_mlp", lambda e, labels, drawn, rest, seed: seen.append(len(drawn)) or labels[rest]
+        classification, "span_mlp", lambda e, labels, drawn, rest, seed: seen.append(len(drawn)) or labels[rest]
     )
-    benchmark = NewsClassification(path, "labels", "l", tasks=("few_shot", "clustering"), repeats=2, seeds=(7,))
+    benchmark = NewsClassification(path, "l", format="labels", tasks=("few_shot", "clustering"), repeats=2, seeds=1)
     vectors = np.concatenate([circle(*[0] * 14), circle(*[0, 90] * 4)])  # only the test part has two clusters
     scores = found(benchmark.score(vectors))
     assert set(scores) == {("5-shot macro-F1", "all"), ("ARI", "all"), ("V", "all")}
@@ -188,7 +165,7 @@ def test_few_shot_is_left_out_where_a_class_is_too_small_and_clustering_sees_the
     assert scores["ARI", "all"].value == 1
     assert scores["ARI", "all"].count == 8
     with pytest.raises(InputError, match="expected at least 10"):
-        NewsClassification(path, "labels", "l", tasks=("few_shot",)).score(vectors)
+        NewsClassification(path, "l", format="labels", tasks=("few_shot",)).score(vectors)
 
 
 # Cross-lingual classification
@@ -205,7 +182,7 @@ def mldoc(folder, language, train, test):
 def test_a_cell_trains_on_one_language_and_tests_on_the_other(tmp_path, splits_seen):
     mldoc(tmp_path / "m", "de", "ab", "abab")
     mldoc(tmp_path / "m", "en", "abab", "ab")
-    benchmark = CrossLingual(str(tmp_path / "m"), "mldoc", "m")
+    benchmark = CrossLingual(str(tmp_path / "m"), "m", format="mldoc")
     scores = found(benchmark.score(np.eye(12)))
     assert splits_seen == [
         ([0, 1], [2, 3, 4, 5]), ([0, 1], [10, 11]), ([6, 7, 8, 9], [2, 3, 4, 5]), ([6, 7, 8, 9], [10, 11]),
@@ -219,29 +196,17 @@ def test_a_cell_trains_on_one_language_and_tests_on_the_other(tmp_path, splits_s
     assert [score.part for score in benchmark.score(np.eye(12))][:3] == ["Same", "Cross", "All"]
 
 
-def test_the_averages_are_over_their_own_cells(tmp_path, monkeypatch):
-    mldoc(tmp_path / "m", "de", "ab", "aaab")
-    mldoc(tmp_path / "m", "en", "ba", "ab")
-    monkeypatch.setattr(
-        crosslingual, "logistic_regression", lambda e, labels, train, test: np.repeat(labels[train[0]], len(test))
-    )
-    scores = found(CrossLingual(str(tmp_path / "m"), "mldoc", "m").score(np.eye(10)))
-    # German says a always: 3/4 of German, 1/2 of English. English says b: 1/4 of German, 1/2 of English.
-    values = {part: scores["accuracy", part].value for part in ("Same", "Cross", "All")}
-    assert values == {"Same": 5 / 8, "Cross": 3 / 8, "All": 1 / 2}
-
-
 def test_only_the_classes_of_both_parts_count_and_two_are_needed(tmp_path, splits_seen):
     mldoc(tmp_path / "m", "de", "abc", "abc")
     mldoc(tmp_path / "m", "en", "abd", "dba")
     excluded = frozenset([Document("", "de test 2")])
-    benchmark = CrossLingual(str(tmp_path / "m"), "mldoc", "m", excluded=excluded)
+    benchmark = CrossLingual(str(tmp_path / "m"), "m", format="mldoc", excluded=excluded)
     assert len(benchmark.documents()) == 11
     benchmark.score(np.eye(11))
     assert splits_seen[1] == ([0, 1], [9, 10])  # de to en: without c, which English lacks, and d, which German lacks
     mldoc(tmp_path / "m", "en", "ad", "ad")
     with pytest.raises(InputError, match="de→en: 1 shared classes"):
-        CrossLingual(str(tmp_path / "m"), "mldoc", "m").score(np.eye(10))
+        CrossLingual(str(tmp_path / "m"), "m", format="mldoc").score(np.eye(10))
 
 
 # Pairs
@@ -261,21 +226,12 @@ def test_the_features_of_a_pair_and_the_scores_of_its_head(tmp_path, monkeypatch
         return np.array(["1", "0", "0"])
 
     monkeypatch.setattr(pairs, "logistic_regression", learn)
-    benchmark = PairClassification(str(tmp_path), "mrpc", "mrpc")
+    benchmark = PairClassification(str(tmp_path), "mrpc", format="mrpc")
     assert "".join(d.body for d in benchmark.documents()) == "acegibdfhj"
     for form in (vectors, sparse.csr_matrix(vectors)):
         scores = found(benchmark.score(form))
         assert scores["accuracy", "all"].value == pytest.approx(2 / 3)
         assert scores["F1", "all"].value == pytest.approx(2 / 3)  # of the paraphrases: precision 1, recall 1/2
         assert scores["F1", "all"].count == 3
-    without = PairClassification(str(tmp_path), "mrpc", "mrpc", excluded=frozenset([Document("", "f")]))
+    without = PairClassification(str(tmp_path), "mrpc", format="mrpc", excluded=frozenset([Document("", "f")]))
     assert "".join(d.body for d in without.documents()) == "acgibdhj"
-
-
-def test_sick_entailment_has_no_f1(tmp_path, monkeypatch):
-    header = "pair_ID\tsentence_A\tsentence_B\tentailment_judgment\n"
-    for name in ("SICK_train.txt", "SICK_test_annotated.txt"):
-        (tmp_path / name).write_text(header + "1\ta\tb\tNEUTRAL\n2\tc\td\tENTAILMENT\n")
-    monkeypatch.setattr(pairs, "logistic_regression", lambda features, labels, train, test: labels[test])
-    scores = PairClassification(str(tmp_path), "sick_e", "sick").score(np.eye(8))
-    assert [(score.metric, score.value) for score in scores] == [("accuracy", 1.0)]

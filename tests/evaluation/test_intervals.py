@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from newsembed.evaluation.intervals import mean_interval, resampled_means, spearman_interval
+from newsembed.evaluation.statistics import mean_interval, resampled_means, spearman_interval
 
 
 def test_events_are_resampled_with_all_their_queries():

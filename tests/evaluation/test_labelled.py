@@ -5,7 +5,7 @@ import json
 import pytest
 from newsembed.errors import InputError
 from newsembed.evaluation.encoders import Document
-from newsembed.evaluation.labelled import (
+from newsembed.evaluation.files import (
     read_ag_news,
     read_bbc,
     read_jsonl_labels,
@@ -115,8 +115,9 @@ def test_mldoc_and_jsonl(tmp_path):
         (read_ag_news, {"test.csv": "1\n"}, "got 1 columns"),
         (read_mind, {"train/news.tsv": "N1\tsports\n"}, "got 2 columns, expected at least 5"),
         (read_masakhanews, {"test.tsv": HEADER}, "train.tsv: cannot be read"),
-        (read_masakhanews, {"train.tsv": "a\tb\n"}, "wrong header line"),
+        (read_masakhanews, {"train.tsv": "a\tb\tc\n"}, "wrong header line"),
         (read_masakhanews, {"train.tsv": HEADER + "sports\n"}, "got 1 columns"),
+        (lambda path: read_mldoc(f"{path}/en"), {"en.train.1000": "A\tb\nC\n"}, r"en\.train\.1000:2: got 1 columns"),
     ],
 )
 def test_broken_folders(tmp_path, read, files, message):
@@ -143,17 +144,3 @@ def test_a_share_of_each_class():
     drawn = sample_per_class(labels, 0.1, 0)
     assert [labels[number] for number in drawn] == ["a"] * 5 + ["b"] * 2 + ["c"]
     assert drawn == sample_per_class(labels, 0.1, 0) != sample_per_class(labels, 0.1, 1)
-
-
-def test_no_document_is_drawn_twice():
-    labels = ["a"] * 40 + ["b"] * 10
-    for seed in range(5):
-        chosen = sample_per_class(labels, 0.5, seed)
-        assert len(chosen) == len(set(chosen)) == 25
-
-
-def test_lines_of_mldoc_need_a_text(tmp_path):
-    for part in ("train.1000", "test"):
-        (tmp_path / f"english.{part}").write_text("CCAT\tone\nGCAT\n")
-    with pytest.raises(InputError, match=r"english\.train\.1000:2"):
-        read_mldoc(f"{tmp_path}/english")

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from newsembed.evaluation.benchmark import Score
-from newsembed.evaluation.paired import paired_test, two_sided
+from newsembed.evaluation.statistics import paired_test
 from scipy.stats import t, ttest_rel
 
 
@@ -23,10 +23,10 @@ def test_folds_are_tested_with_the_mean_over_seeds_and_the_larger_variance():
     plain = ttest_rel(one, two)
     corrected = plain.statistic / np.sqrt(1 + 4)  # 1/k + n_test/n_train in place of 1/k
     assert (found.method, found.count) == ("folds", 4)
-    assert found.difference == pytest.approx(np.mean(one - two))
+    assert found.value == pytest.approx(np.mean(one - two))
     assert found.p == pytest.approx(2 * t.sf(abs(corrected), 3))
-    reach = t.ppf(0.975, 3) * found.difference / corrected
-    assert (found.low, found.high) == pytest.approx((found.difference - reach, found.difference + reach))
+    reach = t.ppf(0.975, 3) * found.value / corrected
+    assert (found.low, found.high) == pytest.approx((found.value - reach, found.value + reach))
 
 
 def test_resamples_are_paired_within_a_draw_and_averaged_over_seeds():
@@ -36,7 +36,7 @@ def test_resamples_are_paired_within_a_draw_and_averaged_over_seeds():
     second = [of_draws(0.6, *base), of_draws(0.7, *base)]
     found = paired_test(first, second)
     assert (found.method, found.count) == ("resamples", 41)
-    assert found.difference == pytest.approx(0.1)
+    assert found.value == pytest.approx(0.1)
     assert (found.low, found.high) == pytest.approx(tuple(np.percentile(gaps, [2.5, 97.5])))
     assert found.p == pytest.approx(2 * np.mean(gaps <= 1e-9), abs=2 / 41)
 
@@ -45,7 +45,8 @@ def test_resamples_are_paired_within_a_draw_and_averaged_over_seeds():
     ("draws", "p"), [([0.1] * 20, 1 / 20), ([-0.1] * 20, 1 / 20), ([0.0] * 20, 1.0), ([-1.0] + [1.0] * 9, 0.2)]
 )
 def test_p_is_twice_the_rarer_side(draws, p):
-    assert two_sided(np.array(draws)) == pytest.approx(p)
+    found = paired_test([of_draws(0.5, *draws)], [of_draws(0.5, *[0.0] * len(draws))])
+    assert found.p == pytest.approx(p)
 
 
 def test_equal_folds_and_constant_gaps_have_a_p():

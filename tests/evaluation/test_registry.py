@@ -1,84 +1,35 @@
 """Suites by name: which benchmark each is, which options reach it, and by which files it is found in a folder."""
 
-import dataclasses
-
 import pytest
-from newsembed.evaluation.bitext import BitextRetrieval
-from newsembed.evaluation.classification import NewsClassification
-from newsembed.evaluation.clustering import Clustering
-from newsembed.evaluation.crosslingual import CrossLingual
-from newsembed.evaluation.day_pairs import DayDuplicates
-from newsembed.evaluation.display import Display
-from newsembed.evaluation.duplicates import NearDuplicates
-from newsembed.evaluation.labelled import FORMATS
-from newsembed.evaluation.links import PostLinking
-from newsembed.evaluation.mining import BitextMining
-from newsembed.evaluation.mldoc import LinearSvm, MlDoc
-from newsembed.evaluation.nli import Xnli
-from newsembed.evaluation.pairs import PairClassification
-from newsembed.evaluation.registry import SUITES, Options, discover
-from newsembed.evaluation.retrieval import SameEventRetrieval
-from newsembed.evaluation.sts import Sts
+from newsembed.evaluation.benchmark import discover, suites
+from newsembed.evaluation.benchmarks.classification import Clustering
+from newsembed.evaluation.benchmarks.mldoc import LinearSvm, MlDoc
+from newsembed.evaluation.benchmarks.retrieval import PostLinking, SameEventRetrieval
+from newsembed.evaluation.files import FORMATS
 
-GIVEN = Options(
-    cross_publisher=True, exclude_near_copies=True, max_day_gap=3, label="topic", min_cluster_size=4, seeds=(7, 8),
-    at_k=5, intervals=True, languages=("de", "en"), train_languages=("en",), folds=6, head="simlte", shots=(1, 2),
-    tasks=("few_shot",), draws=True,
-)  # fmt: skip
-EVENTS = {
-    "cross_publisher": True,
-    "exclude_near_copies": True,
-    "max_day_gap": 3,
-    "at_k": 5,
-    "intervals": True,
-    "draws": True,
-}
-CLUSTERS = {"seeds": (7, 8), "min_cluster_size": 4}
-MLDOC = {"languages": ("de", "en"), "train_languages": ("en",), "folds": 6}
-LEARNED = {"tasks": ("few_shot",), "seeds": (7, 8), "head": "simlte", "shots": (1, 2)}
-EXPECTED = {
-    "events": (SameEventRetrieval, EVENTS),
-    "events_across": (SameEventRetrieval, {**EVENTS, "cross_language": True}),
-    "clustering": (Clustering, {**CLUSTERS, "label": "topic"}),
-    "topic_clustering": (Clustering, {**CLUSTERS, "label": "topic"}),
-    "sts": (Sts, {"intervals": True}),
-    **{form: (NewsClassification, {"format": form, **LEARNED}) for form in FORMATS},
-    "mrpc": (PairClassification, {"format": "mrpc"}),
-    "sick_e": (PairClassification, {"format": "sick_e"}),
-    "masakhanews_xy": (CrossLingual, {"format": "masakhanews"}),
-    "mldoc_xy": (CrossLingual, {"format": "mldoc"}),
-    "mldoc_laser": (MlDoc, {**MLDOC, "seeds": (7, 8)}),
-    "mldoc_svm": (MlDoc, {**MLDOC, "seeds": (0,), "head": LinearSvm()}),
-    "xnli": (Xnli, {"languages": ("de", "en")}),
-    "tatoeba": (BitextRetrieval, {}),
-    "links": (PostLinking, {"draws": True}),
-    "title_links": (PostLinking, {"titles": True, "draws": True}),
-    "bucc": (BitextMining, {}),
-    "duplicates": (NearDuplicates, {}),
-    "day_duplicates": (DayDuplicates, {"draws": True}),
-    "display": (Display, {}),
-}  # fmt: skip
+SHARED = {"seeds": 2, "draws": True, "intervals": True, "languages": ("de", "en")}
+GIVEN = SHARED | {"cross_publisher": True, "label": "topic", "folds": 6, "tasks": ("few_shot",), "unknown": 1}
 
 
-@pytest.mark.parametrize("suite", SUITES)
+@pytest.mark.parametrize("suite", suites())
 def test_a_suite_gets_the_options_that_it_has_and_no_others(suite):
-    kind, options = EXPECTED[suite]
-    assert SUITES[suite]("some/path", "a name", GIVEN) == kind(path="some/path", name="a name", **options)
-    plain = {
-        "events_across": {"cross_language": True},
-        "topic_clustering": {"label": "topic"},
-        "title_links": {"titles": True},
-    }
-    own = plain.get(suite, {}) | {name: value for name, value in options.items() if name in ("format",)}
-    own |= {"seeds": (0,), "head": LinearSvm()} if suite == "mldoc_svm" else {}
-    assert SUITES[suite]("p", "n", Options()) == kind(path="p", name="n", **own)
+    made = suites()[suite].make("some/path", "a name", GIVEN)
+    fixed = suites()[suite].fixed
+    assert (made.path, made.name) == ("some/path", "a name")
+    for name, value in {**GIVEN, **fixed}.items():
+        if name in made.__dataclass_fields__:
+            assert getattr(made, name) == value
+    assert suites()[suite].make("p", "n").excluded == frozenset()
 
 
-def test_topic_clustering_is_by_topic_whatever_the_label():
-    assert SUITES["topic_clustering"]("p", "n", Options(label="event")).label == "topic"
-    assert SUITES["clustering"]("p", "n", Options(label="event")).label == "event"
-    across = SUITES["events"]("p", "n", dataclasses.replace(GIVEN, cross_language=True))
-    assert (across.cross_language, SUITES["events"]("p", "n", GIVEN).cross_language) == (True, False)
+def test_the_suites_of_the_papers_are_there():
+    kinds = {name: (type(suite.make("p", "n")), dict(suite.fixed)) for name, suite in suites().items()}
+    assert kinds["events_across"] == (SameEventRetrieval, {"cross_language": True})
+    assert kinds["topic_clustering"] == (Clustering, {"label": "topic"})
+    assert kinds["mldoc_svm"] == (MlDoc, {"head": LinearSvm(), "seeds": 1})
+    assert kinds["title_links"] == (PostLinking, {"titles": True})
+    assert {f"{form}_xy" for form in ("mldoc", "masakhanews")} | {"mrpc", "sick_e", "xnli", "tatoeba"} < set(kinds)
+    assert set(FORMATS) < set(kinds)
 
 
 def names(root, *files):
@@ -87,7 +38,7 @@ def names(root, *files):
         path = root / file
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("")
-    return [benchmark.name for benchmark in discover(str(root), Options())]
+    return [benchmark.name for benchmark in discover(str(root))]
 
 
 @pytest.mark.parametrize(
@@ -104,7 +55,7 @@ def names(root, *files):
         (["s/STS.gs.news.txt"], ["sts (s)"]),
         (["2014/a.test.tsv"], ["sts (2014)"]),
         (["s/SICK_test_annotated.txt"], ["sts (s)"]),
-        (["s/SICK_test_annotated.txt", "s/SICK_train.txt"], ["sts (s)", "sick_e (s)"]),
+        (["s/SICK_test_annotated.txt", "s/SICK_train.txt"], ["sick_e (s)", "sts (s)"]),
         (["p/msr_paraphrase_train.txt", "p/msr_paraphrase_test.txt"], ["mrpc (p)"]),
         (["x/xnli.dev.tsv", "x/xnli.test.tsv"], ["xnli (x)"]),
         (["t/tatoeba.deu-eng.eng"], ["tatoeba (t)"]),

@@ -1,15 +1,13 @@
 """The classification protocol of SimLTE: its MLP, full and few-shot, and the curve over shots."""
 
-import warnings
-
 import numpy as np
 import pytest
 from benchmarking import write
-from newsembed.evaluation import classification
-from newsembed.evaluation.benchmark import Score
-from newsembed.evaluation.classification import NewsClassification, few_shot_scores, mlp_scores, paper_mlp
-from newsembed.evaluation.results import Result, Results
-from newsembed.evaluation.shots import curves, shots_plot
+from newsembed.evaluation.benchmark import Result, Results, Score
+from newsembed.evaluation.benchmarks import classification
+from newsembed.evaluation.benchmarks.classification import NewsClassification, few_shot_scores
+from newsembed.evaluation.heads import paper_mlp, span_mlp
+from newsembed.evaluation.table import curves, shots_plot
 
 
 @pytest.fixture
@@ -49,31 +47,10 @@ def test_the_mlp_has_the_rate_and_the_batch_of_the_paper(learner):
 def test_the_default_head_is_scikit_learn_s_mlp_in_the_span_of_the_drawn_documents(learner):
     embeddings = np.random.default_rng(0).normal(size=(7, 5)).astype(np.float32)
     labels = np.array(list("abababa"))
-    assert classification._mlp(embeddings, labels, np.arange(3), np.arange(3, 7), 4).tolist() == ["a"] * 4
+    assert span_mlp(embeddings, labels, np.arange(3), np.arange(3, 7), 4).tolist() == ["a"] * 4
     assert learner["options"] == {"max_iter": 500, "random_state": 4}
     assert (learner["known"].shape, learner["asked"].shape, learner["labels"]) == ((3, 3), (4, 3), list("aba"))
     np.testing.assert_allclose(learner["asked"] @ learner["known"].T, embeddings[3:] @ embeddings[:3].T, atol=1e-5)
-
-
-def test_only_warnings_of_slow_convergence_and_rare_classes_are_silent():
-    from sklearn.exceptions import ConvergenceWarning
-
-    with warnings.catch_warnings(record=True) as shown:
-        warnings.simplefilter("always")
-        with classification.quiet_threads():
-            warnings.warn("slow", ConvergenceWarning, stacklevel=1)
-            warnings.warn("The least populated class in y has only 1 members", UserWarning, stacklevel=1)
-            warnings.warn("another", UserWarning, stacklevel=1)
-    assert [str(one.message) for one in shown] == ["another"]
-
-
-def test_full_training_gives_accuracy_and_macro_f1_of_each_split(monkeypatch):
-    monkeypatch.setattr(classification, "paper_mlp", lambda e, labels, train, test, seed: np.array(list("aaab")))
-    labels = np.array(list("ab" * 2 + "abab"))
-    scores = {one.metric: one for one in mlp_scores(np.eye(8), labels, [(np.arange(4), np.arange(4, 8))])}
-    assert scores["MLP accuracy"].value == 0.75
-    assert [(one.part, one.count, one.runs) for one in scores.values()] == [("all", 4, 1)] * 2
-    assert scores["MLP macro-F1"].value == pytest.approx((4 / 5 + 2 / 3) / 2)
 
 
 def test_few_shot_gives_accuracy_too(monkeypatch):
@@ -95,11 +72,11 @@ def test_the_head_and_the_shots_belong_to_the_protocol_and_the_default_stays(tmp
         for n in range(12)
     ]
     path = str(write(tmp_path / "rows.jsonl", rows))
-    plain = NewsClassification(path, "labels", "toy")
+    plain = NewsClassification(path, "toy", format="labels")
     assert "head" not in plain.protocol
     assert plain.protocol["shots"] == [5, 10]
     ours = NewsClassification(
-        path, "labels", "toy", head="simlte", shots=(1, 2, 4), repeats=2, tasks=("classification", "few_shot")
+        path, "toy", format="labels", head="simlte", shots=(1, 2, 4), repeats=1, tasks=("classification", "few_shot")
     )
     assert (ours.protocol["head"], ours.protocol["shots"]) == ("simlte", [1, 2, 4])
     angles = np.array([n % 2 + 0.05 * np.sin(n) for n in range(24)])

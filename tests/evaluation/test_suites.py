@@ -1,21 +1,19 @@
 """The run over encoders and benchmarks: failures stay in their cell, results are read as written, and the command."""
 
-import argparse
 import json
 from pathlib import Path
 
 import numpy as np
 import pytest
+from benchmarking import parse
 from newsembed.errors import InputError
 from newsembed.evaluation import command
-from newsembed.evaluation.benchmark import Score
-from newsembed.evaluation.clustering import Clustering
-from newsembed.evaluation.encoders import Document, TfidfEncoder
-from newsembed.evaluation.results import Result, Results
-from newsembed.evaluation.retrieval import SameEventRetrieval
-from newsembed.evaluation.sts import Sts
+from newsembed.evaluation.benchmark import Result, Results, Score
+from newsembed.evaluation.benchmarks.classification import Clustering
+from newsembed.evaluation.benchmarks.retrieval import SameEventRetrieval
+from newsembed.evaluation.benchmarks.sts import Sts
+from newsembed.evaluation.encoders import TfidfEncoder
 from newsembed.evaluation.suites import read_results, run_suites, write_results
-from newsembed.evaluation.table import console, grids, markdown
 
 STSB = Path(__file__).parents[2] / "../shared/data/benchmarks/sts/stsbenchmark/sts-test.csv"
 
@@ -49,7 +47,11 @@ def no_model():
 
 def run(events, tmp_path, **options):
     encoders = {"tfidf": TfidfEncoder, "nan": Broken, "absent": no_model}
-    benchmarks = [SameEventRetrieval(events), Sts(str(tmp_path / "absent.tsv")), Clustering(events, seeds=(0, 1))]
+    benchmarks = [
+        SameEventRetrieval(events, "events"),
+        Sts(str(tmp_path / "absent.tsv"), "sts"),
+        Clustering(events, "clustering", seeds=2),
+    ]
     return run_suites(encoders, benchmarks, command=["newsembed", "evaluate"], **options)
 
 
@@ -80,7 +82,7 @@ def test_results_come_back_as_written(events, tmp_path):
     assert len(manifest["benchmarks"]["events"]["data"][0]["sha256"]) == 64
     assert manifest["benchmarks"]["sts"]["data"][0]["sha256"] is None
     assert manifest["encoders"]["tfidf"]["digest"].startswith("tfidf")
-    with pytest.raises(InputError, match="no readable results"):
+    with pytest.raises(InputError, match="results.json: cannot be read"):
         read_results(str(tmp_path))
 
 
@@ -95,32 +97,11 @@ def test_all_of_a_score_comes_back_as_written(tmp_path):
     assert set(plain) == {"metric", "value", "part", "count", "std", "runs"}
 
 
-def test_tables_show_numbers_and_failures(events, tmp_path):
-    results = run(events, tmp_path)
-    by_title = {grid.title: grid for grid in grids(results)}
-    assert by_title["events"].rows[0][:3] == ("tfidf", "1.0000", "1.0000")
-    assert by_title["clustering"].rows[0][1] == "1.0000 ± 0.0000"
-    assert by_title["events"].rows[1][1:3] == ("failed", "failed")
-    text = markdown(results)
-    widths = {line.count("|") for line in text.splitlines() if line.startswith("|") and "events" not in line}
-    assert widths <= {6, 7}
-    assert "- nan failed: " in text
-    shapes = [(len(table.columns), table.row_count) for table in console(results)]
-    assert shapes == [(1 + len(grid.rows), len(grid.columns) - 1) for grid in grids(results)]
-    assert {columns for columns, _ in shapes} == {4}  # a column of names, three encoders
-
-
 def test_names_must_differ(events):
     with pytest.raises(InputError, match="share a name"):
         run_suites({"t": TfidfEncoder}, [Sts(events), Sts(events)])
     with pytest.raises(InputError, match="nothing to run"):
         run_suites({}, [Sts(events)])
-
-
-def parse(*arguments):
-    parser = argparse.ArgumentParser()
-    command.add_arguments(parser)
-    return parser.parse_args(arguments)
 
 
 def test_command(events, tmp_path, capsys):
@@ -152,26 +133,6 @@ def test_command(events, tmp_path, capsys):
     assert len(read_results(output).failed) == 2
 
 
-def test_words_and_headline_compare_sets_of_words(tmp_path):
-    """Titles tell the events apart, and bodies the stories; a word counts once, however often it occurs."""
-    rows = [
-        {"title": f"event {row // 2}", "body": f"told {'so ' * row * row} {row % 2}", "event": f"e{row // 2}"}
-        for row in range(6)
-    ]
-    path = tmp_path / "rows.jsonl"
-    path.write_text("".join(json.dumps({"id": str(number)} | row) + "\n" for number, row in enumerate(rows)))
-    specs = ["--encoder", "all=words", "--encoder", "title=headline"]
-    output = str(tmp_path / "out")
-    assert command.run(parse(*specs, "--suite", "events", "--data", str(path), "--output", output), {}) == 0
-    results = read_results(output)
-    assert results.score("title", "events", "mAP") == 1.0
-    assert results.score("all", "events", "mAP") < 1.0
-    documents = [Document("a b", "b b c"), Document("a b", "d"), Document("", "a c")]
-    whole, titles = (command.encoder_factory(spec, {})().encode(documents).toarray() for spec in ("words", "headline"))
-    assert whole.tolist() == [[1, 1, 1, 0], [1, 1, 0, 1], [1, 0, 1, 0]]
-    assert titles.tolist() == [[1, 1], [1, 1], [0, 0]]
-
-
 def test_a_broken_function_fails_its_own_row(events, tmp_path, monkeypatch, capsys):
     (tmp_path / "mine.py").write_text(
         "def good(texts): return [[len(t), 1.0] for t in texts]\ndef short(texts): return [[1.0]]\n"
@@ -192,31 +153,3 @@ def test_a_broken_function_fails_its_own_row(events, tmp_path, monkeypatch, caps
     assert "| short | failed |" in (tmp_path / "out/results.md").read_text()
     command.run(parse("--encoder", "good=mine.py:good", *basis), {})
     assert read_results(output).results[0].from_cache
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (("--encoder", "tfidf"), "expected NAME=SPEC"),
-        (("--encoder", "a=bert:x"), "choose one of tfidf"),
-        (("--encoder", "a=model:"), "choose one of tfidf, lsa, words, headline.*model:DIR.*module:function"),
-        (("--encoder", "a=tfidf", "--encoder", "a=tfidf"), "share a name"),
-        (("--encoder", "a=tfidf", "--seeds", "0"), "--seeds"),
-        (("--encoder", "a=tfidf", "--data", "b", "--data", "c"), "1 suites with 3 data paths"),
-    ],
-)
-def test_command_refuses(events, tmp_path, arguments, message):
-    args = parse("--suite", "events", "--data", events, "--output", str(tmp_path / "out"), *arguments)
-    with pytest.raises(InputError, match=message):
-        command.run(args, {"model": lambda _: Broken()})
-
-
-@pytest.mark.real_data
-def test_stsb_as_distributed():
-    if not STSB.exists():
-        pytest.skip("../shared/data/benchmarks is absent")
-    benchmark = Sts(str(STSB))
-    results = run_suites({"tfidf": TfidfEncoder}, [benchmark])
-    assert len(benchmark.documents()) == 2 * 1379
-    assert {score.part for score in results.results[0].scores} == {"all", "main-captions", "main-forums", "main-news"}
-    assert 0.6 < results.score("tfidf", "sts", "Spearman") < 0.8

@@ -2,9 +2,8 @@
 
 import pytest
 from newsembed.evaluation import table
-from newsembed.evaluation.benchmark import Score
-from newsembed.evaluation.results import Result, Results
-from newsembed.evaluation.table import console, grids, main_scores, markdown, report, summary
+from newsembed.evaluation.benchmark import Result, Results, Score
+from newsembed.evaluation.table import console, grids, main_scores, report, summary
 from scipy.stats import t, ttest_1samp, ttest_rel
 
 # Half the width of an interval over 4 runs with a deviation of 0.1.
@@ -36,40 +35,38 @@ RESULTS = Results(
 )
 
 
-def test_the_table_of_a_benchmark():
+def test_the_terminal_has_a_column_for_each_encoder_and_marks_failures():
+    _, bbc = console(RESULTS)
+    assert [column.header for column in bbc.columns] == ["", "a", "b"]
+    assert [column.style for column in bbc.columns[1:]] == ["", "red"]
+    assert list(bbc.columns[0].cells) == ["accuracy", "F1 Cross", "width", "seconds", "texts/s"]
+    assert list(bbc.columns[2].cells) == ["failed", "failed", "-", "-", "-"]
+
+
+def cells(grid):
+    return [list(grid.headings), *(list(row) for row in grid.rows)]
+
+
+def test_the_table_of_a_benchmark_and_its_markdown():
     events, bbc = grids(RESULTS)
-    assert (events.title, bbc.title) == ("events", "bbc")
-    assert events.columns == ("encoder", "mAP", "mAP de", "hit@1", "width", "seconds", "texts/s")
-    assert events.rows == (
-        ("a", "0.2500 [0.1250, 0.5000]", "0.7500", "0.5000", "7", "2.0", "4"),
-        ("b", "0.3750", "-", "-", "7", "1.5", "20"),
-    )
-    assert (events.errors, events.notes) == ((), ())
-    assert bbc.columns == ("encoder", "accuracy", "F1 Cross", "width", "seconds", "texts/s")
-    assert bbc.rows == (
-        ("a", f"0.5000 ± {HALF:.4f}", "0.2500", "7", "0.0", "-"),
-        ("b", "failed", "failed", "-", "-", "-"),
-    )
-    assert bbc.errors == (("b", "no | file\nhere"),)
-    (alone,) = grids(Results((failed("b", "bbc"),), {}))
-    assert (alone.columns, alone.rows) == (
-        ("encoder", "score", "width", "seconds", "texts/s"),
-        (("b", "failed", "-", "-", "-"),),
-    )
-
-
-def test_markdown_has_a_rule_errors_on_one_line_and_no_bare_bars():
-    assert markdown(Results(RESULTS.results[1::2], {})).splitlines() == [
+    assert (events.caption, bbc.caption, events.notes) == ("events", "bbc", [])
+    assert cells(events) == [
+        ["encoder", "mAP", "mAP de", "hit@1", "width", "seconds", "texts/s"],
+        ["a", "0.2500 [0.1250, 0.5000]", "0.7500", "0.5000", "7", "2.0", "4"],
+        ["b", "0.3750", "-", "-", "7", "1.5", "20"],
+    ]
+    assert bbc.section().splitlines() == [
         "## bbc",
         "",
         "| encoder | accuracy | F1 Cross | width | seconds | texts/s |",
-        "| --- | ---: | ---: | ---: | ---: | ---: |",
+        "| --- | ---: | ---: | ---: | ---: | --- |",
         f"| a | 0.5000 ± {HALF:.4f} | 0.2500 | 7 | 0.0 | - |",
         "| b | failed | failed | - | - | - |",
         "",
         "- b failed: no \\| file here",
     ]
-    assert markdown(RESULTS).count("\n\n## ") == 1
+    (alone,) = grids(Results((failed("b", "bbc"),), {}))
+    assert cells(alone) == [["encoder", "score", "width", "seconds", "texts/s"], ["b", "failed", "-", "-", "-"]]
 
 
 def test_published_figures_have_rows_of_their_own_and_each_source_once(monkeypatch):
@@ -78,32 +75,27 @@ def test_published_figures_have_rows_of_their_own_and_each_source_once(monkeypat
         ("new", ("hit@1", "all"), 0.125, "two"),
         ("old", ("hit@1", "all"), 0.5, "one"),
     ]
-    seen = []
-    monkeypatch.setattr(table, "beside", lambda facts, keys: seen.append((facts, list(keys))) or found)
-    facts = {"events": {"protocol": 1}}
-    events, bbc = grids(Results(RESULTS.results, {"benchmarks": facts}))
-    assert seen == [({"protocol": 1}, [("mAP", "all"), ("mAP", "de"), ("hit@1", "all")])]
-    assert events.rows[2:] == (
-        ("old (published)", "0.0625", "-", "0.5000", "-", "-", "-"),
-        ("new (published)", "-", "-", "0.1250", "-", "-", "-"),
-    )
-    assert events.notes == ("published: one", "published: two")
+    monkeypatch.setattr(table, "beside", lambda facts, keys: found if facts == {"protocol": 1} else [])
+    events, bbc = grids(Results(RESULTS.results, {"benchmarks": {"events": {"protocol": 1}}}))
+    assert cells(events)[3:] == [
+        ["old (published)", "0.0625", "-", "0.5000", "-", "-", "-"],
+        ["new (published)", "-", "-", "0.1250", "-", "-", "-"],
+    ]
+    assert events.notes == ["published: one", "published: two"]
     assert len(bbc.rows) == 2
-    text = markdown(Results(RESULTS.results[::2], {"benchmarks": facts}))
-    assert text.endswith("\n\n- published: one\n- published: two")
 
 
 def test_the_table_over_all_benchmarks_has_overall_scores_and_rates():
-    grid = summary(RESULTS)
-    assert (grid.title, grid.columns) == ("All benchmarks", ("benchmark", "metric", "a", "b"))
-    assert grid.rows == (
-        ("events", "mAP", "0.2500 [0.1250, 0.5000]", "0.3750"),
-        ("events", "hit@1", "0.5000", "-"),
-        ("events", "time, texts/s", "2.0 s, 4/s", "1.5 s, 20/s"),
-        ("bbc", "accuracy", f"0.5000 ± {HALF:.4f}", "failed"),
-        ("bbc", "F1 Cross", "0.2500", "failed"),
-        ("bbc", "time, texts/s", "0.0 s, -/s", "-"),
-    )
+    assert summary(RESULTS).caption == "All benchmarks"
+    assert cells(summary(RESULTS)) == [
+        ["benchmark", "metric", "a", "b"],
+        ["events", "mAP", "0.2500 [0.1250, 0.5000]", "0.3750"],
+        ["events", "hit@1", "0.5000", "-"],
+        ["events", "time, texts/s", "2.0 s, 4/s", "1.5 s, 20/s"],
+        ["bbc", "accuracy", f"0.5000 ± {HALF:.4f}", "failed"],
+        ["bbc", "F1 Cross", "0.2500", "failed"],
+        ["bbc", "time, texts/s", "0.0 s, -/s", "-"],
+    ]
 
 
 def test_the_main_scores_of_a_recipe():
@@ -111,21 +103,15 @@ def test_the_main_scores_of_a_recipe():
     results = Results(
         (*RESULTS.results, ok("c", "events", Score("hit@1", 1.0, "de")), ok("c", "bbc")), {"recipe": recipe}
     )
-    grid = main_scores(results)
-    assert (grid.title, grid.columns) == ("Main scores", ("encoder", "events, hit@1", "bbc, accuracy"))
-    assert grid.rows == (("a", "0.5000", f"0.5000 ± {HALF:.4f}"), ("b", "-", "failed"), ("c", "-", "-"))
-    assert grid.notes == ("bbc: half", "events: all")
+    assert cells(main_scores(results)) == [
+        ["encoder", "events, hit@1", "bbc, accuracy"],
+        ["a", "0.5000", f"0.5000 ± {HALF:.4f}"],
+        ["b", "-", "failed"],
+        ["c", "-", "-"],
+    ]
+    assert main_scores(results).notes == ["bbc: half", "events: all"]
     assert report(results).startswith("## Main scores\n\n| encoder | events, hit@1 | bbc, accuracy |\n")
     assert [one.title for one in console(results)] == ["Main scores", "events", "bbc"]
-    assert [one.title for one in console(RESULTS)] == ["events", "bbc"]
-
-
-def test_the_terminal_has_a_column_for_each_encoder_and_marks_failures():
-    _, bbc = console(RESULTS)
-    assert [column.header for column in bbc.columns] == ["", "a", "b"]
-    assert [column.style for column in bbc.columns[1:]] == ["", "red"]
-    assert list(bbc.columns[0].cells) == ["accuracy", "F1 Cross", "width", "seconds", "texts/s"]
-    assert list(bbc.columns[2].cells) == ["failed", "failed", "-", "-", "-"]
 
 
 def titles(text):
@@ -158,7 +144,7 @@ def test_tests_over_cells_and_folds_and_against_printed_figures_are_tables(monke
         for name in ("a", "b")
     ]
     monkeypatch.setattr(
-        "newsembed.evaluation.compare.beside", lambda facts, keys: [("old", ("accuracy", "Cross"), 0.4, "s")]
+        "newsembed.evaluation.statistics.beside", lambda facts, keys: [("old", ("accuracy", "Cross"), 0.4, "s")]
     )
     lines = report(Results(tuple(results), {})).splitlines()
     paired, over_folds = ttest_rel(cells["a"], cells["b"]), ttest_rel(folds["a"], folds["b"])

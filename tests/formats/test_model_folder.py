@@ -1,4 +1,4 @@
-"""Model folders: read as written, by this version and the one before; broken ones are named."""
+"""Model folders: read as written; broken ones are named."""
 
 import hashlib
 import json
@@ -11,13 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 from newsembed.errors import InputError
+from newsembed.formats.arrays import flatten, read_safetensors, unflatten, write_safetensors
 from newsembed.formats.digests import write_sums
+from newsembed.formats.huggingface import Prompts
 from newsembed.formats.model_folder import ModelDescription, ModelFolder, folder_of_checkpoint, is_checkpoint
-from newsembed.formats.prompts import Prompts
-from newsembed.formats.tokenizer_files import Family, TokenizerFiles
-from newsembed.formats.weights import flatten, read_safetensors, unflatten, write_safetensors
+from newsembed.formats.vocabulary import Family, TokenizerFiles
 
-BEFORE = Path(__file__).parents[1] / "golden" / "model_before"
 VOCABULARY = b"[PAD]\n[UNK]\n"
 SHA = hashlib.sha256(VOCABULARY).hexdigest()
 
@@ -32,6 +31,8 @@ descriptions = st.builds(
     st.just(SHA),
     st.none() | st.integers(1, 10**6),
     st.none() | st.text(min_size=1, max_size=8),
+    st.sampled_from([Prompts(), Prompts({"query": "q: "}), Prompts({"a": "", "b": "ü "}, "b")]),
+    st.sampled_from([None, "mean"]),
 )
 names = st.text("abc_1", min_size=1, max_size=4)
 number_types = st.sampled_from([np.float64, np.float32, np.float16, np.int64, np.int32, ml_dtypes.bfloat16])
@@ -55,42 +56,16 @@ def test_a_description_is_read_as_written(tmp_path_factory, description):
     assert sorted(path.name for path in Path(folder.path).iterdir()) == ["model.json", "vocab.txt"]
 
 
-def test_the_news_encoder_is_described_as_before():
-    """Digests of old models depend on these bytes."""
-    description = ModelDescription({"vocab_size": 3}, "ab", 7)
-    assert (
-        json.dumps(description.to_dict())
-        == '{"encoder": {"vocab_size": 3}, "vocabulary_sha256": "ab", "text_length": 7}'
-    )
-    assert list(ModelDescription({}, "ab", kind="star").to_dict()) == ["kind", "encoder", "vocabulary_sha256"]
-
-
-def test_a_folder_of_the_version_before_is_read():
-    folder = ModelFolder(str(BEFORE))
-    description = folder.read_description()
-    assert (description.kind, description.text_length) == (None, 24)
-    assert description.encoder["vocab_size"] == 300
-    folder.check_vocabulary(description)
-    assert folder.steps() == [4]
-    params, step, _ = folder.read_params()
-    assert step == 4
-    assert params["token_embedding"].shape == (300, 16)
-    assert {array.dtype for array in params.values()} == {np.dtype(np.float32)}
-
-
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("{", r"model\.json: got no JSON"),
-        ("[]", "expected the keys encoder and vocabulary_sha256"),
-        ('{"encoder": {}}', "expected the keys encoder and vocabulary_sha256"),
+        ("{", r"model\.json: not valid JSON"),
+        ("[]", "got a JSON list, expected an object"),
+        ('{"encoder": {}}', "vocabulary_sha256: got no model description: None"),
         ('{"encoder": 3, "vocabulary_sha256": ""}', "encoder: got no model description: 3 is a int"),
         ('{"encoder": {}, "vocabulary_sha256": "", "kind": 1}', "kind: got no model description"),
         ('{"encoder": {}, "vocabulary_sha256": "", "text_length": "9"}', "text_length: got no model description"),
-        (
-            '{"encoder": {}, "vocabulary_sha256": "", "format_version": 2}',
-            "format_version: got a description of version 2",
-        ),
+        ('{"encoder": {}, "vocabulary_sha256": "", "long_documents": 3}', "long_documents: got no model description"),
     ],
 )
 def test_broken_descriptions_are_named(tmp_path, text, message):
@@ -170,37 +145,29 @@ def test_arrays_of_all_number_types_are_read_as_written(tmp_path_factory, data):
         np.testing.assert_array_equal(found[name], array)
 
 
-def test_number_types_without_a_place_are_named(tmp_path):
+def test_number_types_without_a_place_and_other_files_are_named(tmp_path):
     path = str(tmp_path / "model.safetensors")
     write_safetensors(path, {"mask": np.ones(2, bool)}, {})
     with pytest.raises(InputError, match=r"model\.safetensors: mask: got the number type BOOL, expected one of F64"):
         read_safetensors(path)
+    Path(path).write_bytes(b"junk")
+    with pytest.raises(InputError, match=r"model\.safetensors: cannot be read: .*\n.*save it again"):
+        read_safetensors(path, "save it again")
+    with pytest.raises(InputError, match="cannot be read: No such file"):
+        read_safetensors(str(tmp_path / "absent"))
 
 
-def test_a_folder_of_hugging_face_is_named_with_the_command_that_converts_it(tmp_path):
-    (tmp_path / "config.json").write_text("{}")
-    with pytest.raises(InputError, match=f"is a folder of Hugging Face\n.*import-hf --from {tmp_path}"):
+@pytest.mark.parametrize(
+    ("file", "message"),
+    [
+        ("config.json", "is a folder of Hugging Face\n.*import-hf --from {}"),
+        ("saved_model.pb", "is a SavedModel\n.*--saved_model"),
+    ],
+)
+def test_a_folder_of_another_kind_is_named_with_what_reads_it(tmp_path, file, message):
+    (tmp_path / file).write_text("{}")
+    with pytest.raises(InputError, match=message.format(tmp_path)):
         ModelFolder(str(tmp_path)).read_description()
-
-
-def test_a_saved_model_is_named_with_the_option_that_reads_it(tmp_path):
-    (tmp_path / "saved_model.pb").write_bytes(b"")
-    with pytest.raises(InputError, match="is a SavedModel\n.*--saved_model"):
-        ModelFolder(str(tmp_path)).read_description()
-
-
-def test_the_files_of_a_folder_have_the_names_that_programs_of_others_read():
-    folder = ModelFolder("m")
-    assert (folder.description_file, folder.vocabulary_file, folder.config_file) == (
-        *("m/model.json", "m/vocab.txt"),
-        "m/config.gin",
-    )
-    assert (folder.metrics_file, folder.architecture_file) == ("m/metrics.jsonl", "m/architecture.gin")
-    assert (folder.safetensors_file, folder.checkpoint(20)) == ("m/model.safetensors", "m/checkpoints/20")
-    assert (folder.damaged_checkpoints, folder.suspect_batch_file(3, 1)) == (
-        "m/damaged-checkpoints",
-        "m/suspect-batch-3-1.json",
-    )
 
 
 def test_a_checkpoint_leads_to_its_folder(tmp_path, monkeypatch):
@@ -209,23 +176,6 @@ def test_a_checkpoint_leads_to_its_folder(tmp_path, monkeypatch):
     assert (is_checkpoint(str(step)), is_checkpoint(str(step.parent))) == (True, False)
     monkeypatch.chdir(step.parent)
     assert folder_of_checkpoint("4") == folder_of_checkpoint(str(step)) == ModelFolder(str(tmp_path))
-
-
-def test_a_description_without_a_length_or_prompts_has_the_defaults(tmp_path):
-    (tmp_path / "model.json").write_text('{"encoder": {"a": 1}, "vocabulary_sha256": "x", "later": 1}')
-    assert ModelFolder(str(tmp_path)).read_description() == ModelDescription({"a": 1}, "x")
-    (tmp_path / "model.json").write_text('{"encoder": {}, "vocabulary_sha256": "x", "format_version": 1}')
-    assert ModelFolder(str(tmp_path)).read_description() == ModelDescription({}, "x")
-
-
-def test_ways_to_read_long_documents_and_prompts_are_kept(tmp_path):
-    folder = ModelFolder(str(tmp_path))
-    description = ModelDescription({}, SHA, long_documents="mean", prompts=Prompts({"query": "q: "}, "query"))
-    folder.write_description(description, VOCABULARY)
-    assert folder.read_description() == description
-    (tmp_path / "model.json").write_text('{"encoder": {}, "vocabulary_sha256": "", "long_documents": 3}')
-    with pytest.raises(InputError, match="long_documents: got no model description: 3 is a int"):
-        folder.read_description()
 
 
 def test_the_tokenizer_of_a_model_goes_with_it_and_that_of_another_goes_away(tmp_path):
@@ -252,14 +202,9 @@ def test_a_file_that_cannot_be_written_leaves_the_folder_as_it_was(tmp_path):
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
 
 
-def files_in(folder, content=""):
-    folder.mkdir(exist_ok=True)
-    (folder / "file").write_text(content)
-
-
 def test_the_last_checkpoint_is_read_unless_another_one_is_named_and_damage_is_found(tmp_path):
     folder = ModelFolder(str(tmp_path))
-    with pytest.raises(InputError, match="checkpoints: no checkpoints\n.*until its first checkpoint"):
+    with pytest.raises(InputError, match="checkpoints: no checkpoints\n.*until its first one"):
         folder.read_params()
     folder.write_import({"table": np.ones(2, np.float32)}, "", {})
     (tmp_path / "checkpoints" / "0").rename(tmp_path / "checkpoints" / "10")
@@ -273,9 +218,10 @@ def test_the_last_checkpoint_is_read_unless_another_one_is_named_and_damage_is_f
     with pytest.raises(InputError, match="checkpoints/9: not the content that SHA256SUMS lists: .*params/") as caught:
         folder.read_params(9)
     assert caught.value.remedy == "Choose another checkpoint, or restore the file from a copy."
-    files_in(tmp_path / "checkpoints" / "10" / "training")
+    (tmp_path / "checkpoints" / "10" / "training").mkdir()
+    (tmp_path / "checkpoints" / "10" / "training" / "file").write_text("")
     write_sums(str(tmp_path / "checkpoints" / "10"))
-    files_in(tmp_path / "checkpoints" / "10" / "training", "changed")
+    (tmp_path / "checkpoints" / "10" / "training" / "file").write_text("changed")
     assert folder.read_params(10)[1] == 10  # the state of the optimizer is not read
     (tmp_path / "checkpoints" / "8" / "params").mkdir(parents=True)
     with pytest.raises(InputError, match="8/params: no (readable )?Orbax"):
@@ -283,7 +229,9 @@ def test_the_last_checkpoint_is_read_unless_another_one_is_named_and_damage_is_f
 
 
 def test_a_changed_export_is_named(tmp_path):
-    folder, source = ModelFolder(str(tmp_path)), ModelFolder(str(BEFORE))
+    folder, source = ModelFolder(str(tmp_path)), ModelFolder(str(tmp_path / "source"))
+    Path(source.path).mkdir()
+    source.write_description(ModelDescription({}, SHA), VOCABULARY)
     folder.write_export(source, {"head": np.ones(2, np.float32)}, {})
     write_sums(str(tmp_path))
     assert folder.is_exported

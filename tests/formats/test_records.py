@@ -15,10 +15,10 @@ def test_document_ids_survive_two_words(number):
     assert [word % 2**32 for word in words] == [number >> 32, number % 2**32]
 
 
-@pytest.mark.parametrize("doc_id", ["", "0123", "0" * 17])
-def test_other_lengths_are_refused(doc_id):
-    with pytest.raises(ValueError, match="expected 16 hexadecimal digits"):
-        doc_id_to_words(doc_id)
+def test_other_lengths_are_refused():
+    for doc_id in ("", "0123", "0" * 17):
+        with pytest.raises(ValueError, match="expected 16 hexadecimal digits"):
+            doc_id_to_words(doc_id)
 
 
 def test_a_document_id_is_the_first_half_of_the_sha1_of_its_url():

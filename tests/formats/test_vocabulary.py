@@ -1,16 +1,12 @@
 """The vocabulary file: what is written comes back with its digest, and a broken file is refused by its line."""
 
 import hashlib
-import io
-import sys
-import types
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from newsembed.errors import InputError
-from newsembed.formats.tokenizer_files import Family, TokenizerFiles
 from newsembed.formats.vocabulary import (
     CLS_ID,
     MASK_ID,
@@ -18,6 +14,8 @@ from newsembed.formats.vocabulary import (
     SEP_ID,
     SPECIAL_TOKENS,
     UNK_ID,
+    Family,
+    TokenizerFiles,
     VocabularyFile,
     continues_word,
     read_vocabulary,
@@ -26,7 +24,6 @@ from newsembed.formats.vocabulary import (
     vocabulary_names,
 )
 
-BEFORE = Path(__file__).parents[1] / "golden"
 PIECE = st.text(st.characters(exclude_categories=["Cs", "Z", "Cc"]), min_size=1, max_size=6).filter(
     lambda piece: piece.split() == [piece] and piece not in SPECIAL_TOKENS
 )
@@ -43,21 +40,10 @@ def test_what_is_written_comes_back(tmp_path_factory, pieces):
     assert found.sha256 == hashlib.sha256(path.read_bytes()).hexdigest()
 
 
-def test_the_bytes_are_one_piece_a_line():
-    assert vocabulary_bytes(["[PAD]", "für", "##ing"]) == "[PAD]\nfür\n##ing\n".encode()
-
-
-def test_the_special_tokens_have_their_places():
-    assert [SPECIAL_TOKENS[index] for index in (PAD_ID, UNK_ID, CLS_ID, SEP_ID, MASK_ID)] == [
-        "[PAD]",
-        "[UNK]",
-        "[CLS]",
-        "[SEP]",
-        "[MASK]",
-    ]
-
-
 def test_a_piece_that_begins_with_the_mark_continues_a_word():
+    ids = (PAD_ID, UNK_ID, CLS_ID, SEP_ID, MASK_ID)
+    assert [SPECIAL_TOKENS[index] for index in ids] == ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+    assert vocabulary_bytes(["[PAD]", "für", "##ing"]) == "[PAD]\nfür\n##ing\n".encode()
     pieces = VocabularyFile("v", b"[PAD]\nflood\n##ed\n##\n#s\n", 5).pieces
     assert [continues_word(piece) for piece in pieces] == [False, False, True, False, False]
 
@@ -87,12 +73,6 @@ def test_a_file_that_is_not_there_or_not_utf_8_is_named(tmp_path):
     path.write_bytes(vocabulary_bytes(SPECIAL_TOKENS) + b"\xff\n")
     with pytest.raises(InputError, match=r"vocab.txt: line 6: not valid UTF-8"):
         read_vocabulary(str(path))
-
-
-def test_a_vocabulary_written_before_the_refactoring_is_read():
-    found = read_vocabulary(str(BEFORE / "model_before" / "vocab.txt"))
-    assert found.pieces[: len(SPECIAL_TOKENS)] == SPECIAL_TOKENS
-    assert found.size == len(found.pieces) == found.content.count(b"\n")
 
 
 def write(tmp_path, pieces):
@@ -146,12 +126,3 @@ def test_our_own_vocabulary_is_one_file(tmp_path):
     assert found.files == {"vocab.txt": found.content}
     assert found.continuations == (False,) * 6 + (True,)
     assert vocabulary_digest(found.path) == found.sha256 == hashlib.sha256(found.content).hexdigest()
-
-
-def test_paths_of_other_stores_are_read_by_tensorflow(monkeypatch):
-    stored = {"gs://b/vocab.txt": vocabulary_bytes([*SPECIAL_TOKENS, "flood"])}
-    gfile = types.SimpleNamespace(exists=stored.__contains__, GFile=lambda path, mode: io.BytesIO(stored[path]))
-    monkeypatch.setitem(sys.modules, "tensorflow", types.SimpleNamespace(io=types.SimpleNamespace(gfile=gfile)))
-    assert read_vocabulary("gs://b/vocab.txt").pieces[5:] == ("flood",)
-    with pytest.raises(InputError, match=r"gs://b/none\.txt: no such file"):
-        read_vocabulary("gs://b/none.txt")

@@ -5,7 +5,8 @@ import gzip
 import numpy as np
 import pytest
 from newsembed.errors import InputError
-from newsembed.formats.word_vectors import REMEDY, WordVectorFile
+from newsembed.formats.arrays import WORD_VECTORS_REMEDY as REMEDY
+from newsembed.formats.arrays import WordVectorFile
 
 
 def file(tmp_path, text, name="v.txt"):
@@ -40,7 +41,7 @@ def test_a_broken_line_of_a_wanted_word_is_named(tmp_path):
     with pytest.raises(InputError, match="got 1 numbers, expected 2") as raised:
         vectors.read(["b"])
     assert raised.value.path == f"{path}:2"
-    with pytest.raises(InputError, match="not a vector: ") as raised:
+    with pytest.raises(InputError, match="cannot be read: could not convert") as raised:
         vectors.read(["c"])
     assert raised.value.path == f"{path}:3"
 

@@ -5,7 +5,7 @@ import json
 
 import numpy as np
 import pytest
-from newsembed.formats.weights import write_safetensors
+from newsembed.formats.arrays import write_safetensors
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz0123456789.,!"
 PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *LETTERS, *(f"##{letter}" for letter in LETTERS[:36])]

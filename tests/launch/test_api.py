@@ -18,15 +18,12 @@ from newsembed.launch import api
 GUIDE = Path(__file__).parents[2] / "docs" / "guides" / "python.md"
 
 
-def test_importing_it_imports_nothing_else():
+def test_importing_it_imports_nothing_else_and_names_are_listed():
     code = (
         "import sys, newsembed; newsembed.__version__; dir(newsembed); "
         "assert not {'numpy', 'pyarrow', 'jax', 'tensorflow', 'newsembed.launch.api'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
-
-
-def test_names_are_listed_and_others_refused():
     assert set(newsembed._OFFERED) <= set(dir(newsembed))
     for name in newsembed._OFFERED:
         assert getattr(newsembed, name).__doc__
@@ -61,9 +58,8 @@ def test_other_forms_are_refused(static_model, given):
 
 def test_an_index_is_built_saved_opened_and_searched(static_model, article_rows, tmp_path):
     encoder = newsembed.load(static_model)
-    built = newsembed.Index.build(encoder, article_rows)
-    built.save(str(tmp_path / "index"))
-    opened = newsembed.open_index(str(tmp_path / "index"), saved_model=static_model)
+    built = newsembed.Index.build(encoder, article_rows, str(tmp_path / "index"))
+    opened = newsembed.open(str(tmp_path / "index"), saved_model=static_model)
     assert len(opened) == len(article_rows)
     vectors, query = encoder.encode(article_rows), encoder.encode_queries(["storm"])[0]
     order = np.argsort(-(vectors @ query), kind="stable")
@@ -93,10 +89,14 @@ def test_an_index_is_built_saved_opened_and_searched(static_model, article_rows,
                 opened.search("storm", mode=mode, k=few)
 
 
-def test_groups_are_numbers_of_documents_largest_first(static_model, article_rows):
-    index = newsembed.Index.build(newsembed.load(static_model), [*article_rows, article_rows[1]])
+def test_groups_are_numbers_of_documents_largest_first(static_model, article_rows, tmp_path):
+    rows = [*article_rows, article_rows[1] | {"url": "https://copy.example/1"}]
+    index = newsembed.Index.build(newsembed.load(static_model), rows, str(tmp_path))
     assert index.cluster(0.9999) == [[1, 4], [0], [2], [3]]
     assert index.cluster(-0.9999) == [[0, 1, 2, 3, 4]]
+    with pytest.raises(InputError, match="average linkage does not look at dates"):
+        index.cluster(0.5, method="average", max_day_gap=3)
+    assert index.to_arrow(["title"]).column("title").to_pylist() == [one.title for one in index.documents]
 
 
 @pytest.mark.parametrize("ending", [".parquet", ".jsonl", ".jsonl.gz", ".jsonl.zst"])
@@ -120,10 +120,9 @@ def test_articles_that_cannot_be_written_leave_no_file(tmp_path, article_rows):
         newsembed.write_articles(str(tmp_path / "articles.csv"), article_rows)
     with pytest.raises(InputError, match="the field is missing"):
         newsembed.write_articles(str(tmp_path / "articles.jsonl"), [{"title": "no body"}])
+    rows = [{"title": "", "body": "", "x": value} for value in (1, "b")]
     with pytest.raises(pa.ArrowInvalid):
-        newsembed.write_articles(
-            str(tmp_path / "a.parquet"), [{"title": "", "body": "", "x": 1}, {"title": "", "body": "", "x": "b"}]
-        )
+        newsembed.write_articles(str(tmp_path / "a.parquet"), rows)
     assert list(tmp_path.iterdir()) == []
 
 

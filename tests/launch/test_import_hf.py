@@ -65,7 +65,7 @@ def test_what_cannot_be_imported_is_refused(source, tmp_path, capsys):
     assert "absent: --from: no such folder, and nothing is downloaded" in message
     assert "an installed model: minilm" in message
     assert "mean" not in message
-    assert "Did you mean minilm?" in refused("--from", "minlm")
+    assert "did you mean minilm?" in refused("--from", "minlm")
     (tmp_path / "empty").mkdir()
     assert "config.json: cannot be read" in refused("--from", str(tmp_path / "empty"))
     assert "--max_length: got 2, expected at least 3" in refused("--from", source, "--max_length", "2")

@@ -1,9 +1,12 @@
 """The commands that start a run on several machines."""
 
+import os
 import shlex
+import subprocess
+import time
 
 import pytest
-from newsembed.launch import cli, pod
+from newsembed.launch import cli
 
 TRAIN = ["--gin_file=runs/pretrain_paper.gin", '--gin.MODEL_DIR="/mnt/a model"']
 
@@ -13,90 +16,113 @@ def printed(capsys, *options):
     return capsys.readouterr().out
 
 
-def test_a_tpu_slice_gets_one_command_for_all_hosts(capsys):
-    command = shlex.split(printed(capsys, "--tpu", "pod", "--zone", "us-central2-b", "--program", "/opt/newsembed"))
-    assert command[:7] == ["gcloud", "compute", "tpus", "tpu-vm", "ssh", "pod", "--zone=us-central2-b"]
-    assert command[7] == "--worker=all"
-    remote = shlex.split(command[8].removeprefix("--command="))
-    assert remote == ["/opt/newsembed", "train", "--detect_processes", *TRAIN]
+@pytest.fixture
+def programs(tmp_path, monkeypatch):
+    """Writes a program that is found before others."""
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+
+    def write(name, text):
+        path = tmp_path / name
+        path.write_text(f"#!/bin/bash\n{text}\n")
+        path.chmod(0o755)
+        return path
+
+    return write
 
 
 def test_every_host_gets_its_number_and_the_first_one_s_address(capsys):
-    lines = printed(capsys, "--hosts", "me@gpu0,gpu1", "--port", "7000").splitlines()
-    assert [shlex.split(line)[:2] for line in lines] == [["ssh", "me@gpu0"], ["ssh", "gpu1"]]
+    lines = printed(capsys, "hosts", "run", "me@gpu0,gpu1", "--port", "7000", "--print").splitlines()
+    assert [shlex.split(line)[:3] for line in lines] == [["ssh", "-tt", "me@gpu0"], ["ssh", "-tt", "gpu1"]]
     for number, line in enumerate(lines):
-        remote = shlex.split(shlex.split(line)[2])
+        remote = shlex.split(shlex.split(line)[3])
         assert remote[2:] == ["--coordinator_address=gpu0:7000", "--num_processes=2", f"--process_id={number}", *TRAIN]
 
 
 @pytest.mark.parametrize("port", ["1", "65535"])
 def test_the_first_and_the_last_port_can_be_used(capsys, port):
-    assert f"--coordinator_address=a:{port}" in printed(capsys, "--hosts", "a", "--port", port)
+    assert f"--coordinator_address=a:{port}" in printed(capsys, "hosts", "run", "a", "--port", port, "--print")
 
 
-def test_a_slurm_script_runs_one_process_per_gpu_and_asks_for_time_to_save(capsys):
-    lines = printed(capsys, "--slurm_nodes", "4", "--gpus_per_node", "2").splitlines()
+@pytest.mark.parametrize(("end", "code"), [("exit 7", 7), ("kill -KILL $$", 137)])
+def test_a_host_that_fails_ends_the_others_with_its_code(programs, end, code):
+    programs("ssh", f'if [ "$2" = b ]; then {end}; fi; exec sleep 60')
+    started = time.monotonic()
+    assert cli.main(["launch", "hosts", "run", "a,b", "--", *TRAIN]) == code
+    assert time.monotonic() - started < 30
+
+
+def test_all_hosts_that_end_well_end_well(programs):
+    programs("ssh", "exit 0")
+    assert cli.main(["launch", "hosts", "run", "a,b", "--", *TRAIN]) == 0
+
+
+def slurm(capsys, tmp_path):
+    script = tmp_path / "train.sbatch"
+    script.write_text(printed(capsys, "slurm", "print", "4", "--gpus_per_node", "2", "--time_limit", "24:00:00"))
+    return script
+
+
+def test_a_slurm_script_runs_one_process_per_gpu(capsys, tmp_path):
+    lines = slurm(capsys, tmp_path).read_text().splitlines()
     assert lines[0] == "#!/bin/bash"
-    assert {"#SBATCH --nodes=4", "#SBATCH --ntasks-per-node=2", "#SBATCH --signal=TERM@120"} <= set(lines)
-    assert shlex.split(lines[-1]) == ["srun", "newsembed", "train", *TRAIN]
-
-
-def test_run_performs_the_commands_and_returns_the_highest_code(capsys, tmp_path, monkeypatch):
-    ssh = tmp_path / "ssh"
-    ssh.write_text('#!/bin/sh\necho "$1" >> "$0.log"\n[ "$1" = a ]\n')
-    ssh.chmod(0o755)
-    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
-    assert cli.main(["launch", "--hosts", "a,b", "--run", "--", *TRAIN]) == 1
-    assert sorted((tmp_path / "ssh.log").read_text().split()) == ["a", "b"]
-
-
-def test_every_line_of_a_command_and_a_script():
-    train = ["--gin_file=a.gin", "--gin.X='b c'"]
-    quoted = shlex.join(train)
-    assert pod.tpu_command("pod", "z", "p", "newsembed", train) == [
-        *("gcloud", "compute", "tpus", "tpu-vm", "ssh", "pod", "--zone=z", "--project=p", "--worker=all"),
-        f"--command=newsembed train --detect_processes {quoted}",
-    ]
-    remote = "newsembed train --coordinator_address=a:9000 --num_processes=1 --process_id=0"
-    assert pod.ssh_commands(["a"], 9000, "newsembed", train) == [["ssh", "a", f"{remote} {quoted}"]]
-    assert pod.slurm_script(1, 1, "/opt/newsembed", train).splitlines() == [
-        "#!/bin/bash",
-        "#SBATCH --job-name=newsembed",
-        "#SBATCH --nodes=1",
-        "#SBATCH --ntasks-per-node=1",
-        "#SBATCH --gpus-per-node=1",
-        "#SBATCH --signal=TERM@120",
-        "#SBATCH --requeue",
-        f"srun /opt/newsembed train {quoted}",
+    wanted = {"--nodes=4", "--ntasks-per-node=2", "--signal=B:USR1@120", "--time=24:00:00"}
+    assert {f"#SBATCH {option}" for option in wanted} <= set(lines)
+    assert ["srun", "--kill-on-bad-exit=1", "newsembed", "train", *TRAIN, "&"] in [
+        shlex.split(line) for line in lines if line.startswith("srun")
     ]
 
 
-def test_a_host_is_one_word_of_the_remote_command(capsys):
-    assert "--coordinator_address='a b;c:65535' --num" in pod.ssh_commands(["a b;c"], 65535, "newsembed", TRAIN)[0][2]
+@pytest.mark.parametrize(("train", "code", "again"), [("exit 0", 0, False), ("exit 3", 3, False), ("", 0, True)])
+def test_a_slurm_job_goes_into_the_queue_again_only_before_its_time_limit(
+    programs, capsys, tmp_path, train, code, again
+):
+    programs("srun", train or f"trap 'touch {tmp_path}/saved; exit 143' TERM; touch {tmp_path}/up; sleep 60 & wait")
+    programs("scontrol", f'echo "$@" > {tmp_path}/requeued')
+    environment = {**os.environ, "SLURM_JOB_ID": "17"}
+    with subprocess.Popen(["bash", slurm(capsys, tmp_path)], env=environment) as job:
+        if again:
+            while not (tmp_path / "up").exists():
+                time.sleep(0.05)
+            job.send_signal(10)  # SIGUSR1
+        assert job.wait(30) == code
+    assert (tmp_path / "requeued").exists() == (tmp_path / "saved").exists() == again
+    assert not again or (tmp_path / "requeued").read_text() == "requeue 17\n"
 
 
-def test_the_options_have_defaults(capsys):
-    assert "--coordinator_address=a:9000" in printed(capsys, "--hosts", "a")
-    assert "#SBATCH --ntasks-per-node=8" in printed(capsys, "--slurm_nodes", "1").splitlines()
+def test_a_manifest_of_gke_has_a_job_for_each_slice_and_a_pod_for_each_host(capsys):
+    import yaml
+
+    options = [
+        "--image=i",
+        "--type=tpu-v5p-slice",
+        "--topology=2x2x4",
+        "--hosts_per_slice=4",
+        "--num_slices=2",
+        "--spot",
+    ]
+    jobs = yaml.safe_load(printed(capsys, "gke", "print", "news", *options))["spec"]["replicatedJobs"]
+    assert [job["replicas"] for job in jobs] == [2]
+    job = jobs[0]["template"]["spec"]
+    assert (job["parallelism"], job["completions"]) == (4, 4)
+    pod = job["template"]["spec"]
+    assert pod["nodeSelector"]["cloud.google.com/gke-spot"] == "true"
+    (container,) = pod["containers"]
+    assert container["resources"]["limits"] == {"google.com/tpu": 4}
+    assert shlex.split(container["command"][2]) == ["newsembed", "train", "--detect_processes", *TRAIN]
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--tpu", "pod", "--", *TRAIN], "--zone: got a TPU without its zone"),
-        (["--tpu", "", "--zone", "z", "--", *TRAIN], "--tpu: got no name"),
-        (["--hosts", "a", "--port", "65536", "--", *TRAIN], "--port: got 65536"),
-        (["--hosts", "a", "--port", "0", "--", *TRAIN], "--port: got 0"),
-        (["--hosts", "a,a", "--", *TRAIN], "expected different hosts"),
-        (["--hosts", "a,,b", "--", *TRAIN], "expected different hosts"),
-        (["--slurm_nodes", "1", "--gpus_per_node", "0", "--", *TRAIN], "got 1 nodes of 0 GPUs"),
-        (["--hosts", "a,b"], "got no --gin_file"),
-        (["--slurm_nodes", "0", "--", *TRAIN], "got 0 nodes"),
-        (["--slurm_nodes", "1", "--run", "--", *TRAIN], "never run"),
-        (["--hosts", "a", "--zone", "z", "--", *TRAIN], "--zone: is of a TPU, and none is given"),
-        (["--slurm_nodes", "1", "--project", "p", "--", *TRAIN], "--project: is of a TPU, and none is given"),
+        (["hosts", "run", "a", "--port", "65536", "--", *TRAIN], "--port: got 65536"),
+        (["hosts", "up", "a", "--", *TRAIN], "ACTION: hosts has no action up\n  remedy: choose run"),
+        (["hosts", "run", "a,b"], "got no --gin_file"),
+        (["slurm", "print", "0", "--", *TRAIN], "TARGET: got '0' nodes"),
+        (["moon", "run", "a", "--", *TRAIN], "PLACE: got moon"),
+        (["tpu", "up", "a"], "--zone: tpu up needs it"),
+        (["gke", "print", "a", "--type", "t", "--", *TRAIN], "--image: gke print needs it"),
     ],
 )
 def test_what_does_not_fit_is_named(capsys, options, message):
     assert cli.main(["launch", *options]) == 2
-    assert message in capsys.readouterr().err
+    assert message.replace("PLACE", "--place") in capsys.readouterr().err

@@ -2,12 +2,9 @@
 
 import gin
 import pytest
-from newsembed.beam_pipelines.workflow import PRESETS, load_job
-from newsembed.launch import build
-from newsembed.launch.build import job_options, make_parser, preset_values
+from newsembed.launch import build, cli
 from newsembed.models.transformer import TransformerConfig
-from newsembed.tasks import TOPICS, TRIPLETS
-from newsembed.tasks.topics import DOCUMENTS
+from newsembed.tasks.kinds import TOPICS, TRIPLETS
 from newsembed.training.gin_config import load_gin
 
 REQUIRED = ['MODEL_DIR = "m"', 'DATA_DIR = "d"', 'VOCABULARY_PATH = "v"']
@@ -22,8 +19,7 @@ def options_of(monkeypatch, *arguments):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(build, "build", recorded)
-    with pytest.raises(KeyboardInterrupt):
-        build.main(["--articles", "a.jsonl", "--output", "work", *arguments])
+    assert cli.main(["build", "--articles", "a.jsonl", "--output", "work", *arguments]) == 130
     return given
 
 
@@ -46,8 +42,6 @@ def test_the_paper_s_run_files_read_what_the_preset_makes(monkeypatch):
     assert options["topics"].positive_ratio == 0.25
     # A topic row has as many texts as a triplet, and no loss has a weight.
     assert options["examples"].documents_per_example == len(TRIPLETS.text_features) == 3
-    assert DOCUMENTS in TOPICS.sizes
-    assert gin.query_parameter("Topics.mean_over") == "documents"
     with pytest.raises(ValueError, match="task_weights"):
         gin.query_parameter("DataOptions.task_weights")
     assert macro("MLM_WEIGHT") == 0
@@ -60,12 +54,8 @@ def test_options_that_are_given_win_over_the_preset(monkeypatch):
     assert options_of(monkeypatch)["vocabulary"].size == 32_000
 
 
-def test_a_preset_names_options_of_jobs():
-    args = make_parser().parse_args(["--output", "work"])
-    for preset, jobs in PRESETS.items():
-        assert set(preset_values(preset)) <= set(vars(args))
-        for job, values in jobs.items():
-            assert load_job(job).options(**values)
-    assert set(job_options(args)) >= set(PRESETS["paper"])
-    with pytest.raises(SystemExit):
-        make_parser().parse_args(["--output", "work", "--preset=newspaper"])
+def test_a_preset_may_be_in_a_file_and_unknown_ones_are_refused(monkeypatch, tmp_path, capsys):
+    (tmp_path / "build.toml").write_text('preset = "paper"\n')
+    assert options_of(monkeypatch, "--config", str(tmp_path / "build.toml"))["vocabulary"].size == 500_000
+    assert cli.main(["build", "--articles", "a", "--output", "work", "--preset=newspaper"]) == 2
+    assert "--preset: got newspaper, expected one of paper" in capsys.readouterr().err

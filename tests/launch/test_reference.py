@@ -1,74 +1,15 @@
-"""The pages of the documentation that follow from the code: every option of every command, and the demo's steps."""
+"""Texts that follow from the code: a page for each command, the overview, and what bash completes."""
 
 import argparse
+import contextlib
+import io
 import re
-import shlex
+import shutil
+import subprocess
 
 import pytest
-from newsembed.errors import InputError
-from newsembed.launch import reference
+from newsembed.launch import cli, reference
 from newsembed.launch.cli import COMMANDS, parser_of
-from newsembed.launch.demo.steps import Places, steps
-from newsembed.studies.shared.newsroom import NEWSROOM_SEED
-
-STEPS = {step.name: list(step.command) for step in steps(Places("demo-output"), NEWSROOM_SEED, 1.0)}
-
-PAGE = """\
-# newsembed toy
-
-Counts &lt;words>.
-
-In order:
-
-1. reads;
-   slowly;
-2. writes `<x>`.
-
-Example:
-
-```bash
-newsembed toy --input a \\
-    --many
-newsembed toy
-```
-
-The `end`.
-
-```text
-newsembed toy --input FILE ACTION [options]
-```
-
-## Positional arguments
-
-| option | meaning |
-|---|---|
-| `ACTION` | `go`: to start |
-
-## Options
-
-| option | meaning |
-|---|---|
-| `--input FILE` | a \\| b, FILE &lt;here> *(required)* |
-| `--many` | 100 % |
-
-example:
-
-```bash
-newsembed toy --input b
-```
-
-## newsembed toy go
-
-```text
-newsembed toy go place
-```
-
-### Positional arguments
-
-| option | meaning |
-|---|---|
-| `place` | where |
-"""
 
 
 def parsers(parser):
@@ -81,58 +22,58 @@ def parsers(parser):
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_the_page_of_a_command_has_each_of_its_options(name):
+def test_the_page_of_a_command_has_each_of_its_options_and_what_it_does(name):
     page = reference.command_page(name)
-    assert page.startswith(f"# newsembed {name}\n")
-    rows = [line.split("` | ")[0].split("`")[1] for line in page.splitlines() if line.startswith("| `")]
-    for parser in parsers(parser_of(name)):
-        assert f"# {parser.prog}\n" in page
-        for action in parser._actions:
-            for option in action.option_strings if action.dest != "help" else ():
-                named = [row for row in rows if option in row.replace(",", " ").split()]
-                assert named or action.help is argparse.SUPPRESS, option
+    assert page.startswith(f"# newsembed {name}\n\n```text\nusage: newsembed {name}")
     assert page.count("```") % 2 == 0
-
-
-@pytest.mark.parametrize("name", COMMANDS)
-def test_every_option_says_what_it_does(name):
+    assert "example" in page.lower()
+    assert "``" not in page.replace("```", "")
     for parser in parsers(parser_of(name)):
         for action in parser._actions:
-            if action.help is not argparse.SUPPRESS and not isinstance(action, argparse._SubParsersAction):
+            assert all(option in page for option in action.option_strings)
+            if not isinstance(action, argparse._SubParsersAction):
                 assert re.sub(r"\(default: .*\)$", "", action.help or "").strip(), action
 
 
 def test_the_overview_lists_each_command_once():
     page = reference.overview_page()
     for name, command in COMMANDS.items():
-        assert page.count(f"| [`{name}`]({name}.md) | {command.summary} |") == 1
-        assert f"\n## {command.group}\n" in page
+        assert page.count(f"- [`{name}`]({name}.md): {command.summary}\n") == 1
 
 
-def test_a_page_as_a_whole(monkeypatch):
-    parser = argparse.ArgumentParser(
-        prog="newsembed toy",
-        description="Counts <words>.\n\nIn order:\n1. reads;\n   slowly;\n2. writes `<x>`.\n\nExample::\n\n"
-        "    newsembed toy --input a \\\n        --many\n\n    newsembed toy\n\nThe ``end``.",
-        epilog="example: newsembed toy --input b",
+@pytest.fixture(scope="module")
+def script(tmp_path_factory):
+    path, out = tmp_path_factory.mktemp("completion") / "newsembed.bash", io.StringIO()
+    with contextlib.redirect_stdout(out):
+        assert cli.main(["completion", "bash"]) == 0
+    path.write_text(out.getvalue())
+    return path
+
+
+def offered(script, *words):
+    """What bash completes the last word to."""
+    code = (
+        'source "$1"; shift; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); '
+        '_shtab_newsembed newsembed "${@: -1}" "${@: -2:1}"; printf "%s\\n" "${COMPREPLY[@]}"'
     )
-    parser.add_argument("--input", required=True, metavar="FILE", help="a | b, %(metavar)s <here>")
-    parser.add_argument("--many", action="store_true", help="100 %%")
-    parser.add_argument("--hidden", help=argparse.SUPPRESS)
-    actions = parser.add_subparsers(required=True, metavar="ACTION")
-    actions.add_parser("go", help="to start").add_argument("place", type=int, help="where")
-    monkeypatch.setattr(reference, "parser_of", {"toy": parser}.__getitem__)
-    found = [line for line in reference.command_page("toy").splitlines() if line]
-    assert found == [line for line in PAGE.splitlines() if line]
+    command = [shutil.which("bash") or "bash", "-c", code, "bash", str(script), *words]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()
 
 
-@pytest.mark.parametrize("step", STEPS)
-def test_the_command_of_a_step_is_what_the_demo_runs(step):
-    text = reference.demo_command(step, "--more", "a b")
-    assert shlex.split(text.replace("\\\n", "")) == ["newsembed", *STEPS[step], "--more", "a b"]
-    assert all(len(line) <= 120 for line in text.splitlines())
+def test_commands_and_options_are_completed(script):
+    assert offered(script, "newsembed", "cl") == ["clean", "cluster"]
+    assert offered(script, "newsembed", "clean", "--min_words_") == ["--min_words_per_line"]
+    assert set(COMMANDS) <= set(offered(script, "newsembed", ""))
 
 
-def test_a_step_that_the_demo_does_not_have_is_refused():
-    with pytest.raises(InputError, match="step: got 'fly', but the demo has generate, crawl, build"):
-        reference.demo_command("fly")
+def test_a_command_without_its_extra_keeps_its_name(monkeypatch):
+    def only_clean(name):
+        if name != "clean":
+            raise ModuleNotFoundError(name=name)
+        return parser_of(name)
+
+    monkeypatch.setattr(reference, "parser_of", only_clean)
+    choices = reference.all_commands()._subparsers._group_actions[0].choices
+    assert set(choices) == set(COMMANDS)
+    assert "--min_words" in choices["clean"]._option_string_actions
+    assert set(choices["train"]._option_string_actions) == {"-h", "--help"}

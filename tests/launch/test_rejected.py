@@ -37,32 +37,20 @@ def test_all_jobs_of_a_work_folder_or_one_reason(work, capsys):
     assert "no_author" not in shown
 
 
-def test_the_working_directory_is_a_folder_too(work, capsys):
-    assert cli.main(["rejected", "extract"]) == 0
-    assert "extract: truncated, 1 failed" in capsys.readouterr().out
-
-
 @pytest.mark.parametrize(
-    ("more", "message"),
+    ("arguments", "message"),
     [
-        (["--reason", "no_title"], "choose one of no_author (12), truncated (1)"),
-        (["--count", "0"], "--count: got 0"),
+        (["clean", "--reason", "no_title"], "choose one of no_author (12), truncated (1)"),
+        (["clean", "--count", "0"], "--count: got 0"),
+        (["empty"], "no rejected or failed records"),
+        (["nowhere"], "nowhere: no such folder"),
     ],
 )
-def test_bad_options_say_what_there_is(work, capsys, more, message):
-    assert cli.main(["rejected", str(work / "clean"), *more]) == 2
-    assert message in " ".join(capsys.readouterr().err.split())
-
-
-def test_a_folder_without_dead_letters_is_an_error(work, capsys):
+def test_what_cannot_be_shown_says_what_there_is(work, capsys, arguments, message):
     (work / "empty").mkdir()
-    assert cli.main(["rejected", str(work / "empty")]) == 2
-    assert "no rejected or failed records" in capsys.readouterr().err
-
-
-def test_a_missing_folder_is_named(work, capsys):
-    assert cli.main(["rejected", str(work / "nowhere")]) == 2
-    assert f"{work}/nowhere: no such folder" in capsys.readouterr().err
+    folder, *more = arguments
+    assert cli.main(["rejected", str(work / folder), *more]) == 2
+    assert message in " ".join(capsys.readouterr().err.split())
 
 
 def test_a_column_that_is_empty_for_all_records_is_left_out(work, capsys):
@@ -72,10 +60,10 @@ def test_a_column_that_is_empty_for_all_records_is_left_out(work, capsys):
     assert ("detail" in second, "record" in second) == (True, False)
 
 
-@pytest.mark.parametrize("result", ["manifest.json", "clean/manifest.json", "archive.json", "last_run.json"])
+@pytest.mark.parametrize("result", ["manifest.json", "clean/manifest.json", "last_run.json"])
 def test_a_result_that_rejected_nothing_says_so(tmp_path, capsys, result):
     path = tmp_path / "work" / result
     path.parent.mkdir(parents=True)
     path.write_text("{}")
     assert cli.main(["rejected", f"{tmp_path}/work/"]) == 0
-    assert capsys.readouterr().out == f"{tmp_path}/work/: no record was rejected or failed\n"
+    assert capsys.readouterr().out == f"{tmp_path}/work: no record was rejected or failed\n"

@@ -1,20 +1,18 @@
 """`newsembed update`: which encoder is meant, what a training needs, and what its outcome changes."""
 
-import argparse
 import contextlib
 import types
 
 import pytest
 from newsembed.errors import InputError
+from newsembed.launch import cli
 from newsembed.launch import update as module
 from newsembed.launch.update import check_training
-from newsembed.studies.retrain import conduct
 from newsembed.updates.options import EncoderChoice
 
 
 def given(**values):
-    unset = dict.fromkeys(("encoder", "max_length", "prompt", "long_documents"))
-    return module._given_choice(argparse.Namespace(**{**unset, **values}))
+    return module.OPTIONS(archive="a", **values).choice
 
 
 def test_the_encoder_of_the_command_line_with_how_it_reads():
@@ -23,14 +21,14 @@ def test_the_encoder_of_the_command_line_with_how_it_reads():
     full = given(encoder="savedmodel:s", max_length=7, prompt="", long_documents="windows")
     assert full == EncoderChoice("savedmodel:s", 7, "", "windows")
     assert full.reading() == {"max_length": 7, "document_prompt": "", "long_documents": "windows"}
-    for name, value in (("max_length", 1), ("prompt", ""), ("long_documents", "head")):
+    for name, value in (("max_length", 3), ("prompt", ""), ("long_documents", "head")):
         with pytest.raises(InputError, match=f"--{name}: got no --encoder"):
             given(**{name: value})
     with pytest.raises(InputError, match="--encoder: got 'tfidf', expected one of .*model:DIR"):
         given(encoder="tfidf")
 
 
-def test_an_archive_whose_encoder_is_elsewhere_asks_for_it(monkeypatch, tmp_path):
+def test_an_archive_whose_encoder_is_elsewhere_asks_for_it(monkeypatch, tmp_path, capsys):
     choices = {"moved": EncoderChoice("model:work/trained@40"), "here": EncoderChoice(f"savedmodel:{tmp_path}")}
     monkeypatch.setattr(module, "check_sources", lambda _: None)
     monkeypatch.setattr(module, "current_choice", lambda archive, given: given or choices[archive])
@@ -38,22 +36,25 @@ def test_an_archive_whose_encoder_is_elsewhere_asks_for_it(monkeypatch, tmp_path
     monkeypatch.setattr(module, "update", lambda _archive, encoder, *_, **__: encoder)
     loaded = []
     monkeypatch.setattr(module, "print_report", lambda _, report: loaded.append(report))
-    with pytest.raises(InputError, match="moved: the encoder of the archive was not found: model:work/trained@40") as e:
-        module.main(["--archive", "moved", "--articles", "a.jsonl"])
-    assert "--encoder model:DIR" in e.value.remedy
-    assert module.main(["--archive", "here", "--articles", "a.jsonl"]) == 0
-    assert module.main(["--archive", "moved", "--articles", "a.jsonl", "--encoder", "model:new"]) == 0
+    assert cli.main(["update", "--archive", "moved", "--articles", "a.jsonl"]) == 2
+    shown = capsys.readouterr().err
+    assert "moved: the encoder of the archive was not found: model:work/trained@40" in shown
+    assert "--encoder model:DIR" in shown
+    assert cli.main(["update", "--archive", "here", "--articles", "a.jsonl"]) == 0
+    assert cli.main(["update", "--archive", "moved", "--articles", "a.jsonl", "--encoder", "model:new"]) == 0
     assert loaded == [f"savedmodel:{tmp_path}", "model:new"]
 
 
 def test_only_a_model_with_a_checkpoint_is_trained(monkeypatch):
     checked = []
     monkeypatch.setattr(module, "require", checked.append)
-    monkeypatch.setattr(conduct, "check_trainable", checked.append)
+    monkeypatch.setattr(module, "check_trainable", checked.append)
     with pytest.raises(InputError, match="--encoder: got savedmodel:s: a SavedModel has no checkpoint to train from"):
-        check_training(EncoderChoice("savedmodel:s"))
+        check_training(EncoderChoice("savedmodel:s"), "a")
+    with pytest.raises(InputError, match="s3://a: --train: trains local archives only"):
+        check_training(EncoderChoice("model:m"), "s3://a")
     assert checked == []
-    check_training(EncoderChoice("model:some/dir@7"))
+    check_training(EncoderChoice("model:some/dir@7"), "a")
     assert checked == [module._TRAIN, "some/dir@7"]
 
 
@@ -77,7 +78,7 @@ def retrain(monkeypatch, capsys):
             def run(self):
                 return types.SimpleNamespace(number=3, model="/new", trial={"accepted": accepted, "score": 1})
 
-        monkeypatch.setattr(conduct, "Retraining", Retraining)
+        monkeypatch.setattr(module, "Retraining", Retraining)
         monkeypatch.setattr(
             module, "locked", lambda *given: done.append(("locked", *given)) or contextlib.nullcontext()
         )

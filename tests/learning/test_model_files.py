@@ -60,9 +60,7 @@ def test_a_folder_without_a_description_passes(tmp_path, folder):
     "config",
     [
         toy_config(norm="post", pooling="weighted", lead_length=7, dropout_rate=0.25),
-        ContextConfig(
-            30, hidden_size=8, num_heads=1, embedding_size=6, pooling="weighted", lead_length=5, num_topics=3
-        ),
+        ContextConfig(30, hidden_size=8, num_heads=1, embedding_size=6, pooling="weighted", lead_length=5),
         HybridConfig(30, hidden_size=8, num_heads=2, num_layers=1, embedding_size=12, lexical_size=4, context_length=9),
     ],
     ids=lambda config: config.kind,

@@ -5,12 +5,10 @@ import numpy as np
 import pytest
 from newsembed.errors import InputError
 from newsembed.learning.partitioning import (
-    LOGICAL_AXIS_RULES,
     DataShare,
     Partitioner,
     check_batch_size,
     data_share,
-    shard_batch,
 )
 
 
@@ -72,19 +70,3 @@ def test_the_model_is_split_over_a_divisor_of_the_devices(model_parallel):
     with pytest.raises(InputError, match="got 3, expected a divisor of the 7 devices"):
         Partitioner(model_parallel=3).make_mesh([None] * 7)
     assert dict(Partitioner().make_mesh(jax.devices()[:1]).shape) == {"data": 1, "model": 1}
-
-
-def test_only_the_batch_and_the_wide_axes_are_sharded():
-    assert {name: axis for name, axis in LOGICAL_AXIS_RULES if axis} == {
-        "batch": "data", "vocab": "model", "mlp": "model", "heads": "model",
-    }  # fmt: skip
-
-
-def test_a_batch_is_put_on_the_devices_as_it_is():
-    mesh = Partitioner().make_mesh(jax.devices()[:1])
-    batch = {"tokens": np.arange(6, dtype=np.int32).reshape(2, 3), "number": np.array([7, 8], np.int32)}
-    found = shard_batch(batch, mesh)
-    assert {name: np.asarray(values).tolist() for name, values in found.items()} == {
-        name: values.tolist() for name, values in batch.items()
-    }
-    assert {values.sharding.spec for values in found.values()} == {jax.sharding.PartitionSpec("data")}

@@ -8,8 +8,7 @@ import numpy as np
 import orbax.checkpoint as ocp
 from newsembed.formats.manifest import DataSet
 from newsembed.formats.records import doc_id_to_words
-from newsembed.formats.tfrecords.example import encode_example
-from newsembed.formats.tfrecords.framing import frame
+from newsembed.formats.tfrecords import encode_example, frame
 from newsembed.formats.vocabulary import CLS_ID, SEP_ID, SPECIAL_TOKENS
 from newsembed.learning.batches import BatchOptions, GrainBatches
 from newsembed.learning.objectives import OBJECTIVES, Model, Objectives

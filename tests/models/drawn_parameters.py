@@ -7,7 +7,7 @@ import numpy as np
 
 def drawn(config):
     variables = config.module().init(jax.random.key(0), np.ones((1, 4), np.int32))
-    keys = iter(jax.random.split(jax.random.key(1), 100))
+    keys = iter(jax.random.split(jax.random.key(1), 500))
     return jax.tree.map(
         lambda array: np.asarray(array + jax.random.normal(next(keys), array.shape) / 2), nn.unbox(variables)["params"]
     )

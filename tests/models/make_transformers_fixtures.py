@@ -28,67 +28,38 @@ from tokenizers.processors import TemplateProcessing
 ROOT = Path(__file__).parent / "transformers"
 VOCABULARY, HIDDEN, LAYERS, HEADS, MLP = 40, 16, 2, 2, 24
 POSITIONS = 150  # more than the 128 at which relative positions end
-SIZES = {
-    "vocab_size": VOCABULARY,
-    "hidden_size": HIDDEN,
-    "num_hidden_layers": LAYERS,
-    "num_attention_heads": HEADS,
-    "intermediate_size": MLP,
-    "initializer_range": 0.3,
-}
+SIZES = {"vocab_size": VOCABULARY, "hidden_size": HIDDEN, "num_hidden_layers": LAYERS, "num_attention_heads": HEADS}
+SIZES |= {"intermediate_size": MLP, "initializer_range": 0.3}
+PLACES, MORE_PLACES = {"max_position_embeddings": POSITIONS}, {"max_position_embeddings": POSITIONS + 2}
+DISTIL_SIZES = {"vocab_size": VOCABULARY, "dim": HIDDEN, "n_layers": LAYERS, "n_heads": HEADS, "hidden_dim": MLP}
+MODERN_IDS = {f"{name}_token_id": 36 for name in ("cls", "bos")} | {f"{name}_token_id": 37 for name in ("sep", "eos")}
 BERT_NAMES = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 FAIRSEQ_NAMES = ("<pad>", "<unk>", "<s>", "</s>", "<mask>")
 # (configuration, names of padding, unknown, opening, closing and mask token, and their ids)
+FAIRSEQ_IDS = (1, 3, 0, 2, 39)
 MODELS = {
-    "bert": (transformers.BertConfig(**SIZES, max_position_embeddings=POSITIONS), BERT_NAMES, (0, 10, 11, 12, 13)),
-    "roberta": (
-        transformers.RobertaConfig(**SIZES, max_position_embeddings=POSITIONS + 2, type_vocab_size=1),
-        FAIRSEQ_NAMES,
-        (1, 3, 0, 2, 39),
-    ),
+    "bert": (transformers.BertConfig(**SIZES, **PLACES), BERT_NAMES, (0, 10, 11, 12, 13)),
+    "roberta": (transformers.RobertaConfig(**SIZES, **MORE_PLACES, type_vocab_size=1), FAIRSEQ_NAMES, FAIRSEQ_IDS),
     "xlm-roberta": (
-        transformers.XLMRobertaConfig(**SIZES, max_position_embeddings=POSITIONS + 2, type_vocab_size=1),
-        FAIRSEQ_NAMES,
-        (1, 3, 0, 2, 39),
+        transformers.XLMRobertaConfig(**SIZES, **MORE_PLACES, type_vocab_size=1), FAIRSEQ_NAMES, FAIRSEQ_IDS
     ),
     "megatron-bert": (
-        transformers.MegatronBertConfig(**SIZES, max_position_embeddings=POSITIONS, hidden_act="gelu_new"),
-        BERT_NAMES,
-        (0, 1, 2, 3, 4),
+        transformers.MegatronBertConfig(**SIZES, **PLACES, hidden_act="gelu_new"), BERT_NAMES, (0, 1, 2, 3, 4)
     ),
     "mpnet": (
-        transformers.MPNetConfig(**SIZES, max_position_embeddings=POSITIONS + 2),
-        ("<pad>", "[UNK]", "<s>", "</s>", "<mask>"),
-        (1, 34, 0, 2, 39),
+        transformers.MPNetConfig(**SIZES, **MORE_PLACES), ("<pad>", "[UNK]", "<s>", "</s>", "<mask>"), (1, 34, 0, 2, 39)
     ),
     "distilbert": (
-        transformers.DistilBertConfig(
-            vocab_size=VOCABULARY,
-            dim=HIDDEN,
-            n_layers=LAYERS,
-            n_heads=HEADS,
-            hidden_dim=MLP,
-            max_position_embeddings=POSITIONS,
-            initializer_range=0.3,
-        ),
-        BERT_NAMES,
-        (0, 30, 31, 32, 33),
+        transformers.DistilBertConfig(**DISTIL_SIZES, **PLACES, initializer_range=0.3), BERT_NAMES, (0, 30, 31, 32, 33)
     ),
     "modernbert": (
         transformers.ModernBertConfig(
-            **SIZES | {"num_hidden_layers": 4},
-            max_position_embeddings=POSITIONS,
-            local_attention=16,
-            pad_token_id=35,
-            cls_token_id=36,
-            bos_token_id=36,
-            sep_token_id=37,
-            eos_token_id=37,
+            **SIZES | {"num_hidden_layers": 4}, **PLACES, **MODERN_IDS, local_attention=16, pad_token_id=35
         ),
         BERT_NAMES,
         (35, 34, 36, 37, 38),
     ),
-}
+}  # fmt: skip
 # (family, pooling mode, width of a Dense module with Tanh, prompts, default prompt, max_seq_length)
 SENTENCE_MODELS = {
     "sentence-labse": ("bert", "cls", 8, {}, None, 100),

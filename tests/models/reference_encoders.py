@@ -9,42 +9,15 @@ import safetensors.numpy
 from scipy.special import erf
 
 SIZES = {"vocab_size": 30, "hidden_size": 16, "num_hidden_layers": 4, "num_attention_heads": 2, "intermediate_size": 24}
+_BERT = {"type_vocab_size": 2, "layer_norm_eps": 1e-12, "max_position_embeddings": 20}
+_XLM = {"type_vocab_size": 1, "layer_norm_eps": 1e-5, "max_position_embeddings": 22, "pad_token_id": 1}
+_MODERN = {"hidden_activation": "gelu", "norm_eps": 1e-5, "max_position_embeddings": 64, "local_attention": 6}
+_MODERN |= {"global_rope_theta": 160000.0, "local_rope_theta": 10000.0, "global_attn_every_n_layers": 3}
 CONFIGS = {
-    "bert": SIZES
-    | {
-        "model_type": "bert",
-        "max_position_embeddings": 20,
-        "type_vocab_size": 2,
-        "hidden_act": "gelu",
-        "layer_norm_eps": 1e-12,
-    },
-    "xlm-roberta": SIZES
-    | {
-        "model_type": "xlm-roberta",
-        "max_position_embeddings": 22,
-        "type_vocab_size": 1,
-        "layer_norm_eps": 1e-5,
-        "pad_token_id": 1,
-    },
-    "megatron-bert": SIZES
-    | {
-        "model_type": "megatron-bert",
-        "max_position_embeddings": 20,
-        "type_vocab_size": 2,
-        "hidden_act": "gelu_new",
-        "layer_norm_eps": 1e-12,
-    },
-    "modernbert": SIZES
-    | {
-        "model_type": "modernbert",
-        "max_position_embeddings": 64,
-        "hidden_activation": "gelu",
-        "norm_eps": 1e-5,
-        "global_rope_theta": 160000.0,
-        "local_rope_theta": 10000.0,
-        "local_attention": 6,
-        "global_attn_every_n_layers": 3,
-    },
+    "bert": SIZES | {"model_type": "bert", "hidden_act": "gelu"} | _BERT,
+    "xlm-roberta": SIZES | {"model_type": "xlm-roberta"} | _XLM,
+    "megatron-bert": SIZES | {"model_type": "megatron-bert", "hidden_act": "gelu_new"} | _BERT,
+    "modernbert": SIZES | {"model_type": "modernbert"} | _MODERN,
 }
 PAD = {"bert": 0, "xlm-roberta": 1, "megatron-bert": 0, "modernbert": 27}
 # [PAD], [UNK], [CLS], [SEP], [MASK] in each of these made-up vocabularies.
@@ -104,12 +77,9 @@ def fill_bert(made, values):
     hidden, inner, kind = values["hidden_size"], values["intermediate_size"], values["model_type"]
     prefix = PREFIXES[kind]
     made.arrays[f"{prefix}embeddings.word_embeddings.weight"] = made.rng.normal(0, 1, (values["vocab_size"], hidden))
-    made.arrays[f"{prefix}embeddings.position_embeddings.weight"] = made.rng.normal(
-        0, 1, (values["max_position_embeddings"], hidden)
-    )
-    made.arrays[f"{prefix}embeddings.token_type_embeddings.weight"] = made.rng.normal(
-        0, 1, (values["type_vocab_size"], hidden)
-    )
+    for name, size in (("position", "max_position_embeddings"), ("token_type", "type_vocab_size")):
+        table = made.rng.normal(0, 1, (values[size], hidden))
+        made.arrays[f"{prefix}embeddings.{name}_embeddings.weight"] = table
     is_pre = kind == "megatron-bert"
     if not is_pre:
         made.norm(f"{prefix}embeddings.LayerNorm")
@@ -136,11 +106,8 @@ def fill_bert(made, values):
 
 def pieces_of(kind):
     """A vocabulary of 30 with the special tokens of `SPECIALS`; the others are a, b, c, …, ##a, ##b, … in our order."""
-    names = (
-        ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
-        if kind != "xlm-roberta"
-        else ("<pad>", "<unk>", "<s>", "</s>", "<mask>")
-    )
+    fairseq = ("<pad>", "<unk>", "<s>", "</s>", "<mask>")
+    names = fairseq if kind == "xlm-roberta" else ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
     specials = dict(zip(SPECIALS[kind], names, strict=True))
     others = iter([*"abcdefghijklmnop", *(f"##{letter}" for letter in "abcdefghi")])
     return [specials[token] if token in specials else next(others) for token in range(30)]
@@ -185,8 +152,7 @@ def tokenizer_of(kind):
         tokenizer.pre_tokenizer, tokenizer.decoder = pre_tokenizers.ByteLevel(False), decoders.ByteLevel()
     opening, closing = specials[2:4]
     tokenizer.post_processor = processors.TemplateProcessing(
-        single=f"{opening} $A {closing}",
-        special_tokens=[(opening, SPECIALS[kind][2]), (closing, SPECIALS[kind][3])],
+        single=f"{opening} $A {closing}", special_tokens=[(opening, SPECIALS[kind][2]), (closing, SPECIALS[kind][3])]
     )
     tokenizer.add_special_tokens([AddedToken(name, special=True) for name in specials])
     return tokenizer
@@ -263,10 +229,8 @@ def _modernbert(values, arrays, rows):
         query, key, value = (_heads(values, part) for part in parts)
         theta = values["global_rope_theta" if is_global else "local_rope_theta"]
         mask = real[:, None, None, :] & (True if is_global else near)
-        states = (
-            states
-            + _attention(_rotate(query, theta), _rotate(key, theta), value, mask) @ arrays[f"{name}.attn.Wo.weight"].T
-        )
+        mixed = _attention(_rotate(query, theta), _rotate(key, theta), value, mask)
+        states = states + mixed @ arrays[f"{name}.attn.Wo.weight"].T
         inner, gate = np.split(norm(f"{name}.mlp_norm", states) @ arrays[f"{name}.mlp.Wi.weight"].T, 2, axis=-1)
         states = states + (_gelu(inner) * gate) @ arrays[f"{name}.mlp.Wo.weight"].T
     states = norm(f"{prefix}final_norm", states)
@@ -290,9 +254,8 @@ def _attention(query, key, value, mask):
 def _rotate(states, theta):
     """Each pair of units (i, i + d/2) as a complex number, turned by position / theta^(2 i / d)."""
     half = states.shape[-1] // 2
-    turned = (states[..., :half] + 1j * states[..., half:]) * np.exp(
-        1j * np.arange(states.shape[2])[:, None] * theta ** (-np.arange(half) / half)
-    )
+    angles = np.arange(states.shape[2])[:, None] * theta ** (-np.arange(half) / half)
+    turned = (states[..., :half] + 1j * states[..., half:]) * np.exp(1j * angles)
     return np.concatenate([turned.real, turned.imag], axis=-1)
 
 

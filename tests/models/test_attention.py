@@ -22,7 +22,7 @@ from newsembed.models.attention import (
     rotate,
     visible,
 )
-from newsembed.models.encoders.news import EncoderConfig, NewsEncoder
+from newsembed.models.encoders.news import EncoderConfig
 
 CONFIG = EncoderConfig(
     vocab_size=40, hidden_size=128, num_layers=2, num_heads=2, mlp_size=32, max_length=256, dtype="bfloat16"
@@ -35,22 +35,16 @@ RELATIVE = {"relative_buckets": 8}
     ("changes", "length", "platform", "expected"),
     [
         ({}, 128, "cpu", "xla"),
-        ({}, 128, "rocm", "xla"),
         ({}, 128, "cuda", "cudnn"),
-        ({"dtype": "float16"}, 130, "cuda", "cudnn"),
-        (LOCAL, 128, "cuda", "cudnn"),
         ({"dtype": "float32"}, 128, "cuda", "xla"),
         ({}, 127, "cuda", "xla"),
         ({"num_heads": 32}, 128, "cuda", "xla"),
         ({"hidden_size": 512}, 128, "cuda", "xla"),
         ({"hidden_size": 256}, 128, "cuda", "cudnn"),  # heads of 128 units
         ({"hidden_size": 272}, 128, "cuda", "xla"),  # of 136
-        ({"hidden_size": 240}, 128, "cuda", "cudnn"),  # of 120
         ({"hidden_size": 232}, 128, "cuda", "xla"),  # of 116
         (RELATIVE, 128, "cuda", "xla"),
-        (RELATIVE, 128, "tpu", "xla"),
         ({}, 256, "tpu", "flash"),
-        ({"dtype": "float32"}, 128, "tpu", "flash"),
         ({}, 96, "tpu", "xla"),
         (LOCAL, 128, "tpu", "xla"),
     ],
@@ -66,11 +60,9 @@ def test_auto_takes_what_the_platform_has_and_says_so(changes, length, platform,
     [
         ("cudnn", {}, 128, None, "'cudnn', but this is cpu, and cuDNN runs on NVIDIA GPUs; set it to 'auto' or 'xla'"),
         ("cudnn", {"dtype": "float32"}, 128, "cuda", "dtype is float32"),
-        ("cudnn", {"num_heads": 32}, 128, "cuda", "not 4"),
         ("cudnn", {}, 127, "cuda", "even number of tokens, not 127"),
         ("flash", {}, 128, "cuda", "this is cuda, and the flash kernel is written for TPUs"),
         ("flash", {}, 96, "tpu", "multiple of 128 tokens, not 96"),
-        ("flash", LOCAL, 128, "tpu", "no local layers"),
         ("cudnn", RELATIVE, 128, "cuda", "only xla adds the bias of relative positions"),
     ],
 )
@@ -79,60 +71,12 @@ def test_a_kernel_that_cannot_run_is_refused_and_never_replaced(kernel, changes,
         choose_attention(dataclasses.replace(CONFIG, attention=kernel, **changes), length, platform)
 
 
-def test_an_old_gpu_has_no_cudnn_attention(monkeypatch):
-    monkeypatch.setattr(attention, "_compute_capability", lambda: (7, 5))
-    assert choose_attention(CONFIG, 128, "cuda") == "xla"
-    with pytest.raises(ValueError, match=r"needs compute capability 8\.0, and this GPU has 7\.5"):
-        choose_attention(dataclasses.replace(CONFIG, attention="cudnn"), 128, "cuda")
-
-
-def test_the_encoder_refuses_cudnn_on_a_cpu():
-    encoder = NewsEncoder(dataclasses.replace(CONFIG, attention="cudnn"))
-    tokens = jnp.ones((1, 2), jnp.int32)
-    params = jax.eval_shape(encoder.init, jax.random.key(0), tokens)  # a fresh model needs no kernel
-    with pytest.raises(ValueError, match="this is cpu"):
-        jax.eval_shape(lambda params: encoder.apply(params, tokens, method="embed"), params)
-
-
 def states(length, seed=0, dtype=jnp.float32):
     return jax.random.normal(jax.random.key(seed), (3, 2, length, 2, 16), dtype)
 
 
 TOKENS = jnp.array([[2, 7, 8, 9, 3, 0, 0, 0], [2, 5, 6, 7, 8, 9, 10, 3]])
 SEGMENTS = jnp.array([[1, 1, 1, 2, 2, 0, 0, 0], [1, 1, 1, 1, 2, 2, 3, 3]])
-
-
-def plain(query, key, value, mask):
-    query, key, value = (np.asarray(array, np.float64).transpose(0, 2, 1, 3) for array in (query, key, value))
-    scores = np.where(mask, query @ key.swapaxes(-1, -2) / np.sqrt(query.shape[-1]), -1e30)
-    weights = np.exp(scores - scores.max(-1, keepdims=True))
-    return ((weights / weights.sum(-1, keepdims=True)) @ value).transpose(0, 2, 1, 3)
-
-
-@pytest.mark.parametrize("segments", [None, SEGMENTS], ids=["rows", "packed"])
-@pytest.mark.parametrize("distance", [None, 1])
-def test_attention_equals_numpy(segments, distance):
-    groups = np.asarray((TOKENS != 0) if segments is None else segments)
-    mask = (groups[:, :, None] == groups[:, None, :]) if segments is not None else groups[:, None, :].repeat(8, 1)
-    if distance is not None:
-        mask = mask & (np.abs(np.subtract.outer(np.arange(8), np.arange(8))) <= distance)
-    found = attend(*states(8), visible(TOKENS, segments), kernel="xla", distance=distance)
-    real = np.asarray(TOKENS != 0) if segments is None else groups > 0
-    np.testing.assert_allclose(found[real], plain(*states(8), mask[:, None])[real], atol=1e-5)
-
-
-@pytest.mark.parametrize("segments", [None, SEGMENTS], ids=["rows", "packed"])
-@pytest.mark.parametrize("global_tokens", [0, 1, 2])
-def test_first_tokens_of_each_text_see_and_are_seen_at_any_distance(segments, global_tokens):
-    groups = ((TOKENS != 0).astype(int) if segments is None else segments).tolist()
-    mask = np.broadcast_to(visible(TOKENS, segments).mask(1, global_tokens), (2, 1, 8, 8))
-    for row, numbers in enumerate(groups):
-        for query, key in np.ndindex(8, 8):
-            if not numbers[query]:
-                continue  # padding: its results are not read
-            first = [place - numbers.index(numbers[place]) < global_tokens for place in (query, key)]
-            expected = numbers[query] == numbers[key] and (abs(query - key) <= 1 or any(first))
-            assert mask[row, 0, query, key] == expected, (row, query, key)
 
 
 @pytest.mark.parametrize("distance", [None, 1])
@@ -181,7 +125,6 @@ def test_the_bias_of_relative_positions_is_looked_up_by_side_and_distance():
     ("backend", "version", "expected"),
     [
         ("cpu", "", "cpu"),
-        ("tpu", "", "tpu"),
         ("gpu", "PJRT C API\nCUDA 12030", "cuda"),
         ("gpu", "PJRT C API\nrocm 60200", "rocm"),
     ],
@@ -193,12 +136,9 @@ def test_the_platform_is_named_by_its_maker(monkeypatch, backend, version, expec
     assert current_platform() == expected
 
 
-@pytest.mark.parametrize(
-    ("capability", "expected"), [("7.5", "xla"), ("8.0", "cudnn"), ("10.0", "cudnn"), (None, "cudnn")]
-)
+@pytest.mark.parametrize(("capability", "expected"), [("7.5", "xla"), ("10.0", "cudnn")])
 def test_the_capability_of_the_first_gpu_counts(monkeypatch, capability, expected):
-    device = types.SimpleNamespace() if capability is None else types.SimpleNamespace(compute_capability=capability)
-    monkeypatch.setattr(jax, "devices", lambda: [device, types.SimpleNamespace(compute_capability="1.0")])
+    monkeypatch.setattr(jax, "devices", lambda: [types.SimpleNamespace(compute_capability=capability)])
     attention._compute_capability.cache_clear()
     try:
         assert choose_attention(CONFIG, 128, "cuda") == expected
@@ -218,40 +158,17 @@ def test_lengths_say_what_the_mask_says():
 
 @pytest.mark.parametrize("segments", [None, SEGMENTS], ids=["rows", "packed"])
 @pytest.mark.parametrize("distance", [None, 2])
-def test_cudnn_gets_lengths_for_rows_and_a_full_mask_for_the_rest(monkeypatch, segments, distance):
-    calls = []
-
-    def recorded(query, key, value, **options):
-        calls.append(options)
-        return query
-
-    monkeypatch.setattr(jax.nn, "dot_product_attention", recorded)
-    attend(*states(8), visible(TOKENS, segments), kernel="cudnn", distance=distance)
-    (options,) = calls
-    assert options["implementation"] == "cudnn"
-    if segments is None and distance is None:
-        assert "mask" not in options
-        assert options["key_value_seq_lengths"].tolist() == [5, 8]
-    else:
-        assert "key_value_seq_lengths" not in options
-        assert options["mask"].shape == (2, 1, 8, 8)
-
-
-@pytest.mark.parametrize("segments", [None, SEGMENTS], ids=["rows", "packed"])
-@pytest.mark.parametrize("distance", [None, 2])
 def test_the_cudnn_call_and_its_gradient_lower_for_cuda(monkeypatch, segments, distance):
     from jax._src.cudnn import fused_attention_stablehlo
 
-    monkeypatch.setattr(
-        fused_attention_stablehlo, "check_cudnn_version", lambda: 91100
-    )  # all that JAX asks of this machine
+    # All that JAX asks of this machine.
+    monkeypatch.setattr(fused_attention_stablehlo, "check_cudnn_version", lambda: 91100)
 
     @jax.jit
     @jax.grad
     def loss(arrays):
-        return jnp.sum(
-            attend(*arrays, visible(TOKENS, segments), kernel="cudnn", distance=distance).astype(jnp.float32)
-        )
+        out = attend(*arrays, visible(TOKENS, segments), kernel="cudnn", distance=distance)
+        return jnp.sum(out.astype(jnp.float32))
 
     text = loss.trace(states(8, dtype=jnp.bfloat16)[:, :2]).lower(lowering_platforms=("cuda",)).as_text()
     name = "__cudnn$fmhaSoftmax" if segments is None and distance is None else "__cudnn$fmhaScaleBiasSoftmax"
@@ -294,17 +211,6 @@ def test_the_tpu_kernel_lowers_for_a_tpu():
 
     text = loss.trace(states(128, dtype=jnp.bfloat16)).lower(lowering_platforms=("tpu",)).as_text()
     assert text.count("tpu_custom_call") >= 3  # forward, and the gradients of the queries and of keys and values
-
-
-def test_rotation_keeps_lengths_and_depends_on_distance_only():
-    query, key, _ = states(8)
-    tables = [rotary_tables(jnp.arange(8)[None] + shift, 16, 100.0, "float32") for shift in (0, 5)]
-    assert tables[0][0].shape == (1, 8, 1, 16)
-    scores = [jnp.einsum("bqnd,bknd->bnqk", rotate(query, table), rotate(key, table)) for table in tables]
-    np.testing.assert_allclose(scores[0], scores[1], atol=1e-4)
-    np.testing.assert_allclose(
-        jnp.linalg.norm(rotate(query, tables[1]), axis=-1), jnp.linalg.norm(query, axis=-1), rtol=1e-5
-    )
 
 
 def test_rotation_is_a_complex_product_with_the_angles_of_the_formula():

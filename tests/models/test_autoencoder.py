@@ -7,7 +7,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from newsembed.errors import InputError
 from newsembed.models.encoders import AutoencoderConfig, Capability, EncoderConfig, config_from_dict, named_kind
 
 CONFIG = AutoencoderConfig(vocab_size=30, embedding_size=6, max_length=12)
@@ -43,11 +42,6 @@ def test_a_text_without_a_word_of_the_vocabulary_is_zero_everywhere(params):
         assert not run(params, method)[1].any()
 
 
-def test_order_and_repeats_of_words_change_nothing(params):
-    hidden = run(params, "hidden")
-    np.testing.assert_array_equal(hidden[0], hidden[2])
-
-
 def test_embeddings_are_hidden_vectors_of_length_1(params):
     hidden, embedded = run(params, "hidden"), run(params, "embed")
     np.testing.assert_allclose(embedded[0], hidden[0] / np.linalg.norm(hidden[0]), rtol=1e-5)
@@ -65,23 +59,8 @@ def test_both_kernels_start_within_four_times_the_limit_of_glorot_and_differ(par
     assert np.abs(params["encoder_kernel"] - params["decoder_kernel"]).max() > 0.1
 
 
-def test_a_long_vocabulary_is_read_in_chunks(params, monkeypatch):
-    expected = run(params, "hidden")
-    monkeypatch.setattr("newsembed.models.encoders.autoencoder._WORDS_AT_A_TIME", 7)
-    np.testing.assert_allclose(run(params, "hidden"), expected, rtol=1e-5, atol=1e-7)
-
-
 def test_the_configuration_survives_json_and_has_one_capability():
     stored = json.loads(json.dumps(CONFIG.to_dict()))
     assert config_from_dict(stored, named_kind(CONFIG)) == CONFIG
     assert CONFIG.capabilities == {Capability.RECONSTRUCTION}
     assert Capability.RECONSTRUCTION not in EncoderConfig(vocab_size=30, pooling="weighted").capabilities
-    assert CONFIG.flops("embed", 3) == CONFIG.flops("word_logits", 900) == 2 * 30 * 6
-    with pytest.raises(ValueError, match="word_logits"):
-        CONFIG.flops("encode", 3)
-
-
-@pytest.mark.parametrize("values", [{"vocab_size": 0}, {"vocab_size": 9, "embedding_size": "x"}, {"vocab": 3}])
-def test_descriptions_out_of_range_are_refused(values):
-    with pytest.raises(InputError, match=r"model\.json: no model description"):
-        config_from_dict(values, "autoencoder", path="model.json")

@@ -4,7 +4,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from newsembed.formats.vocabulary import PAD_ID, SPECIAL_TOKENS
 from newsembed.models import bags
 
 WORDS, UNITS = 17, 4
@@ -21,11 +20,6 @@ def reference():
 
 def table(seed):
     return np.random.default_rng(seed).normal(size=(WORDS, UNITS)).astype(np.float32)
-
-
-def test_special_tokens_are_no_words():
-    assert len(SPECIAL_TOKENS) == bags.FIRST_WORD
-    assert PAD_ID == 0
 
 
 def test_distinct_words_are_each_word_once_in_ascending_order():

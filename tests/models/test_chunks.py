@@ -19,15 +19,16 @@ def loss_of(outputs):
     return jnp.sum(jax.nn.logsumexp(outputs @ outputs.T, axis=1))
 
 
-def test_value_and_gradient_of_a_loss_over_all_rows_equal_a_plain_loop():
-    key, chunks = jax.random.key(2), 4
+@pytest.mark.parametrize("chunks", [1, 4])
+def test_value_and_gradient_of_a_loss_over_all_rows_equal_a_plain_loop(chunks):
+    key = jax.random.key(2)
 
     def chunked(weights, rows):
         return loss_of(map_chunks(lambda part, k: noisy(weights, part, k), rows, key, chunks)["out"])
 
     def plain(weights, rows):
         outputs = jnp.zeros_like(rows)
-        for number, own in enumerate(jax.random.split(key, chunks)):
+        for number, own in enumerate([key] if chunks == 1 else jax.random.split(key, chunks)):
             outputs = outputs.at[number::chunks].set(noisy(weights, rows[number::chunks], own)["out"])
         return loss_of(outputs)
 
@@ -35,21 +36,11 @@ def test_value_and_gradient_of_a_loss_over_all_rows_equal_a_plain_loop():
     jax.tree.map(lambda left, right: np.testing.assert_allclose(left, right, rtol=1e-5, atol=1e-6), found, expected)
 
 
-def test_one_chunk_is_the_function_itself_with_its_own_key():
-    key = jax.random.key(3)
-    whole = map_chunks(lambda part, k: noisy(WEIGHTS, part, k), ROWS, key, 1)["out"]
-    np.testing.assert_array_equal(whole, noisy(WEIGHTS, ROWS, key)["out"])
+@pytest.mark.parametrize(("rows", "most", "count"), [(8192, 1024, 8), (12, 5, 3), (12, 12, 1), (12, 100, 1), (7, 6, 7)])
+def test_the_fewest_chunks_that_fit(rows, most, count):
+    assert chunk_count(rows, most) == count
 
 
-@pytest.mark.parametrize(
-    ("rows", "most", "multiple", "count"),
-    [(8192, 1024, 1, 8), (12, 5, 1, 3), (12, 12, 1, 1), (12, 100, 1, 1), (12, 4, 3, 4), (7, 6, 1, 7)],
-)
-def test_the_fewest_chunks_that_fit(rows, most, multiple, count):
-    assert chunk_count(rows, most, multiple) == count
-
-
-@pytest.mark.parametrize(("rows", "most", "multiple"), [(12, 0, 1), (12, 2, 3), (13, 12, 2)])
-def test_chunks_that_cannot_be(rows, most, multiple):
-    with pytest.raises(ValueError, match="expected chunks and rows that hold multiples of"):
-        chunk_count(rows, most, multiple)
+def test_a_chunk_of_no_row_cannot_be():
+    with pytest.raises(ValueError, match="expected chunks and rows that hold multiples of 1"):
+        chunk_count(12, 0)

@@ -13,30 +13,13 @@ from newsembed.models.blocks import make_block, make_context
 from newsembed.models.encoders import Capability, ContextConfig, EncoderConfig, config_from_dict, named_kind
 
 TABLE = EncoderConfig(
-    vocab_size=40,
-    hidden_size=12,
-    num_layers=0,
-    num_heads=1,
-    mlp_size=1,
-    max_length=24,
-    embedding_size=6,
-    num_topics=5,
-    dropout_rate=0.0,
-    norm="pre",
-    positions="rotary",
-    pooling="weighted",
-    lead_length=5,
-    sublinear=True,
+    40, hidden_size=12, num_layers=0, num_heads=1, mlp_size=1, max_length=24, embedding_size=6, num_topics=5,
+    dropout_rate=0.0, norm="pre", positions="rotary", pooling="weighted", lead_length=5, sublinear=True,
     embedding_init="t5",
-)
-CONTEXT = ContextConfig(
-    **{field.name: getattr(TABLE, field.name) for field in dataclasses.fields(TABLE)},
-    context_layers=1,
-    context_size=8,
-    context_heads=2,
-    context_mlp_size=8,
-    context_window=4,
-)
+)  # fmt: skip
+LAYERS = {f"context_{name}": size for name, size in (("size", 8), ("heads", 2), ("mlp_size", 8), ("window", 4))}
+CONTEXT = ContextConfig(**{field.name: getattr(TABLE, field.name) for field in dataclasses.fields(TABLE)} | LAYERS)
+CONTEXT = dataclasses.replace(CONTEXT, context_layers=1)
 TEXT = [2, 9, 17, 17, 30, 8, 22, 17, 11, 3]
 PADDED = np.array([TEXT + [0, 0], TEXT[:3] + [0] * 9], np.int32)
 
@@ -74,10 +57,6 @@ def test_untrained_it_equals_the_static_model_of_its_table(length):
     for method in ("embed", "topic_logits"):
         expected = run(TABLE, as_table(params), PADDED, method)
         np.testing.assert_allclose(run(config, params, PADDED, method), expected, atol=1e-5)
-
-
-def test_trained_it_differs_from_its_table(trained):
-    assert np.abs(run(CONTEXT, trained, PADDED) - run(TABLE, as_table(trained), PADDED)).max() > 0.01
 
 
 def reference(params, text, length=None):
@@ -159,22 +138,9 @@ def test_the_gradient_reaches_the_layers_through_gains_and_vectors(trained):
 def test_its_description_is_read_as_written_and_says_what_it_cannot_do():
     assert named_kind(CONTEXT) == "context"
     assert config_from_dict(CONTEXT.to_dict(), "context") == CONTEXT
-    assert TABLE.capabilities - CONTEXT.capabilities == {
-        Capability.HUGGING_FACE,
-        Capability.ATTENTION,
-        Capability.STATIC,
-    }
+    lacking = {Capability.HUGGING_FACE, Capability.ATTENTION, Capability.STATIC}
+    assert TABLE.capabilities - CONTEXT.capabilities == lacking
     assert CONTEXT.summary() == "a table of 12, 1 layers x 8 for its context"
-
-
-def test_flops_count_the_products_of_the_layers():
-    # 10 tokens: token 12 x 8, place 1 x 8, gain 8 x 1, vector 8 x 12; document 12 x 8; head 12 x 6; one layer with
-    # windows of 4: query, key, value and output 4 x 8 x 8, feed-forward 2 x 8 x 8, attention 2 x 4 x 8.
-    products = 10 * (96 + 8 + 8 + 96) + 96 + 72 + 10 * (256 + 128 + 64)
-    assert CONTEXT.flops("embed", 10) == 2 * products
-    read = dataclasses.replace(CONTEXT, context_length=5)
-    assert read.flops("encode", 10) == 2 * (5 * (96 + 8 + 8 + 96) + 96 + 5 * (256 + 128 + 64))
-    assert CONTEXT.flops("mlm_logits", 3) == TABLE.flops("mlm_logits", 3)
 
 
 @pytest.mark.parametrize(
@@ -182,10 +148,7 @@ def test_flops_count_the_products_of_the_layers():
     [
         ({"num_layers": 1}, "num_layers: got 1, expected 0"),
         ({"pooling": "mean"}, "pooling: got 'mean', expected 'weighted'"),
-        ({"window_length": 4}, "window_length: got 4, expected 0"),
         ({"context_layers": 0}, "context_layers: got 0, expected an integer of at least 1"),
-        ({"context_window": 0}, "context_window: got 0"),
-        ({"context_length": -1}, "context_length: got -1"),
         ({"context_size": 9}, "its layers of context: .*hidden_size: got 9, expected a multiple of num_heads = 2"),
     ],
 )

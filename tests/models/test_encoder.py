@@ -1,28 +1,18 @@
 """The encoder: padding and packing change nothing, shapes and types, configuration round trip."""
 
 import dataclasses
-import json
 
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from newsembed.models.encoders.news import EncoderConfig, NewsEncoder
 
 CONFIG = EncoderConfig(
-    vocab_size=40,
-    hidden_size=16,
-    num_layers=2,
-    num_heads=2,
-    mlp_size=32,
-    max_length=12,
-    embedding_size=8,
-    num_topics=5,
+    40, hidden_size=16, num_layers=2, num_heads=2, mlp_size=32, max_length=12, embedding_size=8, num_topics=5,
     dropout_rate=0.0,
-)
+)  # fmt: skip
 
 
 class Compiled:
@@ -45,9 +35,7 @@ def build(**changes):
 TERMS = {"lead_length": 3, "sublinear": True}
 
 
-@pytest.fixture(
-    scope="module", params=[("post", "cls"), ("pre", "weighted"), ("pre", "weighted", "terms")], ids="-".join
-)
+@pytest.fixture(scope="module", params=[("post", "cls"), ("pre", "weighted", "terms")], ids="-".join)
 def model(request):
     norm, pooling, *terms = request.param
     return build(norm=norm, pooling=pooling, **(TERMS if terms else {}))
@@ -95,10 +83,9 @@ def test_weighted_pooling_is_the_weighted_mean_and_starts_as_the_mean():
     weights = np.exp(np.asarray(params["params"]["pooling_logits"])[row])
     padded = encoder.apply(params, np.pad(hidden, ((0, 2), (0, 0)))[None], jnp.array([[*row, 0, 0]]), method="pool")[0]
     np.testing.assert_allclose(padded, np.average(hidden, axis=0, weights=weights), atol=1e-6)
-    fresh = NewsEncoder(dataclasses.replace(CONFIG, pooling="weighted")).init(
-        jax.random.key(0), jnp.ones((1, 4), jnp.int32)
-    )
-    assert not np.asarray(nn.unbox(fresh)["params"]["pooling_logits"]).any()
+    weighted = NewsEncoder(dataclasses.replace(CONFIG, pooling="weighted"))
+    fresh = nn.unbox(weighted.init(jax.random.key(0), jnp.ones((1, 4), jnp.int32)))["params"]
+    assert not np.asarray(fresh["pooling_logits"]).any()
 
 
 def test_without_layers_a_text_is_a_bag_of_pieces():
@@ -108,12 +95,6 @@ def test_without_layers_a_text_is_a_bag_of_pieces():
     )
     np.testing.assert_allclose(one, other, atol=1e-6)
     assert not any(name.startswith("layers") for name in params["params"])
-
-
-def test_terms_are_left_out_of_descriptions_that_do_not_use_them():
-    assert not {"lead_length", "sublinear"} & set(CONFIG.to_dict())
-    config = dataclasses.replace(CONFIG, pooling="weighted", **TERMS)
-    assert EncoderConfig.from_dict(config.to_dict()) == config
 
 
 def test_t5_tokens_start_wide_and_logits_small():
@@ -135,14 +116,6 @@ def test_heads_give_the_declared_shapes_and_unit_float32_embeddings(model):
     assert encoder.apply(params, jnp.ones((2, 3, 16)), method="mlm_logits").shape == (2, 3, 40)
 
 
-def test_bfloat16_computes_in_bfloat16_and_keeps_float32_outside():
-    encoder, params = build(dtype="bfloat16")
-    tokens = jnp.array([[2, 5, 6, 3]])
-    assert encoder.apply(params, tokens, method="encode").dtype == jnp.bfloat16
-    assert encoder.apply(params, tokens, method="embed").dtype == jnp.float32
-    assert all(array.dtype == jnp.float32 for array in jax.tree.leaves(params))
-
-
 def test_dropout_is_drawn_only_when_asked():
     encoder, params = build(dropout_rate=0.5)
     tokens = jnp.array([[2, 5, 6, 3]])
@@ -152,42 +125,10 @@ def test_dropout_is_drawn_only_when_asked():
     assert not np.allclose(still, dropped)
 
 
-def test_output_table_is_the_token_embedding(model):
-    encoder, params = model
-    logits = encoder.apply(params, jnp.ones((1, 1, 16)), method="mlm_logits")
-    table = params["params"]["token_embedding"].at[7].set(0.0)
-    changed = encoder.apply(
-        {"params": params["params"] | {"token_embedding": table}}, jnp.ones((1, 1, 16)), method="mlm_logits"
-    )
-    assert changed[0, 0, 7] == params["params"]["mlm_bias"][7]
-    np.testing.assert_allclose(np.delete(logits, 7, axis=-1), np.delete(changed, 7, axis=-1), atol=1e-6)
-
-
 def test_rows_longer_than_the_positions_are_refused(model):
     encoder, params = model
     with pytest.raises(ValueError, match="got rows of 13 tokens, expected at most max_length = 12"):
         encoder.apply(params, jnp.ones((1, 13), jnp.int32), method="embed")
-
-
-@settings(max_examples=20)
-@given(
-    st.integers(1, 4),
-    st.integers(1, 8),
-    st.sampled_from(["post", "pre"]),
-    st.sampled_from(["cls", "mean"]),
-    st.floats(0, 0.9),
-)
-def test_config_round_trips_through_json(layers, heads, norm, pooling, dropout_rate):
-    config = dataclasses.replace(
-        CONFIG,
-        num_layers=layers,
-        num_heads=heads,
-        hidden_size=heads * 4,
-        norm=norm,
-        pooling=pooling,
-        dropout_rate=dropout_rate,
-    )
-    assert EncoderConfig.from_dict(json.loads(json.dumps(config.to_dict()))) == config
 
 
 @pytest.mark.parametrize(
@@ -195,9 +136,6 @@ def test_config_round_trips_through_json(layers, heads, norm, pooling, dropout_r
     [
         ({"hiden_size": 3}, "unknown keys hiden_size"),
         ({"num_heads": 3}, "hidden_size: got 16, expected a multiple of num_heads = 3"),
-        ({"norm": "middle"}, "norm: got 'middle', expected one of post, pre"),
-        ({"num_layers": -1}, "num_layers: got -1, expected an integer of at least 0"),
-        ({"dropout_rate": 1.0}, "dropout_rate: got 1.0"),
         ({"dtype": "float64"}, "dtype: got 'float64'"),
         ({"lead_length": -1, "pooling": "weighted"}, "lead_length: got -1, expected an integer of at least 0"),
         ({"sublinear": 2}, "sublinear: got 2, expected one of True, False"),
@@ -206,8 +144,3 @@ def test_config_round_trips_through_json(layers, heads, norm, pooling, dropout_r
 def test_config_refuses_what_cannot_be(changes, message):
     with pytest.raises(ValueError, match=message):
         EncoderConfig.from_dict(CONFIG.to_dict() | changes)
-
-
-def test_config_needs_a_vocabulary_size():
-    with pytest.raises(ValueError, match="vocab_size is missing"):
-        EncoderConfig.from_dict({"hidden_size": 16})

@@ -41,10 +41,6 @@ def test_one_and_a_half_has_its_closed_form(scores):
         np.testing.assert_allclose(entmax(jnp.asarray(row), 1.5, EXACT), np.maximum(row / 2 - tau, 0) ** 2, atol=1e-12)
 
 
-def test_near_one_it_is_softmax(scores):
-    np.testing.assert_allclose(entmax(scores, 1.0001, EXACT), jax.nn.softmax(scores), atol=2e-4)
-
-
 def test_shares_add_up_to_one_have_zeros_and_follow_shifts_and_orders(scores):
     shares = entmax(scores, ALPHAS, EXACT)
     np.testing.assert_allclose(shares.sum(-1), 1, atol=1e-14)
@@ -63,9 +59,8 @@ def test_derivatives_by_scores_and_alpha_are_those_of_finite_differences(scores)
     alphas = jnp.asarray(ALPHAS)
     by_scores, by_alpha = jax.grad(lambda *given: value(*given).sum(), (0, 1))(scores, alphas)
     step = 1e-6
-    np.testing.assert_allclose(
-        by_alpha, (value(scores, alphas + step) - value(scores, alphas - step)) / (2 * step), rtol=1e-5, atol=1e-7
-    )
+    slope = (value(scores, alphas + step) - value(scores, alphas - step)) / (2 * step)
+    np.testing.assert_allclose(by_alpha, slope, rtol=1e-5, atol=1e-7)
     for place in range(9):
         moved = [value(scores.at[:, place].add(sign * step), alphas) for sign in (1, -1)]
         np.testing.assert_allclose(by_scores[:, place], (moved[0] - moved[1]) / (2 * step), rtol=1e-5, atol=1e-7)
@@ -81,12 +76,6 @@ def test_masked_scores_get_nothing_and_pass_no_gradient(scores):
     assert np.isfinite(gradient).all()
     assert (np.asarray(gradient)[:, 3] == 0).all()
     assert entmax(jnp.array([-jnp.inf, 2.0, -jnp.inf]), 1.5).tolist() == [0.0, 1.0, 0.0]
-
-
-def test_float32_is_as_exact_as_its_numbers(scores):
-    single = entmax(scores.astype(jnp.float32), jnp.asarray(ALPHAS, jnp.float32))
-    assert single.dtype == jnp.float32
-    np.testing.assert_allclose(single, entmax(scores, ALPHAS, EXACT), atol=2e-6)
 
 
 def test_some_steps_find_what_bisection_finds_among_thousands_of_scores():
@@ -114,11 +103,3 @@ def test_few_scores_one_by_one_equal_the_same_scores_among_masked_ones(count):
     few = entmax(scores, alphas)
     np.testing.assert_allclose(few, entmax(wide, alphas)[:, :count], atol=1e-12)
     np.testing.assert_allclose(few.sum(axis=-1), 1.0, atol=1e-12)
-
-
-def test_the_greatest_share_of_a_thousand_uniform_scores_grows_with_alpha():
-    rows = jnp.asarray(np.random.default_rng(0).uniform(-1, 1, size=(20, 1000)))
-    greatest = [
-        float(shares.max(-1).mean()) for shares in (jax.nn.softmax(rows), *(entmax(rows, a, EXACT) for a in (1.5, 2.0)))
-    ]
-    assert greatest == pytest.approx([0.002, 0.021, 0.062], abs=0.0015)

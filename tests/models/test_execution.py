@@ -7,19 +7,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from newsembed.models.blocks import stack_layers
 from newsembed.models.encoders.news import EncoderConfig, NewsEncoder
 from newsembed.models.transformer import EXECUTION_OPTIONS
 
-SIZES = {
-    "vocab_size": 40,
-    "hidden_size": 16,
-    "num_heads": 2,
-    "mlp_size": 24,
-    "max_length": 12,
-    "embedding_size": 8,
-    "num_topics": 5,
-}
+SIZES = {"hidden_size": 16, "num_heads": 2, "mlp_size": 24, "max_length": 12, "embedding_size": 8, "num_topics": 5}
+SIZES |= {"vocab_size": 40}
 CONFIGS = {
     "post": EncoderConfig(num_layers=2, norm="post", dropout_rate=0.3, **SIZES),
     "pre": EncoderConfig(num_layers=2, norm="pre", pooling="mean", dropout_rate=0.5, **SIZES),
@@ -35,7 +27,7 @@ CONFIGS = {
         rotary_theta=1e5,
         dropout_rate=0.3,
         **SIZES,
-    ),
+    ),  # fmt: skip
 }
 TOKENS = jnp.array([[2, 9, 17, 30, 3, 8, 11, 0], [2, 5, 6, 7, 8, 9, 10, 3]])
 
@@ -96,15 +88,6 @@ def test_each_layer_drops_other_units():
     assert max(values) == 3  # dropped by both, by one, by none
 
 
-def test_the_parameters_are_the_same_tree_however_they_are_run():
-    config = CONFIGS["post"]
-    assert shapes_of(dataclasses.replace(config, scan_layers=True, remat="full")) == shapes_of(config)
-
-
-def count(jaxpr_text, name):
-    return jaxpr_text.count(f"{name}[")
-
-
 def test_scanning_compiles_one_block_and_recomputing_keeps_less():
     config = CONFIGS["post"]
     params = shapes_of(config)
@@ -114,7 +97,7 @@ def test_scanning_compiles_one_block_and_recomputing_keeps_less():
         return jax.make_jaxpr(lambda params: encoder.apply({"params": params}, TOKENS, method="encode"))(params)
 
     assert len(program(scan_layers=True).eqns) < len(program().eqns)
-    assert count(str(program(scan_layers=True)), "scan") == 1
+    assert str(program(scan_layers=True)).count("scan[") == 1
 
     def kept(**changes):
         encoder = NewsEncoder(dataclasses.replace(config, **changes))
@@ -127,12 +110,6 @@ def test_scanning_compiles_one_block_and_recomputing_keeps_less():
     assert kept(remat="full") < kept(remat="dots") < kept()
 
 
-def test_stacked_layers_have_a_first_axis():
-    stacked = stack_layers([{"a": jnp.full((2, 3), value)} for value in range(4)])
-    assert stacked["a"].shape == (4, 2, 3)
-    np.testing.assert_array_equal(stacked["a"][:, 0, 0], range(4))
-
-
 def test_a_description_leaves_out_how_a_model_is_run():
     config = CONFIGS["post"]
     changed = dataclasses.replace(config, remat="full", scan_layers=True, attention="xla")
@@ -141,22 +118,13 @@ def test_a_description_leaves_out_how_a_model_is_run():
     assert EncoderConfig.from_dict(changed.to_dict()) == config
 
 
-def test_a_description_names_an_option_of_imported_models_only_where_it_is_used():
-    assert "rotary_theta" not in CONFIGS["post"].to_dict()
-    values = CONFIGS["modern"].to_dict()
-    assert (values["rotary_theta"], values["local_distance"], values["biases"]) == (1e5, 2, False)
-    assert EncoderConfig.from_dict(values) == CONFIGS["modern"]
-
-
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
         ({"remat": "some"}, "remat: got 'some', expected one of none, full, dots"),
         ({"attention": "flush"}, "attention: got 'flush', expected one of auto, xla, cudnn, flash"),
         ({"global_every": 3}, "global_every: got 3 with local_distance = 0"),
-        ({"local_distance": -1}, "local_distance: got -1, expected an integer of at least 0"),
-        ({"positions": "rotary", "num_heads": 16}, "positions: got rotary with heads of 1 units"),
-        ({"layer_norm_epsilon": 0.0}, "layer_norm_epsilon: got 0.0, expected a positive number"),
+        ({"positions": "rotary", "num_heads": 16}, "positions: got 'rotary' with head_size = 1"),
     ],
 )
 def test_options_that_cannot_be_are_refused(changes, message):

@@ -8,23 +8,13 @@ import numpy as np
 import pytest
 from flax import linen as nn
 from newsembed.models.architecture import Capability
-from newsembed.models.attention import attend, attention_probabilities, visible
+from newsembed.models.attention import visible
 from newsembed.models.encoders.news import EncoderConfig, NewsEncoder
 
 LONG = EncoderConfig(
-    vocab_size=30,
-    hidden_size=16,
-    num_layers=2,
-    num_heads=2,
-    mlp_size=16,
-    max_length=12,
-    embedding_size=8,
-    num_topics=3,
-    dropout_rate=0.0,
-    local_distance=2,
-    global_every=0,
-    global_tokens=1,
-)
+    30, hidden_size=16, num_layers=2, num_heads=2, mlp_size=16, max_length=12, embedding_size=8, num_topics=3,
+    dropout_rate=0.0, local_distance=2, global_every=0, global_tokens=1,
+)  # fmt: skip
 TOKENS = np.array([[2, 7, 9, 11, 13, 15, 17, 19, 21, 3], [2, 8, 10, 12, 3, 0, 0, 0, 0, 0]], np.int32)
 SEGMENTS = np.array([[1, 1, 1, 1, 2, 2, 2, 2, 2, 0], [1, 1, 2, 2, 2, 2, 2, 3, 3, 3]], np.int32)
 DISTANCE = 2
@@ -72,20 +62,6 @@ def test_in_packed_rows_every_piece_has_its_own_global_tokens(count):
     assert np.array_equal(np.asarray(seen.mask(DISTANCE, count))[:, 0], expected)
 
 
-def test_attention_with_global_tokens_is_the_softmax_over_the_dense_mask():
-    rng = np.random.default_rng(0)
-    query, key, value = (rng.normal(size=(2, 10, 2, 4)) for _ in range(3))
-    seen = visible(jnp.asarray(TOKENS), jnp.asarray(SEGMENTS))
-    mask = dense_mask(SEGMENTS, places_of(SEGMENTS), DISTANCE, 1)[:, None]
-    weights = np.where(mask, np.exp(np.einsum("bqnd,bknd->bnqk", query, key) / 2), 0)
-    weights /= weights.sum(-1, keepdims=True)
-    arrays = [jnp.asarray(array, jnp.float32) for array in (query, key, value)]
-    options = {"distance": DISTANCE, "global_tokens": 1}
-    np.testing.assert_allclose(attention_probabilities(*arrays[:2], seen, **options), weights, atol=1e-6)
-    expected = np.einsum("bnqk,bknd->bqnd", weights, value)
-    np.testing.assert_allclose(attend(*arrays, seen, kernel="xla", **options), expected, atol=1e-5)
-
-
 def test_a_far_word_reaches_cls_in_one_layer_and_other_far_words_do_not():
     config = dataclasses.replace(LONG, num_layers=1)
     encoder = NewsEncoder(config)
@@ -97,43 +73,11 @@ def test_a_far_word_reaches_cls_in_one_layer_and_other_far_words_do_not():
     assert moved.tolist() == [True, False, False, False, False, False, True, True, True, True]
 
 
-def test_a_loop_over_the_layers_equals_the_layers_one_by_one():
-    encoders = [NewsEncoder(dataclasses.replace(LONG, scan_layers=scan)) for scan in (False, True)]
-    params = nn.unbox(jax.jit(encoders[0].init)(jax.random.key(0), TOKENS))
-    one, loop = (
-        jax.jit(lambda p, encoder=encoder: encoder.apply(p, TOKENS, method="embed"))(params) for encoder in encoders
-    )
-    np.testing.assert_allclose(one, loop, atol=1e-6)
-
-
-@pytest.mark.parametrize(
-    ("length", "distance", "count"), [(10, 2, 1), (10, 2, 3), (10, 9, 1), (3, 2, 1), (6, 1, 6), (7, 3, 0)]
-)
-def test_flops_count_the_pairs_of_tokens_that_see_each_other(length, distance, count):
-    config = dataclasses.replace(LONG, local_distance=distance, global_tokens=count)
-    groups = np.ones((1, length), int)
-    pairs = int(dense_mask(groups, np.arange(length)[None], distance, count).sum())
-    assert config.seen_pairs(0, length) == pairs
-    whole = dataclasses.replace(LONG, local_distance=0, global_every=1, global_tokens=0)
-    saved = whole.flops("encode", length) - config.flops("encode", length)
-    assert saved == LONG.num_layers * 4 * LONG.hidden_size * (length * length - pairs)
-
-
-def test_older_descriptions_load_and_stay_as_they_are():
-    older = {"vocab_size": 30, "hidden_size": 16, "num_heads": 2, "local_distance": 2, "global_every": 2}
-    config = EncoderConfig.from_dict(older)
-    assert config.global_tokens == 0
-    assert "global_tokens" not in config.to_dict()
-    assert EncoderConfig.from_dict(LONG.to_dict()) == LONG
-    assert LONG.to_dict()["global_tokens"] == 1
-
-
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
         ({"local_distance": 0, "global_every": 1}, "global_tokens: got 1 with local_distance = 0"),
         ({"window_length": 6}, "global_tokens: got 1 with window_length = 6"),
-        ({"global_tokens": -1}, "global_tokens: got -1, expected an integer of at least 0"),
         ({"local_distance": 0}, "global_every: got 0 with local_distance = 0"),
     ],
 )

@@ -55,27 +55,8 @@ def found_key(cosines, place, other):
     return round(float(cosines[place, other]), 6), -other
 
 
-def test_no_two_shown_articles_are_above_the_threshold():
-    vectors = drawn(1, 300)
-    kept = vectors[walk(vectors, 0.7).shown]
-    assert np.max(kept @ kept.T - 2 * np.eye(len(kept))) <= 0.7
-    assert 5 < len(kept) < 300
-
-
 def test_a_threshold_of_1_shows_all_copies_too():
     vectors = np.repeat(drawn(2, 40, 200), 2, axis=0)
     assert (np.sum(vectors**2, axis=1) > 1).any()  # rounding
     assert walk(vectors, 1.0).shown.all()
     assert walk(vectors, 0.9999).shown.tolist() == [True, False] * 40
-
-
-def test_of_equal_articles_the_first_is_shown_whichever_comes_first():
-    a, b = drawn(3, 2)
-    assert walk(np.stack([a, b, a, a]), 0.99).nearest.tolist() == [-1, 0, 0, 0]
-    assert walk(np.stack([a, b, a, a]), 0.99).shown.tolist() == [True, True, False, False]
-    assert walk(np.stack([a, a, a, b]), 0.99).shown.tolist() == [True, False, False, True]
-
-
-def test_texts_without_words_are_like_nothing():
-    assert walk(np.zeros((3, 4), np.float32), 0.0).shown.all()
-    assert not walk(np.zeros((3, 4), np.float32), -0.1).shown[1:].any()

@@ -6,13 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from newsembed.models.masking import (
-    choose_whole_words,
-    gather_positions,
-    mask_whole_words,
-    masked_position_count,
-    whole_word_ids,
-)
+from newsembed.models.masking import choose_whole_words, mask_whole_words, masked_position_count, whole_word_ids
 
 LENGTH, VOCAB, MASK, FIRST = 64, 100, 4, 5
 
@@ -70,64 +64,12 @@ def test_shares_are_15_percent_and_80_10_10():
     assert drawn.max() < VOCAB
 
 
-def test_every_word_is_as_likely_as_any_other():
-    _, words = rows_of_words([[2] * 20] * 64)
-    choose = jax.jit(lambda key, words: choose_whole_words(key, words, 0.15, 64))
-    chosen = np.concatenate([choose(jax.random.key(seed), words) for seed in range(40)])
-    shares = chosen.mean(axis=0)[1:41]
-    assert shares.min() > 0.11
-    assert shares.max() < 0.19
-
-
-def test_a_row_without_words_predicts_nothing():
-    tokens, words = jnp.array([[2, 3] + [0] * 62]), jnp.zeros((1, LENGTH), jnp.int32)
-    batch = masking(jax.random.key(0), tokens, words)
-    assert batch.weights.sum() == 0
-    np.testing.assert_array_equal(batch.tokens, tokens)
-
-
-def test_the_key_decides():
-    tokens, words = rows_of_words([[1] * 40] * 4)
-    first, again, other = (masking(jax.random.key(seed), tokens, words).tokens for seed in (1, 1, 2))
-    np.testing.assert_array_equal(first, again)
-    assert (first != other).any()
-
-
 def test_words_are_numbered_by_where_no_piece_goes_on():
     #  [CLS] flood ##ed river [SEP] ##s bank ##s [PAD]
     tokens = jnp.array([[2, 10, 20, 11, 3, 21, 12, 21, 0]])
     is_word = jnp.isin(tokens, jnp.array([0, 2, 3]), invert=True)
     continuations = jnp.arange(30) >= 20
     np.testing.assert_array_equal(whole_word_ids(tokens, is_word, continuations), [[0, 1, 1, 2, 0, 3, 4, 4, 0]])
-
-
-def test_the_first_piece_of_a_row_begins_a_word():
-    tokens = jnp.array([[21, 20, 10]])
-    found = whole_word_ids(tokens, jnp.ones_like(tokens, bool), jnp.arange(30) >= 20)
-    np.testing.assert_array_equal(found, [[1, 1, 2]])
-
-
-def test_words_of_each_row_are_numbered_from_1():
-    tokens = jnp.array([[2, 10, 20, 11, 3], [2, 12, 13, 3, 0]])
-    is_word = jnp.isin(tokens, jnp.array([0, 2, 3]), invert=True)
-    found = whole_word_ids(tokens, is_word, jnp.arange(30) >= 20)
-    np.testing.assert_array_equal(found, [[0, 1, 1, 2, 0], [0, 1, 2, 0, 0]])
-
-
-def test_a_row_of_words_without_special_tokens_can_lose_each_of_them():
-    words = jnp.arange(1, 17)[None]
-    choose = jax.jit(lambda key: choose_whole_words(key, words, 0.5, 16))
-    chosen = np.concatenate([choose(jax.random.key(seed)) for seed in range(40)])
-    assert chosen.any(axis=0).all()
-    assert chosen.sum(axis=1).tolist() == [8] * 40
-
-
-@pytest.mark.parametrize(
-    ("length", "rate", "count"),
-    [(8, 0.15, 8), (16, 0.15, 8), (64, 0.15, 16), (128, 0.15, 24), (512, 0.15, 88), (512, 0.3, 160), (100, 0.5, 56)],
-)
-def test_positions_are_the_rate_and_four_more_rounded_up_to_eight(length, rate, count):
-    assert masked_position_count(length, rate) == count
 
 
 choosing = jax.jit(choose_whole_words)
@@ -151,18 +93,3 @@ def test_the_word_on_the_border_makes_the_expected_number_exact(words):
 @pytest.mark.parametrize(("capacity", "fits"), [(7, False), (8, True)])
 def test_a_word_that_does_not_fit_is_left_out(capacity, fits):
     assert (chosen_tokens([1] * 8 + [0, 0], 0.9, capacity).mean() > 0.8) == fits
-
-
-def test_the_rate_and_the_range_of_random_pieces_can_be_given():
-    tokens, words = jnp.full((64, LENGTH), 5), jnp.tile(jnp.arange(1, LENGTH + 1), (64, 1))
-    given = {"vocab_size": 9, "mask_id": MASK, "first_piece_id": 6, "rate": 0.5}
-    batch = jax.jit(lambda key: mask_whole_words(key, tokens, words, **given))(jax.random.key(0))
-    assert batch.weights.sum(axis=1).tolist() == [32] * 64
-    assert batch.positions.shape == (64, 40)  # 32 and 4 more, rounded up to eight
-    assert set(np.unique(batch.tokens).tolist()) == {MASK, 5, 6, 7, 8}
-
-
-def test_the_vectors_of_the_positions_are_gathered():
-    hidden = jnp.arange(24.0).reshape(2, 4, 3)
-    found = gather_positions(hidden, jnp.array([[3, 0], [1, 1]]))
-    np.testing.assert_array_equal(found, [[[9, 10, 11], [0, 1, 2]], [[15, 16, 17], [15, 16, 17]]])

@@ -4,7 +4,6 @@ import math
 from collections import Counter
 
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from newsembed.models.pooling import largest_of_pieces, piece_ends, piece_starts, term_weights
@@ -40,19 +39,6 @@ def test_every_text_of_a_row_is_weighed_by_itself(texts, lead_length, sublinear)
     expected = [weight for text in texts for weight in one_by_one(text, lead_length, sublinear)]
     np.testing.assert_allclose(weights[: len(flat)], expected, rtol=1e-5)
     assert np.isfinite(weights).all()
-
-
-def test_a_name_counts_by_its_first_places():
-    weights = np.asarray(
-        term_weights(np.array([[7, 8, 7, 9]]), np.ones((1, 4), np.int32), lead_length=2, sublinear=True)
-    )[0]
-    assert weights[0] + weights[2] == pytest.approx(math.log(1 + 1 + 1 / 2))
-    assert weights[3] == pytest.approx(math.log(1 + 1 / 2.5))
-
-
-def test_padding_is_a_piece_of_its_own():
-    starts = piece_starts(np.array([[1, 1, 2, 2, 0, 0]]))
-    np.testing.assert_array_equal(starts, [[True, False, True, False, True, False]])
 
 
 def test_pieces_and_padding_begin_and_end_where_the_number_changes():

@@ -36,11 +36,8 @@ def test_a_folder_without_kind_is_the_news_encoder():
 
 
 def test_an_unknown_kind_names_the_known_ones_and_the_remedy():
-    message = (
-        r"model\.json: kind: got the architecture 'nebula', expected one of "
-        + ", ".join(sorted(KINDS))
-        + r"\n.*--import MODULE"
-    )
+    known = ", ".join(sorted(KINDS))
+    message = rf"model\.json: kind: got the architecture 'nebula', expected one of {known}\n.*--import MODULE"
     with pytest.raises(InputError, match=message):
         config_from_dict({}, "nebula", path="model.json")
     with pytest.raises(InputError, match=r"model\.json: no model description: .*unknown keys nebula"):

@@ -9,21 +9,14 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import safetensors.numpy
-from newsembed.formats.huggingface.modules import read_modules
-from newsembed.formats.tokenizer_files import token_order
-from newsembed.models.architecture import Capability
-from newsembed.models.attention import bucket_starts, choose_attention
+from newsembed.formats.huggingface import read_modules
+from newsembed.formats.vocabulary import token_order
 from newsembed.models.encoders.news import EncoderConfig, NewsEncoder
-from newsembed.models.huggingface import (
-    UnsupportedModelError,
-    encoder_config,
-    import_model,
-    reorder_tokens,
-)
+from newsembed.models.huggingface import UnsupportedModelError, encoder_config, import_model, reorder_tokens
 from newsembed.models.huggingface.families import FAMILIES
 
 ROOT = Path(__file__).parent / "transformers"
-FAMILY_NAMES = ("bert", "roberta", "xlm-roberta", "distilbert", "mpnet", "megatron-bert", "modernbert")
+FAMILY_NAMES = tuple(FAMILIES)
 SENTENCE_NAMES = ("sentence-labse", "sentence-e5", "sentence-mpnet", "sentence-max", "sentence-last")
 
 
@@ -44,9 +37,8 @@ def read(name):
     """The values of config.json, the arrays, the expected arrays, and the ids of the special tokens in our order."""
     folder = ROOT / name
     values = json.loads((folder / "config.json").read_text())
-    ids = {
-        token["content"]: token["id"] for token in json.loads((folder / "tokenizer.json").read_text())["added_tokens"]
-    }
+    added = json.loads((folder / "tokenizer.json").read_text())["added_tokens"]
+    ids = {token["content"]: token["id"] for token in added}
     special = json.loads((folder / "special_tokens_map.json").read_text())
     contents = (special[f"{role}_token"] for role in ("pad", "unk", "cls", "sep", "mask"))
     specials = [ids[one if isinstance(one, str) else one["content"]] for one in contents]
@@ -74,19 +66,11 @@ def test_embeddings_are_those_of_sentence_transformers(name):
     assert config.embedding_activation == ("tanh" if name == "sentence-labse" else "identity")
     embed = jax.jit(lambda params: NewsEncoder(config).apply({"params": params}, tokens, method="embed"))
     np.testing.assert_allclose(embed(params), expected["embeddings"], atol=1e-5)
-
-
-@pytest.mark.parametrize("name", SENTENCE_NAMES)
-def test_modules_go_out_as_they_came_in(name):
-    modules = read_modules(str(ROOT / name), {})
-    config, params, *_ = imported(name, modules)
-    exported = config.to_huggingface(params).modules
-    assert exported["pooling"] == modules.pooling
-    assert exported.get("activation", "identity") == modules.activation
-    assert set(exported) == {"pooling"} | ({"kernel", "bias", "activation"} if modules.kernel is not None else set())
-    if modules.kernel is not None:
-        np.testing.assert_array_equal(exported["kernel"], modules.kernel)
-        np.testing.assert_array_equal(exported["bias"], modules.bias)
+    exported = config.to_huggingface(params).modules  # the modules go out as they came in
+    assert (exported["pooling"], exported.get("activation", "identity")) == (modules.pooling, modules.activation)
+    assert ("kernel" in exported) == (modules.kernel is not None)
+    for part in ("kernel", "bias") if modules.kernel is not None else ():
+        np.testing.assert_array_equal(exported[part], getattr(modules, part))
 
 
 @pytest.mark.parametrize("pooling", ["cls", "mean", "max", "last"])
@@ -113,16 +97,6 @@ def test_packed_pieces_are_pooled_as_rows_of_their_own(pooling):
             np.testing.assert_allclose(pooled[row, place], expected, atol=1e-6)
     empty = apply("pool", hidden[:1], np.zeros((1, 9), np.int32))
     assert np.isfinite(empty).all()
-
-
-def test_a_head_with_tanh_cannot_be_whitened():
-    config = imported("bert")[0]
-    assert Capability.POOLED_PIECES in config.capabilities
-    assert Capability.POOLED_PIECES not in dataclasses.replace(config, embedding_activation="tanh").capabilities
-
-
-def test_there_is_a_model_of_each_family():
-    assert set(FAMILY_NAMES) == set(FAMILIES)
 
 
 @pytest.mark.parametrize("name", FAMILY_NAMES)
@@ -179,9 +153,7 @@ def test_mpnet_keeps_its_padding_token_where_its_code_has_it():
     assert exported.values["pad_token_id"] == 1
     table = exported.arrays["embeddings.word_embeddings.weight"]
     np.testing.assert_array_equal(table[exported.token_ids], params["token_embedding"])
-    with pytest.raises(
-        UnsupportedModelError, match="pad_token_id: got 0, expected 1, as the code of MPNetModel has it"
-    ):
+    with pytest.raises(UnsupportedModelError, match="pad_token_id: got 0, expected 1, as the code of MPNetModel"):
         config.to_huggingface(params, np.arange(config.vocab_size))
 
 
@@ -202,33 +174,11 @@ def test_keys_that_nothing_reads_are_refused_by_name(name):
     values, *_ = read(name)
     for changes, message in (
         ({"attention_type": "block_sparse"}, "attention_type: got 'block_sparse'; newsembed does not know this key"),
-        ({"quantization_config": {"bits": 4}}, "quantization_config"),
-        ({"auto_map": {"AutoModel": "modeling.Model"}}, "auto_map"),
         ({"pruned_heads": {"0": [1]}}, "pruned_heads: got .* expected {}"),
-        ({"is_decoder": True}, "is_decoder: got True"),
-        ({"tie_word_embeddings": False}, "tie_word_embeddings: got False"),
     ):
         with pytest.raises(UnsupportedModelError, match=message):
             encoder_config(values | changes)
     assert encoder_config(values | {"unknown": None, "id2label": {"0": "a"}}) == encoder_config(values)
-
-
-def test_options_of_mpnet_that_its_code_ignores_are_refused():
-    values, *_ = read("mpnet")
-    for changes in ({"relative_attention_num_buckets": 64}, {"pad_token_id": 0}):
-        with pytest.raises(UnsupportedModelError, match=f"{next(iter(changes))}: got {next(iter(changes.values()))}"):
-            encoder_config(values | changes)
-
-
-def test_packed_pieces_of_mpnet_equal_rows_of_their_own():
-    config, params, expected, tokens, *_ = imported("mpnet")
-    pieces = [tokens[1][:40], tokens[0][:70]]
-    packed = [np.concatenate([array, [0]]).astype(np.int32)[None] for array in (
-        np.concatenate(pieces), np.repeat([1, 2], [40, 70]), np.r_[0:40, 0:70])]  # fmt: skip
-    encode = jax.jit(lambda params, *rows: NewsEncoder(config).apply({"params": params}, *rows, method="encode"))
-    together = encode(params, *packed)[0]
-    np.testing.assert_allclose(together[:40], expected["hidden"][150:190], atol=1e-5)
-    np.testing.assert_allclose(together[40:110], encode(params, pieces[1][None])[0], atol=1e-5)
 
 
 def test_the_observed_attention_of_mpnet_counts_its_bias():
@@ -240,22 +190,3 @@ def test_the_observed_attention_of_mpnet_counts_its_bias():
     _, without = NewsEncoder(config).apply({"params": flat}, row, method="encode_observed")
     np.testing.assert_allclose(received.sum(-1), 1, atol=1e-5)
     assert np.abs(received[0] - without[0]).max() > 0.01
-
-
-def test_buckets_of_relative_positions_are_those_of_the_formula():
-    """T5's formula in float64, away from whole numbers, where it depends on rounding; those are computed by hand."""
-    starts = bucket_starts(32)
-    assert starts == [0, 1, 2, 3, 4, 5, 6, 7, 8, 12, 16, 23, 32, 46, 64, 91]
-    for distance in set(range(8, 1000)) - {16, 32, 64, 128}:
-        expected = min(8 + int(np.log(distance / 8) / np.log(128 / 8) * 8), 15)
-        assert sum(start <= distance for start in starts) - 1 == expected, distance
-
-
-def test_fused_attention_has_no_relative_positions():
-    config = dataclasses.replace(imported("mpnet")[0], dtype="bfloat16")
-    assert choose_attention(config, 128, "cuda") == choose_attention(config, 128, "tpu") == "xla"
-    for kernel, platform in (("cudnn", "cuda"), ("flash", "tpu")):
-        with pytest.raises(ValueError, match="only xla adds the bias of relative positions"):
-            choose_attention(dataclasses.replace(config, attention=kernel), 128, platform)
-    with pytest.raises(ValueError, match="relative_buckets: got 6, expected a multiple of 4"):
-        dataclasses.replace(config, relative_buckets=6)

@@ -6,7 +6,7 @@ from typing import ClassVar
 import flax.linen as nn
 import jax.numpy as jnp
 import numpy as np
-from newsembed.models.encoders import register
+from newsembed.models.encoders import Architecture, register
 
 
 class Mean(nn.Module):
@@ -28,11 +28,10 @@ class Mean(nn.Module):
 
 @register
 @dataclasses.dataclass(frozen=True)
-class MeanConfig:
+class MeanConfig(Architecture):
     kind: ClassVar[str] = "toy_mean"
-    execution_options: ClassVar[tuple] = ()
     free_options: ClassVar[tuple] = ("dropout_rate", "dtype")
-    capabilities: ClassVar[frozenset] = frozenset()
+    least: ClassVar[dict] = {"num_topics": 0}
 
     vocab_size: int
     embedding_size: int = 8
@@ -44,24 +43,8 @@ class MeanConfig:
     def module(self):
         return Mean(self)
 
-    def portable(self):
-        return self
-
-    def check(self, length):
-        pass
-
-    def flops(self, method, length):
-        return float(length * self.embedding_size)
-
     def summary(self):
         return f"mean of {self.embedding_size}"
-
-    def to_dict(self):
-        return dataclasses.asdict(self)
-
-    @classmethod
-    def from_dict(cls, values):
-        return cls(**values)
 
 
 def embedded(table, rows):

@@ -4,13 +4,10 @@ import random
 import re
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from newsembed.errors import InputError
-from newsembed.newsroom.options import LANGUAGES, REGIONS, NewsroomOptions
-from newsembed.newsroom.prose import fill, load_prose, number_words, parse_prose
-from newsembed.newsroom.telling import FACT_SLOTS, Manner, Register, Teller, spell_name
-from newsembed.newsroom.world import MATTERS_PER_TOPIC, ROLE_VARIANTS, TOPICS, EventPlanner, build_world
+from newsembed.newsroom.prose import LANGUAGES, REGIONS, fill, load_prose, number_words, parse_prose, spell_name
+from newsembed.newsroom.telling import FACT_SLOTS, Manner, Register, Teller
+from newsembed.newsroom.world import MATTERS_PER_TOPIC, TOPICS, EventPlanner, NewsroomOptions, build_world
 
 OPTIONS = NewsroomOptions(seed=1, scale=0.3)
 WORLD = build_world(OPTIONS)
@@ -40,18 +37,6 @@ def test_every_topic_has_all_slots_and_every_line_fills(language, topic):
                 assert not re.search(r"[{}<>|]", text)
                 assert not re.search(r"\b(de|a) el\b|seit am|since on|  ", text)
                 assert language != "ru" or not re.search(r"(?!(?:SV|FC)\b)[A-Za-z]", text)
-
-
-@pytest.mark.parametrize("language", LANGUAGES)
-def test_offices_seasons_and_months_are_complete(language):
-    prose = load_prose(language)
-    for office, variants in ROLE_VARIANTS.items():
-        assert len(prose.lines("general", f"role.{office}")) == variants
-    assert len(prose.lines("general", "season")) == 12
-    assert (len(prose.words("month")), len(prose.words("weekday"))) == (12, 7)
-    visits = {"guide.visit"} if language in REGIONS else set()
-    assert {"guide.flood", "guide.sleep", "guide.budget", *visits} <= set(prose.guides())
-    assert ("guide.visit" in prose.guides()) == bool(visits)
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
@@ -95,11 +80,6 @@ def test_fill_capitalises_and_contracts():
 )
 def test_number_words(number, words):
     assert tuple(number_words(number, language) for language in LANGUAGES) == words
-
-
-@given(st.sampled_from(LANGUAGES))
-def test_number_words_are_all_different(language):
-    assert len({number_words(number, language) for number in range(100)}) == 100
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""An encoder without a model."""
+"""An encoder without a model, and the options of a command."""
 
 import numpy as np
 
@@ -21,3 +21,10 @@ class Letters:
 
     def preparations(self):
         return iter(())
+
+
+def parsed(module, *arguments):
+    """What the command of a module gets for the words of a command line."""
+    from newsembed.launch import cli
+
+    return cli.parsed("command", module, arguments)

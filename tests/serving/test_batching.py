@@ -1,6 +1,5 @@
 """Requests share calls of the encoder, and each gets the vectors that it would get alone."""
 
-import argparse
 import sys
 import threading
 from concurrent.futures import CancelledError, wait
@@ -8,9 +7,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from newsembed.errors import InputError
-from newsembed.serving.batching import Batcher, BatchOptions, add_batch_arguments, batch_options
-from newsembed.serving.limits import UnavailableError
+from newsembed.serving.batching import Batcher, BatchOptions
+from newsembed.serving.gate import RefusedError
 
 sys.path.insert(0, str(Path(__file__).parent))
 from letters import Letters
@@ -50,7 +48,7 @@ def encoder():
 
 @pytest.fixture
 def batcher(encoder):
-    made = Batcher(encoder, BatchOptions(documents=4, wait_ms=5))
+    made = Batcher(encoder, BatchOptions(batch_documents=4, batch_wait_ms=5))
     yield made
     encoder.go.set()
     made.close()
@@ -91,12 +89,6 @@ def test_documents_of_several_requests_share_slices(batcher, encoder, counts):
     assert sorted(sum(calls, [])) == sorted(title for titles, _ in requests for title in titles)
 
 
-def test_long_documents_make_shorter_slices(batcher, encoder):
-    long = "a" * 10_000
-    batcher.documents([long, "b", long, long], [""] * 4).result(HANG)
-    assert [[title[:1] for title in call] for call in encoder.documents] == [["b", "a"], ["a"], ["a"]]
-
-
 @pytest.mark.parametrize(("length", "slices"), [(2 * 4_096, [2]), (2 * 4_096 + 1, [1, 1])])
 def test_a_slice_has_4096_characters_for_each_of_its_documents(batcher, encoder, length, slices):
     titles, bodies = ["a" * 100] * 2, ["b" * (length - 100)] * 2
@@ -104,30 +96,10 @@ def test_a_slice_has_4096_characters_for_each_of_its_documents(batcher, encoder,
     assert [len(call) for call in encoder.documents] == slices
 
 
-def test_a_request_without_documents_has_an_answer_at_once(batcher, encoder):
-    assert batcher.documents([], []).result(0).shape == (0, 26)
-    assert encoder.documents == []
-
-
 def test_the_threads_have_names_and_never_keep_a_process_alive(batcher):
     batcher.query("a").result(HANG)
     named = {thread.name: thread.daemon for thread in threading.enumerate() if thread.name.startswith("newsembed")}
     assert named == {"newsembed searches": True, "newsembed documents": True}
-
-
-def options_of(*arguments):
-    parser = argparse.ArgumentParser()
-    add_batch_arguments(parser)
-    return batch_options(parser.parse_args(arguments))
-
-
-def test_the_options_of_the_command_and_their_bounds():
-    assert options_of() == BatchOptions() == BatchOptions(documents=16, wait_ms=2.0)
-    assert options_of("--batch_documents=1", "--batch_wait_ms=0") == BatchOptions(1, 0.0)
-    assert options_of("--batch_documents=99", "--batch_wait_ms=1000") == BatchOptions(99, 1000.0)
-    for option, value in (("batch_documents", "0"), ("batch_wait_ms", "-0.1"), ("batch_wait_ms", "1000.5")):
-        with pytest.raises(InputError, match=f"--{option}: got {value}"):
-            options_of(f"--{option}={value}")
 
 
 def test_a_small_request_does_not_wait_for_a_large_one(batcher, encoder):
@@ -200,11 +172,11 @@ def test_a_stop_fails_what_waits_and_all_that_comes(batcher, encoder):
     threading.Timer(0.01, encoder.go.set).start()
     batcher.close()
     for future in waiting:
-        with pytest.raises(UnavailableError, match="stopping"):
+        with pytest.raises(RefusedError, match="stopping"):
             future.result(HANG)
     assert running.result(HANG).shape == (26,)
     for ask in (lambda: batcher.query("new"), lambda: batcher.documents(["new"], [""])):
-        with pytest.raises(UnavailableError, match="stopping"):
+        with pytest.raises(RefusedError, match="stopping"):
             ask()
 
 
@@ -230,7 +202,7 @@ def test_a_model_gives_requests_what_a_single_call_gives(model_dir):
     encoder = load_encoder(model_dir)
     texts = [" ".join(WORDS[(seed + place) % 8] for place in range(1 + seed % 30)) for seed in range(60)]
     expected = encoder.encode(texts, [""] * 60), encoder.encode_queries(texts)
-    batcher = Batcher(encoder, BatchOptions(documents=5))
+    batcher = Batcher(encoder, BatchOptions(batch_documents=5))
     documents = [batcher.documents(texts[start : start + 6], [""] * 6) for start in range(0, 60, 6)]
     queries = [batcher.query(text) for text in texts]
     np.testing.assert_allclose(np.concatenate([one.result(HANG) for one in documents]), expected[0], atol=1e-5)
@@ -241,7 +213,7 @@ def test_a_model_gives_requests_what_a_single_call_gives(model_dir):
 def test_prepared_shapes_are_all_that_a_server_needs(model_dir):
     from newsembed.serving.encoder import load_encoder
 
-    encoder = load_encoder(model_dir)
+    encoder = load_encoder(model_dir, max_length=32)
     for step in encoder.preparations():
         step()
     shapes = set(encoder._compiled)

@@ -1,22 +1,20 @@
 """Loading a model and embedding: equal to the module applied row by row, in any batch; errors for broken folders."""
 
 import dataclasses
+import functools
+import itertools
 import json
 import shutil
 
 import jax
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from newsembed.errors import InputError
+from newsembed.formats.arrays import flatten
 from newsembed.formats.digests import write_sums
-from newsembed.formats.weights import flatten, unflatten
 from newsembed.models.encoders.news import NewsEncoder
-from newsembed.serving.checkpoint import fresh_model, load_model
-from newsembed.serving.encoder import fresh_encoder, load_encoder
-from newsembed.serving.export import export_safetensors
-from newsembed.serving.shapes import batches, by_bucket, length_buckets
+from newsembed.serving.encoder import fresh_encoder, fresh_model, load_encoder, load_model, probe
+from newsembed.serving.export import ExportOptions, export
 from newsembed.tasks.vocabulary import Vocabulary
 
 TEXTS = [("Storm", "Wind and rain. " * number) for number in (0, 1, 4, 9, 30)] + [("", "goal"), ("cup", ""), ("", "")]
@@ -34,14 +32,6 @@ def test_equal_to_the_module_row_by_row(tmp_path, tiny):
     assert found.dtype == np.float32
     np.testing.assert_allclose(found, np.stack(expected), atol=1e-5)
     np.testing.assert_allclose(np.linalg.norm(found, axis=1), 1, atol=1e-5)
-
-
-def test_programs_for_few_texts_give_the_same_embeddings(tmp_path, tiny):
-    tiny.save_model(tmp_path, steps=(7,))
-    titles, bodies = zip(*TEXTS, strict=True)
-    well, quickly = load_encoder(str(tmp_path)), load_encoder(str(tmp_path), few_texts=True)
-    np.testing.assert_allclose(quickly.encode(titles, bodies), well.encode(titles, bodies), atol=1e-5)
-    assert quickly.digest == well.digest
 
 
 def test_parameters_of_a_fresh_model_are_drawn_after_another_was_loaded(model_dir):
@@ -63,13 +53,6 @@ def test_texts_are_read_as_far_as_the_model_learned_to(tmp_path, tiny):
     found = load_encoder(str(tmp_path))
     assert (found.max_length, load_encoder(str(tmp_path), max_length=10_000).max_length) == (8, tiny.config.max_length)
     np.testing.assert_allclose(found.encode(titles, bodies), as_described.encode(titles, bodies), atol=1e-6)
-
-
-def test_boxed_parameters_load_the_same(tmp_path, tiny):
-    plain, boxed = tmp_path / "plain", tmp_path / "boxed"
-    tiny.save_model(plain, steps=(1,))
-    tiny.save_model(boxed, steps=(1,), boxed=True)
-    assert load_model(str(plain)).digest == load_model(str(boxed)).digest
 
 
 def test_parameters_are_read_without_a_warning_of_orbax(tmp_path, tiny, caplog):
@@ -96,7 +79,7 @@ def test_flipped_bits_in_the_parameters_are_refused_and_the_folder_is_named(mode
         shutil.copytree(model_dir, copy)
         write_sums(str(copy / "checkpoints" / "20"))  # as the trainer does
     else:
-        export_safetensors(model_dir, str(copy))
+        export(ExportOptions(model=model_dir, output=str(copy), format="safetensors"))
     load_model(str(copy))
     arrays = [*copy.glob("checkpoints/20/params/**/d/*"), *copy.glob("*.safetensors")]
     assert arrays
@@ -122,39 +105,9 @@ def test_fresh_parameters_repeat_by_seed_and_differ_from_trained(model_dir, tiny
     assert fresh_encoder(model_dir).encode(["storm"], [""]).shape == (1, tiny.config.embedding_size)
 
 
-def test_no_texts_and_uneven_lists(model_dir, tiny):
+def test_no_texts(model_dir, tiny):
     encoder = load_encoder(model_dir)
     assert encoder.encode([], []).shape == (0, tiny.config.embedding_size)
-    with pytest.raises(ValueError, match="2 titles and 1 bodies"):
-        encoder.encode(["a", "b"], ["c"])
-
-
-@given(st.lists(st.integers(1, 80), max_size=40), st.integers(1, 400))
-def test_batches_hold_each_row_once_in_known_shapes(lengths, tokens_per_batch):
-    buckets = length_buckets(80)
-    rows = [np.arange(1, length + 1, dtype=np.int32) for length in lengths]
-    seen, shapes = [], set()
-    for numbers, tokens in batches(rows, by_bucket(lengths, buckets, tokens_per_batch)):
-        shapes.add(tokens.shape)
-        assert tokens.shape[1] in buckets
-        assert tokens.size <= max(tokens_per_batch, tokens.shape[1])
-        for number, line in zip(numbers, tokens, strict=False):
-            seen.append(number)
-            assert np.array_equal(line[line != 0], rows[number])
-        assert not tokens[len(numbers) :].any()
-    assert sorted(seen) == list(range(len(rows)))
-    assert len(shapes) <= 5 * len(buckets)
-
-
-def test_length_buckets():
-    assert length_buckets(512) == (32, 64, 128, 256, 512)
-    assert length_buckets(20) == (20,)
-
-
-def test_flatten_round_trip():
-    tree = {"a": {"b": 1, "c": {"d": 2}}, "e": 3}
-    assert flatten(tree) == {"a.b": 1, "a.c.d": 2, "e": 3}
-    assert unflatten(flatten(tree)) == tree
 
 
 def broken(name):
@@ -198,7 +151,7 @@ def no_metadata(folder, _):
     [
         (broken("model.json"), "model.json: cannot be read"),
         (broken("vocab.txt"), "vocab.txt: cannot be read"),
-        (lambda folder, _: (folder / "model.json").write_text("{"), "got no JSON"),
+        (lambda folder, _: (folder / "model.json").write_text("{"), "not valid JSON"),
         (
             lambda folder, _: (folder / "model.json").write_text('{"encoder": {"size": 3}, "vocabulary_sha256": ""}'),
             "unknown keys size",
@@ -207,8 +160,8 @@ def no_metadata(folder, _):
         (other_architecture, "mlp_in.*got shape .* expected .* another architecture"),
         (more_layers, "parameters are missing: layers_2"),
         (lambda folder, _: shutil.rmtree(folder / "checkpoints"), "no checkpoints"),
-        (no_manifest, "no readable Orbax parameters|no Orbax metadata"),
-        (no_arrays, "no readable Orbax parameters|no Orbax metadata"),
+        (no_manifest, "params: cannot be read|no Orbax metadata"),
+        (no_arrays, "params: cannot be read|no Orbax metadata"),
         (no_metadata, "no Orbax metadata"),
     ],
 )
@@ -224,3 +177,31 @@ def test_unknown_step_and_folder(model_dir, tmp_path):
         load_model(model_dir, 15)
     with pytest.raises(InputError, match="cannot be read"):
         load_model(str(tmp_path / "none"))
+
+
+PROBED = [("Storm", "Wind and rain. " * 30), ("Storm", "Wind and rain."), ("", "goal"), ("cup", "vote"), ("", "")]
+
+
+def test_attention_and_similarity_equal_the_module_row_by_row(model_dir):
+    encoder = load_encoder(model_dir)
+    titles, bodies = zip(*PROBED, strict=True)
+    found = probe(encoder, titles, bodies)
+    observe = jax.jit(functools.partial(NewsEncoder(encoder.model.config).apply, method="encode_observed"))
+    for number, row in enumerate(encoder.tokenize(titles, bodies)):
+        hidden, received = observe({"params": encoder.params}, row[None])
+        np.testing.assert_array_equal(found.tokens[number], row)
+        np.testing.assert_allclose(found.attention[number], np.asarray(received)[:, 0], atol=1e-5)
+        np.testing.assert_allclose(found.attention[number].sum(axis=1), 1, atol=1e-5)
+        vectors = [
+            vector / np.linalg.norm(vector)
+            for vector, token in zip(np.asarray(hidden[0], np.float64), row, strict=True)
+            if token > 3
+        ]
+        cosines = [one @ other for one, other in itertools.combinations(vectors, 2)]
+        expected = np.mean(cosines) if cosines else np.nan
+        np.testing.assert_allclose(found.similarity[number], expected, atol=1e-4)
+
+
+def test_no_document_gives_nothing(model_dir):
+    found = probe(load_encoder(model_dir), [], [])
+    assert (found.tokens, found.attention, found.similarity.shape) == ([], [], (0,))

@@ -5,7 +5,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from newsembed.errors import InputError
 from newsembed.serving import events as events_module
 from newsembed.serving.events import NO_EVENT, UNDATED, EventOptions, Merge, assign
 
@@ -86,11 +85,6 @@ def test_merges_of_one_run_follow_one_another():
 
 def test_articles_without_a_date_have_no_event():
     assert grouped(at(0, 0), [UNDATED, 5])[0].tolist() == [NO_EVENT, 2]
-
-
-def test_nothing_new_changes_nothing():
-    events, merges = grouped(at(0, 0), [5, 5], [1, 2])
-    assert (events.tolist(), merges) == ([1, 2], [])
 
 
 def test_the_order_of_the_rows_does_not_matter():
@@ -191,10 +185,6 @@ def test_the_decay_counts_in_merges():
     assert grouped(vectors, days, [1, 2, 2, 0], EventOptions(0.8, 2, 0.05))[1] == []
 
 
-def test_an_article_without_a_date_has_no_event_next_to_the_first_days_either():
-    assert grouped(at(0, 0), [UNDATED, 1])[0].tolist() == [NO_EVENT, 2]
-
-
 def test_the_events_that_are_given_stay_as_they_are():
     for days in ([5, 5], [5, 6]):
         given = np.array([1, NO_EVENT if days[1] == 6 else 2], np.uint64)
@@ -202,20 +192,3 @@ def test_the_events_that_are_given_stay_as_they_are():
         found, _ = assign(np.array([1, 2], np.uint64), np.array(days), given, at(0, 0).__getitem__, OPTIONS)
         found[:] = 99
         np.testing.assert_array_equal(given, before)
-
-
-@pytest.mark.parametrize(
-    "allowed", [{"threshold": -1}, {"threshold": 1}, {"days": 0}, {"days": 3650}, {"day_decay": 1}]
-)
-def test_options_at_their_bounds_are_accepted(allowed):
-    (name,) = allowed
-    assert getattr(EventOptions(**allowed), name) == allowed[name]
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [{"threshold": 1.5}, {"threshold": -1.1}, {"days": -1}, {"days": 3651}, {"day_decay": -0.1}, {"day_decay": 1.01}],
-)
-def test_options_out_of_range_are_refused(wrong):
-    with pytest.raises(InputError, match=f"events.{next(iter(wrong))}"):
-        EventOptions(**wrong)

@@ -1,27 +1,23 @@
 """Exports equal JAX: the SavedModel in a process of its own with TensorFlow alone, safetensors bit by bit."""
 
-import argparse
-import ctypes
 import dataclasses
-import importlib.util
 import json
-import os
 import shutil
 import subprocess
 import sys
 import textwrap
-import types
 from pathlib import Path
 
 import numpy as np
 import pytest
 from newsembed.errors import InputError
-from newsembed.formats.saved_model import DEFAULT_SIGNATURE as SIGNATURE
-from newsembed.formats.saved_model import read_arrays
-from newsembed.serving import export, saved_model
+from newsembed.serving import export
 from newsembed.serving.batching import Batcher, BatchOptions
 from newsembed.serving.encoder import load_encoder
 from newsembed.serving.saved_model import SavedModelEncoder
+
+sys.path.insert(0, str(Path(__file__).parent))
+from letters import parsed
 
 TITLES = ["Storm hits the coast", "", "Budget", "嵐 Küste", "", "goal " * 200, "cup"]
 BODIES = ["Wind and rain.", "a goal in the match", "", "Sturm! " * 30, "", "", "the vote of parliament, 2024. " * 9]
@@ -30,7 +26,7 @@ BODIES = ["Wind and rain.", "a goal in the match", "", "Sturm! " * 30, "", "", "
 @pytest.fixture(scope="module")
 def saved(model_dir, tmp_path_factory):
     output = str(tmp_path_factory.mktemp("export") / "saved")
-    return export.export_saved_model(model_dir, output)
+    return export.export(export.ExportOptions(model=model_dir, output=output))
 
 
 @pytest.mark.parametrize("damage", ["cut", "empty", "flipped", "missing"])
@@ -74,8 +70,14 @@ def test_reloads_with_tensorflow_alone_and_equals_jax(model_dir, saved, tmp_path
                     raise ModuleNotFoundError(name)
         sys.meta_path.insert(0, Absent())
         import tensorflow as tf
-        import tensorflow_text
+        from tensorflow.core.protobuf import saved_model_pb2
+        from tensorflow.python.framework import op_def_registry
         folder, inputs, output = sys.argv[1:]
+        with open(f"{folder}/saved_model.pb", "rb") as file:
+            graph = saved_model_pb2.SavedModel.FromString(file.read()).meta_graphs[0].graph_def
+        nodes = [*graph.node, *(node for function in graph.library.function for node in function.node_def)]
+        print(*sorted({node.op for node in nodes if op_def_registry.get(node.op) is None}))
+        import tensorflow_text
         titles, bodies = json.load(open(inputs))
         model = tf.saved_model.load(folder)
         parts, text = model.signatures["serving_default"], model.signatures["text"]
@@ -92,6 +94,8 @@ def test_reloads_with_tensorflow_alone_and_equals_jax(model_dir, saved, tmp_path
     command = [sys.executable, "-c", script, saved.output, str(tmp_path / "inputs.json"), str(tmp_path / "out.npz")]
     done = subprocess.run(command, check=False, capture_output=True, text=True, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
+    # TensorFlow Serving has those of TensorFlow Text 2.12, and since 2026 of 2.20.
+    assert done.stdout.split() == ["CaseFoldUTF8", "FastBertNormalize", "FastWordpieceTokenizeWithOffsets"]
     found = np.load(tmp_path / "out.npz")
     encoder = load_encoder(model_dir)
     expected = encoder.encode(TITLES, BODIES)
@@ -105,7 +109,7 @@ def test_requests_get_what_a_single_call_gives(saved):
     next(encoder.preparations())()
     texts = ["storm " * (1 + number) for number in range(12)]
     expected = encoder.encode(texts, [""] * 12)
-    batcher = Batcher(encoder, BatchOptions(documents=5))
+    batcher = Batcher(encoder, BatchOptions(batch_documents=5))
     documents, queries = batcher.documents(texts, [""] * 12), [batcher.query(text) for text in texts]
     np.testing.assert_allclose(documents.result(60), expected, atol=1e-5)
     np.testing.assert_allclose(np.stack([query.result(60) for query in queries]), expected, atol=1e-5)
@@ -120,63 +124,16 @@ def test_report_and_facts(model_dir, saved):
     assert encoder.digest == f"savedmodel-{load_encoder(model_dir).digest}"
 
 
-def test_lines_of_xla_follow_the_level_of_tensorflow(saved, monkeypatch):
-    import tensorflow as tf
-
-    framework = ctypes.CDLL(os.path.join(tf.sysconfig.get_lib(), "libtensorflow_framework.so.2"))
-    level = framework._ZN4absl12lts_2025012711MinLogLevelEv
-    before = level()
-    for value, expected in (("3", 3), ("0", 0), ("2", 2), ("", 2)):  # no value leaves the level
-        monkeypatch.setenv("TF_CPP_MIN_LOG_LEVEL", value)
-        SavedModelEncoder(saved.output)
-        assert level() == expected
-    framework._ZN4absl12lts_2025012714SetMinLogLevelENS0_18LogSeverityAtLeastE(before)
-
-
-def test_jax_computes_a_saved_model_for_few_texts_without_tensorflow(model_dir, saved, monkeypatch):
-    monkeypatch.setitem(sys.modules, "tensorflow", None)  # an import fails
-    encoder, expected = SavedModelEncoder(saved.output, few_texts=True), load_encoder(model_dir)
-    assert encoder.engine == "JAX"
-    assert encoder.digest == f"savedmodel-{expected.digest}"
-    np.testing.assert_allclose(encoder.encode(TITLES, BODIES), expected.encode(TITLES, BODIES), atol=1e-6)
-    np.testing.assert_allclose(encoder.encode_queries(BODIES), expected.encode_queries(BODIES), atol=1e-6)
-    assert encoder.count_tokens(TITLES, BODIES) == expected.count_tokens(TITLES, BODIES)
-
-
-@pytest.mark.parametrize("why", ["earlier version", "no JAX", "unheard of", "many texts"])
-def test_tensorflow_computes_what_jax_cannot(saved, tmp_path, monkeypatch, why):
-    folder, few = shutil.copytree(saved.output, tmp_path / "copy"), why != "many texts"
-    (folder / "SHA256SUMS").unlink()
-    if why == "earlier version":
-        (folder / "assets.extra/arrays.json").unlink()
-    elif why == "unheard of":
-        facts = json.loads((folder / "newsembed.json").read_text())
-        (folder / "newsembed.json").write_text(json.dumps(facts | {"kind": "unheard_of"}))
-    elif why == "no JAX":
-        monkeypatch.setattr(importlib.util, "find_spec", lambda name, *_: None if name == "jax" else True)
-    monkeypatch.setattr(saved_model, "_load_graph", lambda path: types.SimpleNamespace(signatures={SIGNATURE: path}))
-    encoder = SavedModelEncoder(str(folder), few_texts=few)
-    assert (encoder.engine, encoder._signature) == ("TensorFlow", str(folder))
-
-
-def test_an_export_that_jax_reads_otherwise_is_no_export(model_dir, tmp_path, monkeypatch):
-    swapped = lambda folder: {name: -value for name, value in read_arrays(folder).items()}  # noqa: E731
-    monkeypatch.setattr(saved_model, "read_arrays", swapped)
-    with pytest.raises(RuntimeError, match="differs from JAX"):
-        export.export_saved_model(model_dir, str(tmp_path / "saved"), platforms=("cpu",))
-    assert not (tmp_path / "saved").exists()
-
-
 def test_saved_model_encoder_keeps_the_order(model_dir, saved):
     titles, bodies = TITLES * 11, BODIES * 11  # more than a batch
     found = SavedModelEncoder(saved.output).encode(titles, bodies)
     np.testing.assert_allclose(found, load_encoder(model_dir).encode(titles, bodies), atol=1e-5)
-    with pytest.raises(ValueError, match="titles"):
-        SavedModelEncoder(saved.output).encode(["a"], [])
 
 
 def test_safetensors_round_trip(model_dir, tmp_path):
-    report = export.export_safetensors(model_dir, str(tmp_path / "weights"), step=10)
+    report = export.export(
+        export.ExportOptions(model=f"{model_dir}@10", output=str(tmp_path / "weights"), format="safetensors")
+    )
     assert report.step == 10
     again, original = load_encoder(report.output), load_encoder(model_dir, 10)
     assert again.digest == original.digest
@@ -189,9 +146,7 @@ def test_safetensors_round_trip(model_dir, tmp_path):
 
 
 def parse(*arguments):
-    parser = argparse.ArgumentParser()
-    export.add_arguments(parser)
-    return parser.parse_args(arguments)
+    return parsed(export, *arguments)
 
 
 def test_command_with_shorter_length_step_and_bfloat16(tmp_path, tiny, capsys):
@@ -217,6 +172,8 @@ def test_command_with_shorter_length_step_and_bfloat16(tmp_path, tiny, capsys):
     [
         (("--platforms", "abacus"), "platforms"),
         (("--max_length", "2"), "at least 3"),
+        (("--precision", "int8", "--format", "safetensors"), "the format safetensors holds float32 or float16"),
+        (("--platforms", ""), "got none"),
         (("--model", "no/such"), "cannot be read"),
     ],
 )
@@ -227,10 +184,12 @@ def test_command_refuses(model_dir, tmp_path, arguments, message):
 
 
 def test_a_difference_from_jax_is_no_export(model_dir, tmp_path, monkeypatch):
-    monkeypatch.setattr(export, "_write_saved_model", lambda *_: None)
-    monkeypatch.setattr(export, "_difference", lambda *_: float("nan"))
+    def broken(self, texts):
+        return np.full((len(texts), 8), np.nan)
+
+    monkeypatch.setattr(SavedModelEncoder, "encode_queries", broken)
     with pytest.raises(RuntimeError, match="differs from JAX"):
-        export.export_saved_model(model_dir, str(tmp_path / "saved"), platforms=("cpu",))
+        export.export(export.ExportOptions(model=model_dir, output=str(tmp_path / "saved"), platforms=("cpu",)))
     assert not (tmp_path / "saved").exists()
 
 
@@ -241,5 +200,5 @@ def test_other_folders_are_refused(tmp_path, model_dir):
     with pytest.raises(InputError, match=r"newsembed\.json: cannot be read"):
         SavedModelEncoder(str(tmp_path))
     (tmp_path / "newsembed.json").write_text("{}")
-    with pytest.raises(InputError, match="lacks digest, dimensions"):
+    with pytest.raises(InputError, match="lacks digest, dimensions, format_version"):
         SavedModelEncoder(str(tmp_path))

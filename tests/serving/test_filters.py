@@ -4,8 +4,7 @@ import datetime
 
 import pytest
 from newsembed.errors import InputError
-from newsembed.serving.dates import DateRange
-from newsembed.serving.filters import NO_FILTERS, Filters, as_filters, known_value
+from newsembed.serving.filters import NO_FILTERS, DateRange, Filters, known_value
 
 PUBLISHERS = ["daily.example", "news.example", "", "news.example", "globe.example", "d.test", "e.test", "f.test"]
 
@@ -34,9 +33,10 @@ def test_the_nearest_values_are_named_and_how_many_more_there_are():
     assert problem("fr", ["", ""], "language") == "no article of the index has a language"
 
 
-def test_dates_are_filters():
-    dates = DateRange(since=datetime.date(2020, 1, 2))
-    assert as_filters(dates) == Filters(dates)
-    both = Filters(dates, ("en",), ("p",))
-    assert as_filters(both) is both
-    assert Filters() == NO_FILTERS
+def test_filters_are_a_condition_in_sql():
+    assert NO_FILTERS.condition == ""
+    both = Filters(DateRange(datetime.date(2020, 1, 2), datetime.date(2021, 3, 4)), ("en", "en-GB"), ("D'oh",))
+    assert both.condition == (
+        "language IN ('en', 'en-GB') AND publisher IN ('D''oh') AND byline_date >= date '2020-01-02'"
+        " AND byline_date <= date '2021-03-04'"
+    )

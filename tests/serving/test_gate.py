@@ -4,8 +4,7 @@ import asyncio
 import json
 
 import pytest
-from newsembed.serving.gate import Admission, Gate, unless_gone
-from newsembed.serving.limits import Limits, RefusedError
+from newsembed.serving.gate import Gate, Limits, RefusedError, unless_gone
 from starlette.requests import Request
 
 FOREVER = 60  # seconds; a test that waits this long has failed
@@ -16,7 +15,8 @@ class Client:
 
     def __init__(self, gate, parts, path="/embed", headers=(), method="POST"):
         self.parts, self.sent, self.received = list(parts), [], 0
-        scope = {"type": "http", "method": method, "path": path, "headers": list(headers)}
+        headers = [(b"host", b"localhost"), *headers]
+        scope = {"type": "http", "method": method, "path": path, "headers": headers}
         self.task = asyncio.ensure_future(gate(scope, self._receive, self._send))
 
     async def _receive(self):
@@ -57,13 +57,20 @@ class Echo:
 
 
 def gate_of(**limits):
-    echo, admission = Echo(), Admission(Limits(**limits))
-    return Gate(echo, admission), echo, admission
+    echo, gate = Echo(), Gate(Limits(**limits))
+    return gate.around(echo), echo
+
+
+def inside(gate):
+    """Requests that are inside by kind, as the metrics say."""
+    lines = (line.rpartition(" ") for line in gate.metrics().body.decode().splitlines())
+    found = {name: float(value) for name, _, value in lines if name.startswith("newsembed_requests_inside{")}
+    return {name.split('"')[1]: value for name, value in found.items()}
 
 
 def test_a_body_arrives_as_it_was_sent():
     async def scenario():
-        gate, _, _ = gate_of(max_bytes=6)
+        gate, _ = gate_of(max_bytes=6)
         for parts in ([(b"abcdef", False)], [(b"ab", True), (b"", True), (b"cdef", False)]):
             assert (await Client(gate, parts).answer())[:2] == (200, "abcdef")
 
@@ -72,7 +79,7 @@ def test_a_body_arrives_as_it_was_sent():
 
 def test_a_body_may_have_as_many_bytes_as_the_limit_declared_or_not():
     async def scenario():
-        gate, _, _ = gate_of(max_bytes=6)
+        gate, _ = gate_of(max_bytes=6)
         for length in (b"6", b"+6", b"six", b""):
             client = Client(gate, [(b"abcdef", False)], headers=[(b"content-length", length)])
             assert (await client.answer())[:2] == (200, "abcdef")
@@ -92,16 +99,16 @@ def test_a_body_may_have_as_many_bytes_as_the_limit_declared_or_not():
 )
 def test_requests_inside_are_counted_by_kind(path, kind):
     async def scenario():
-        gate, echo, admission = gate_of(max_queue=1)
+        gate, echo = gate_of(max_queue=1)
         echo.go.clear()
         client = Client(gate, [(b"", False)], path=path, method="GET")
         await asyncio.sleep(0)
-        assert admission.inside() == {kind: 1}
+        assert inside(gate)[kind] == 1
         status, answer, _ = await Client(gate, [(b"", False)], path=path, method="GET").answer()
         assert (status, answer["detail"]) == (503, f"1 {kind} are waiting already; try again later")
         echo.go.set()
         await client.answer()
-        assert admission.inside() == {kind: 0}
+        assert inside(gate)[kind] == 0
 
     asyncio.run(scenario())
 
@@ -113,7 +120,7 @@ def test_an_application_that_receives_again_gets_what_comes_after_the_body():
         received.extend([await receive(), await receive()])
 
     async def scenario():
-        client = Client(Gate(application, Admission(Limits())), [(b"a", True), (b"b", False), None])
+        client = Client(Gate().around(application), [(b"a", True), (b"b", False), None])
         await asyncio.wait_for(client.task, FOREVER)
 
     asyncio.run(scenario())
@@ -131,7 +138,7 @@ def test_an_application_that_receives_again_gets_what_comes_after_the_body():
 )
 def test_too_many_bytes_are_refused_before_the_rest_is_received(parts, headers, read):
     async def scenario():
-        gate, _, _ = gate_of(max_bytes=6)
+        gate, _ = gate_of(max_bytes=6)
         client = Client(gate, parts, headers=headers)
         status, answer, _ = await client.answer()
         assert (status, answer["limit"], answer["option"]) == (413, 6, "--max_bytes")
@@ -144,7 +151,7 @@ def test_too_many_bytes_are_refused_before_the_rest_is_received(parts, headers, 
 
 def test_a_full_queue_gives_503_and_each_kind_has_its_own():
     async def scenario():
-        gate, echo, _ = gate_of(max_queue=2)
+        gate, echo = gate_of(max_queue=2)
         echo.go.clear()
         inside = [Client(gate, [(b"x", False)]) for _ in range(2)]
         await asyncio.sleep(0)
@@ -162,7 +169,7 @@ def test_a_full_queue_gives_503_and_each_kind_has_its_own():
 
 def test_bodies_that_never_end_leave_the_places_of_searches_free():
     async def scenario():
-        gate, _, _ = gate_of(max_queue=2)
+        gate, _ = gate_of(max_queue=2)
         slow = [Client(gate, [(b"x", True)], path="/search") for _ in range(2)]
         await asyncio.sleep(0)
         await asyncio.sleep(0)
@@ -180,7 +187,7 @@ def test_bodies_that_never_end_leave_the_places_of_searches_free():
 
 def test_a_body_that_does_not_arrive_in_time_is_refused():
     async def scenario():
-        gate, _, _ = gate_of(read_seconds=0.01)
+        gate, _ = gate_of(read_seconds=0.01)
         status, answer, headers = await Client(gate, [(b"x", True)]).answer()
         assert (status, headers["connection"]) == (408, "close")
         assert "0.01 seconds" in answer["detail"]
@@ -190,7 +197,7 @@ def test_a_body_that_does_not_arrive_in_time_is_refused():
 
 def test_a_client_that_goes_away_gets_no_answer_and_leaves_its_place():
     async def scenario():
-        gate, _, _ = gate_of(max_queue=1)
+        gate, _ = gate_of(max_queue=1)
         gone = Client(gate, [(b"x", True), None])
         await asyncio.wait_for(gone.task, FOREVER)
         assert gone.sent == []
@@ -201,14 +208,14 @@ def test_a_client_that_goes_away_gets_no_answer_and_leaves_its_place():
 
 def test_a_stop_refuses_half_sent_and_new_requests_and_finishes_the_others():
     async def scenario():
-        gate, echo, admission = gate_of()
+        gate, echo = gate_of()
         echo.go.clear()
         half, whole = Client(gate, [(b"x", True)]), Client(gate, [(b"x", False)])
         await asyncio.sleep(0)
         await asyncio.sleep(0)
-        assert not admission.is_stopping
-        admission.stop()
-        assert admission.is_stopping
+        assert not gate.is_stopping
+        gate.stop()
+        assert gate.is_stopping
         for client in (half, Client(gate, [(b"x", False)]), Client(gate, [], path="/search", method="GET")):
             status, answer, headers = await client.answer()
             assert (status, answer, headers["connection"]) == (503, {"detail": "the server is stopping"}, "close")
@@ -244,7 +251,16 @@ def test_work_is_cancelled_when_its_client_goes_away(stays):
 
 def test_other_routes_pass():
     async def scenario():
-        gate, _, _ = gate_of(max_bytes=1)
+        gate, _ = gate_of(max_bytes=1)
         assert (await Client(gate, [(b"long", False)], path="/healthz").answer())[:2] == (200, "long")
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("limit", [1, 100])
+def test_answers_are_not_guessed_or_kept_whether_refused_or_not(limit):
+    async def scenario():
+        headers = (await Client(gate_of(max_bytes=limit)[0], [(b'"x"', False)]).answer())[2]
+        assert (headers["x-content-type-options"], headers["cache-control"]) == ("nosniff", "no-store")
 
     asyncio.run(scenario())

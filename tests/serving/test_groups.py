@@ -1,17 +1,21 @@
 """Groups of like documents: every pair compared, chains joined, averages kept apart; what the TSV files hold."""
 
-import argparse
 import csv
 import datetime
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from newsembed.errors import InputError
-from newsembed.formats.index import IndexedDocument
-from newsembed.serving import cluster, dedup, groups
-from newsembed.serving.index import DocumentIndex
+from newsembed.formats.archive import IndexedDocument
+from newsembed.launch.cli import parsed
+from newsembed.serving import cluster, dedup
+
+sys.path.insert(0, str(Path(__file__).parent))
+import tables
 
 
 def circle(*degrees):
@@ -19,7 +23,7 @@ def circle(*degrees):
     return np.stack([np.cos(radians), np.sin(radians)], axis=1).astype(np.float32)
 
 
-def index_of(degrees, days=None):
+def index_of(degrees, days=None, uri=None):
     days = days or [1] * len(degrees)
     made = [
         IndexedDocument(
@@ -27,7 +31,7 @@ def index_of(degrees, days=None):
         )
         for i, day in enumerate(days)
     ]
-    return DocumentIndex(circle(*degrees), made)
+    return tables.index_of(circle(*degrees), made, uri)
 
 
 def cosine(degrees):
@@ -38,10 +42,10 @@ def cosine(degrees):
 def test_pairs_are_all_pairs(degrees, angle, block):
     rows, threshold = circle(*degrees), cosine(angle + 0.5)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(groups, "_BLOCK", block)
+        patch.setattr(cluster, "_BLOCK", block)
         found = [
             pair
-            for block in groups.pairs_above(rows, threshold)
+            for block in cluster.near_pairs(rows, threshold)
             for pair in zip(*(part.tolist() for part in block), strict=True)
         ]
     similarities = rows @ rows.T
@@ -61,15 +65,15 @@ def test_pairs_within_days_are_those_of_all_pairs(articles, angle, days, block):
     rows, threshold = circle(*(degrees for degrees, _ in articles)), cosine(angle + 0.5)
     dates = [day and datetime.date(2024, 1, day) for _, day in articles]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(groups, "_BLOCK", block)
+        patch.setattr(cluster, "_BLOCK", block)
         found = [
             pair
-            for block in groups.pairs_within_days(rows, dates, threshold, days)
+            for block in cluster.near_pairs(rows, threshold, dates, days)
             for pair in zip(*(part.tolist() for part in block), strict=True)
         ]
     expected = {
         (i, j)
-        for block in groups.pairs_above(rows, threshold)
+        for block in cluster.near_pairs(rows, threshold)
         for i, j in zip(block[0].tolist(), block[1].tolist(), strict=True)
         if dates[i] and dates[j] and abs((dates[i] - dates[j]).days) <= days
     }
@@ -89,70 +93,44 @@ def test_average_linkage_by_hand():
     # {0, 10} merge first; the mean cosine of 32 to them is (cos 32 + cos 22) / 2 = 0.888.
     rows = circle(0, 10, 32)
     mean = (cosine(32) + cosine(22)) / 2
-    assert groups.agglomerative(rows, mean - 0.001).tolist() == [0, 0, 0]
-    assert groups.agglomerative(rows, mean + 0.001).tolist() == [0, 0, 1]
-    assert groups.agglomerative(circle(0, 0), 1.0).tolist() == [0, 0]
-    assert groups.agglomerative(circle(0), 0.5).tolist() == [0]
+    assert cluster.agglomerative(rows, mean - 0.001).tolist() == [0, 0, 0]
+    assert cluster.agglomerative(rows, mean + 0.001).tolist() == [0, 0, 1]
+    assert cluster.agglomerative(circle(0, 0), 1.0).tolist() == [0, 0]
+    assert cluster.agglomerative(circle(0), 0.5).tolist() == [0]
 
 
 def test_days_keep_articles_apart():
     index = index_of([0, 1, 2, 3], [1, 2, 20, None])
     assert cluster.cluster(index, "graph", 0.9).tolist() == [0, 0, 0, 0]
     assert cluster.cluster(index, "graph", 0.9, 3).tolist() == [0, 0, 1, 2]
-    with pytest.raises(InputError, match="does not look at dates"):
-        cluster.cluster(index, "average", 0.9, 3)
-    with pytest.raises(InputError, match="got -1 days"):
-        cluster.cluster(index, "graph", 0.9, -1)
 
 
-@pytest.mark.parametrize("threshold", [-1, 1.5, float("nan")])
-@pytest.mark.parametrize(("method", "days"), [("graph", None), ("graph", 3), ("average", None)])
-def test_thresholds_out_of_range(threshold, method, days):
-    with pytest.raises(InputError, match="--threshold"):
-        cluster.cluster(index_of([0, 1]), method, threshold, days)
+def test_average_linkage_does_not_look_at_dates():
+    with pytest.raises(InputError, match="average linkage does not look at dates"):
+        cluster.ClusterOptions(index="i", output="o", method="average", max_day_gap=0)
 
 
 def test_average_linkage_refuses_what_does_not_fit(monkeypatch):
-    monkeypatch.setattr(groups, "AGGLOMERATIVE_LIMIT", 2)
+    monkeypatch.setattr(cluster, "AGGLOMERATIVE_LIMIT", 2)
     with pytest.raises(InputError, match="too many"):
-        groups.agglomerative(circle(0, 1, 2), 0.5)
-
-
-def test_average_linkage_takes_as_many_documents_as_its_limit(monkeypatch):
-    monkeypatch.setattr(groups, "AGGLOMERATIVE_LIMIT", 3)
-    assert groups.agglomerative(circle(0, 1, 90), 0.5).tolist() == [0, 0, 1]
-
-
-def test_days_may_be_as_many_as_there_are_dates():
-    dates = [datetime.date.min, datetime.date.max]
-    most = (datetime.date.max - datetime.date.min).days + 1
-    (block,) = groups.pairs_within_days(circle(0, 0), dates, 0.5, most)
-    assert len(block[0]) == 1
-    with pytest.raises(InputError, match=f"--max_day_gap: got {most + 1} days, expected 0 to {most}"):
-        list(groups.pairs_within_days(circle(0, 0), dates, 0.5, most + 1))
+        cluster.agglomerative(circle(0, 1, 2), 0.5)
 
 
 def test_groups_are_written_by_size_then_by_number(tmp_path):
     documents = [IndexedDocument(f"d{n}", f"u{n}", "p", f"t {n}\x0b") for n in range(6)]
     labels = np.array([0, 1, 2, 1, 2, 3])
-    assert groups.write_groups(str(tmp_path / "g"), labels, documents) == (4, 6)
+    assert cluster.write_groups(str(tmp_path / "g"), labels, documents) == (4, 6)
     assert [(row["group"], row["size"], row["doc_id"]) for row in rows_of(tmp_path / "g")] == [
         *(("0", "2", "d1"), ("0", "2", "d3"), ("1", "2", "d2"), ("1", "2", "d4")),
         *(("2", "1", "d0"), ("3", "1", "d5")),
     ]
     assert rows_of(tmp_path / "g")[0]["title"] == "t 1"
-    assert groups.write_groups(str(tmp_path / "g"), labels, documents, 2) == (2, 4)
+    assert cluster.write_groups(str(tmp_path / "g"), labels, documents, 2) == (2, 4)
     assert len(rows_of(tmp_path / "g")) == 4
 
 
-def test_numbers_follow_first_appearance():
-    assert groups.in_order(np.array([7, 3, 7, 0, 3], np.int32)).tolist() == [0, 1, 0, 2, 1]
-
-
 def parse(module, *arguments):
-    parser = argparse.ArgumentParser()
-    module.add_arguments(parser)
-    return parser.parse_args(arguments)
+    return parsed("a command", module, arguments)
 
 
 def rows_of(path):
@@ -161,7 +139,7 @@ def rows_of(path):
 
 
 def test_cluster_command(tmp_path, capsys):
-    index_of([90, 0, 1, 91, 92, 180]).save(str(tmp_path / "i"))
+    index_of([90, 0, 1, 91, 92, 180], uri=tmp_path / "i")
     output = str(tmp_path / "c.tsv")
     assert cluster.run(parse(cluster, "--index", str(tmp_path / "i"), "--output", output, "--threshold", "0.99")) == 0
     assert "2 groups of at least 2 with 5 of 6 articles" in capsys.readouterr().out
@@ -186,7 +164,7 @@ def test_cluster_command(tmp_path, capsys):
 
 
 def test_dedup_command(tmp_path, capsys):
-    index_of([0, 0.1, 50, 100, 100]).save(str(tmp_path / "i"))
+    index_of([0, 0.1, 50, 100, 100], uri=tmp_path / "i")
     output, pairs = str(tmp_path / "d.tsv"), str(tmp_path / "p.tsv")
     assert dedup.run(parse(dedup, "--index", str(tmp_path / "i"), "--output", output, "--pairs", pairs)) == 0
     assert "2 groups with 4 of 5 articles, 2 could go" in capsys.readouterr().out
@@ -203,7 +181,7 @@ def test_dedup_does_not_join_events_of_other_years_unless_told(tmp_path):
             [datetime.date(2016, 11, 8), datetime.date(2020, 11, 3), None, datetime.date(2020, 11, 10), None]
         )
     ]
-    DocumentIndex(circle(0, 0, 0, 0, 0), documents).save(str(tmp_path / "i"))
+    tables.index_of(circle(0, 0, 0, 0, 0), documents, tmp_path / "i")
     output, pairs = str(tmp_path / "d.tsv"), str(tmp_path / "p.tsv")
 
     def groups_of(*options):
@@ -217,19 +195,12 @@ def test_dedup_does_not_join_events_of_other_years_unless_told(tmp_path):
     assert groups_of("--max_day_gap", "7") == by_default
     assert groups_of("--max_day_gap", "6")[1] == [("d2", "d4")]
     assert len(groups_of("--max_day_gap", "none")[1]) == 10
-    with pytest.raises(SystemExit):
+    with pytest.raises(InputError, match="--max_day_gap: got 'soon'"):
         parse(dedup, "--index", "i", "--output", "o", "--max_day_gap", "soon")
 
 
-def test_nothing_alike_is_an_empty_table(tmp_path, capsys):
-    index_of([0, 90]).save(str(tmp_path / "i"))
-    assert dedup.run(parse(dedup, "--index", str(tmp_path / "i"), "--output", str(tmp_path / "d.tsv"))) == 0
-    assert "0 groups with 0 of 2" in capsys.readouterr().out
-    assert rows_of(tmp_path / "d.tsv") == []
-
-
 def thin(tmp_path, ranking, *options, degrees=(0, 2, 40, 41, 90)):
-    index_of(degrees).save(str(tmp_path / "i"))
+    index_of(degrees, uri=tmp_path / "i")
     (tmp_path / "ranking.tsv").write_text(ranking, encoding="utf-8", newline="")
     files = ["--order", str(tmp_path / "ranking.tsv"), "--output", str(tmp_path / "shown.tsv")]
     assert dedup.run(parse(dedup, "--index", str(tmp_path / "i"), "--greedy", *files, *options)) == 0
@@ -276,7 +247,7 @@ def test_greedy_refuses(tmp_path, ranking, options, problem):
 
 
 def test_a_list_and_greedy_need_each_other(tmp_path):
-    index_of((0, 2)).save(str(tmp_path / "i"))
+    index_of((0, 2), uri=tmp_path / "i")
     given = ["--index", str(tmp_path / "i"), "--output", str(tmp_path / "o.tsv")]
     with pytest.raises(InputError, match="--order: not given"):
         dedup.run(parse(dedup, *given, "--greedy"))

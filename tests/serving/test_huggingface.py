@@ -1,6 +1,5 @@
 """Hugging Face folders: what sentence-transformers reads gives our embeddings; the tokenizer splits text as ours."""
 
-import argparse
 import dataclasses
 import functools
 import json
@@ -18,12 +17,14 @@ from newsembed.formats.vocabulary import SPECIAL_TOKENS
 from newsembed.models.pooling import term_weights
 from newsembed.serving import export, huggingface
 from newsembed.serving.encoder import load_encoder
-from newsembed.tasks import own_tokenizer_json
+from newsembed.tasks import huggingface_tokenizer
 from newsembed.tasks.vocabulary import Vocabulary
 from newsembed.training.huggingface import read_huggingface
 from tokenizers import Tokenizer
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "models"))
+sys.path.insert(0, str(Path(__file__).parent))
+from letters import parsed
 from reference_encoders import PREFIXES, forward
 
 TITLES = ["Storm hits the coast", "", "Budget", "", "goal " * 200]
@@ -31,9 +32,7 @@ BODIES = ["Wind and rain.", "a goal in the match", "", "", "the vote of parliame
 
 
 def parse(*arguments):
-    parser = argparse.ArgumentParser()
-    export.add_arguments(parser)
-    return parser.parse_args([*arguments, "--format", "huggingface"])
+    return parsed(export, *arguments, "--format", "huggingface")
 
 
 def as_sentence_transformers(folder, titles, bodies):
@@ -161,7 +160,7 @@ def test_the_tokenizer_cuts_text_as_ours_does(tiny):
         "##r",
     ]
     vocabulary = Vocabulary(pieces)
-    tokenizer = own_tokenizer_json.own_tokenizer(pieces)
+    tokenizer = huggingface_tokenizer.own_tokenizer(pieces)
     texts = [
         *huggingface.TEXTS,
         "STRASSE Straße",
@@ -180,9 +179,9 @@ def test_the_tokenizer_cuts_text_as_ours_does(tiny):
 
 
 def test_a_tokenizer_that_differs_is_no_export(model_dir, tmp_path, monkeypatch):
-    monkeypatch.setattr(own_tokenizer_json, "_FOLDED", (("s", "t"),))
+    monkeypatch.setattr(huggingface_tokenizer, "_FOLDED", (("s", "t"),))
     with pytest.raises(RuntimeError, match="the exported tokenizer splits 'Storm reaches"):
-        export.export_huggingface(model_dir, str(tmp_path / "folder"))
+        export.export(export.ExportOptions(model=model_dir, output=str(tmp_path / "folder"), format="huggingface"))
     assert not (tmp_path / "folder").exists()
 
 

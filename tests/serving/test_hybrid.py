@@ -1,6 +1,5 @@
 """Search by words and vectors together: the order, the learned weights, filters, and what is said about an answer."""
 
-import argparse
 import datetime
 import json
 import random
@@ -12,16 +11,16 @@ import pytest
 from newsembed.errors import InputError
 from newsembed.formats.articles import ArticleText
 from newsembed.launch import api
+from newsembed.launch.cli import parsed
 from newsembed.serving import hybrid, index_command, ranking, search, server, tuning
-from newsembed.serving.dates import DateRange
-from newsembed.serving.filters import Filters
-from newsembed.serving.index import DocumentIndex, Hit, indexed_document
+from newsembed.serving.filters import DateRange, Filters
+from newsembed.serving.index import DocumentIndex, Hit, QueryWord
 from newsembed.serving.ranking import DEFAULT, NO_RANK, Evidence, Ranking, learn
-from newsembed.serving.words import QueryWord, WordsBuilder
 from starlette.testclient import TestClient
 
 sys.path.insert(0, str(Path(__file__).parent))
 from letters import Letters
+from tables import indexed
 
 DAY = datetime.date(2024, 1, 1)
 TEXTS = [
@@ -37,20 +36,9 @@ ARTICLES = [
 ]
 
 
-def indexed(articles=ARTICLES, encoder=None, *, words=True, **options):
-    encoder = encoder or Letters()
-    vectors = encoder.encode([one.title for one in articles], [one.body for one in articles])
-    index = DocumentIndex(vectors, list(map(indexed_document, articles)), **options)
-    if words:
-        with WordsBuilder() as builder:
-            builder.add(articles)
-        index.words = builder.built()
-    return index
-
-
 @pytest.fixture(scope="module")
 def index():
-    return indexed()
+    return indexed(ARTICLES, Letters())
 
 
 def find(index, query, count=5, **options):
@@ -63,12 +51,12 @@ def titles(found):
 
 def test_each_mode_has_its_scores(index):
     by_words = find(index, "budget storm", mode="words")
-    read = index.words.read("budget storm")
-    assert [hit.score for hit in by_words.hits] == index.words.search(read, 5).scores.tolist()
+    assert [hit.score for hit in by_words.hits] == index.matching(index.read("budget storm"), 5)[1].tolist()
     assert set(titles(by_words)) == {"Budget vote", "Coast storm", "Storm hits the coast"}
     by_vectors = find(index, "budget storm", mode="vectors")
     vector = Letters().encode_queries(["budget storm"])[0]
-    assert [(hit.number, hit.score) for hit in by_vectors.hits] == index.nearest(vector, 5)
+    expected = [part.tolist() for part in index.nearest(vector, 5)]
+    assert [[getattr(hit, name) for hit in by_vectors.hits] for name in ("number", "score")] == expected
     both = find(index, "budget storm")
     assert (both.mode, by_words.mode, by_vectors.mode) == ("hybrid", "words", "vectors")
     assert [hit.rank for hit in both.hits] == [1, 2, 3, 4, 5]
@@ -79,17 +67,15 @@ def test_each_mode_has_its_scores(index):
 
 def test_the_evidence_of_a_query(index):
     query = "storm zebra"
-    words, vector = index.words.read(query), Letters().encode_queries([query])[0]
+    words, vector = index.read(query), Letters().encode_queries([query])[0]
     found = hybrid.evidence(index, words, vector)
     cosines = index.embeddings @ vector
     np.testing.assert_allclose(found.cosines, cosines, atol=1e-6)
     np.testing.assert_allclose(found.deviations, (cosines - cosines.mean()) / cosines.std(), atol=1e-5)
-    by_words = index.words.search(words, 5)
-    np.testing.assert_allclose(found.bm25[by_words.numbers], by_words.scores)
+    by_words, scores = index.matching(words, 5)
+    np.testing.assert_allclose(found.bm25[by_words], scores)
     assert found.vector_ranks.tolist() == np.argsort(np.argsort(-cosines, kind="stable")).tolist()
-    assert found.word_ranks.tolist() == [
-        by_words.numbers.tolist().index(n) if n in by_words.numbers else NO_RANK for n in range(5)
-    ]
+    assert found.word_ranks.tolist() == [by_words.tolist().index(n) if n in by_words else NO_RANK for n in range(5)]
     assert found.known == pytest.approx(words[0].rarity / (words[0].rarity + words[1].rarity))
     assert 1 not in hybrid.evidence(index, words, vector, without=1).numbers
     assert hybrid.evidence(index, words, vector, Filters(languages=("de",))).numbers.tolist() == [3]
@@ -98,16 +84,12 @@ def test_the_evidence_of_a_query(index):
 def test_words_beyond_the_depth_still_have_their_scores(monkeypatch):
     monkeypatch.setattr(hybrid, "DEPTH", 2)
     many = [ArticleText(f"d{n}", "", "", f"storm {'b' * n}", "", "en") for n in range(8)]
-    index = indexed(many)
-    words = index.words.read("storm")
+    index = indexed(many, Letters())
+    words = index.read("storm")
     found = hybrid.evidence(index, words, Letters().encode_queries(["bbbbbbb"])[0])
-    expected = dict(zip(*(part.tolist() for part in vars_of(index.words.search(words, 8))), strict=True))
+    expected = dict(zip(*(part.tolist() for part in index.matching(words, 8)), strict=True))
     assert found.bm25.tolist() == [expected[n] for n in found.numbers.tolist()]
     assert len(found.numbers) == 4  # two by words, two others by vectors
-
-
-def vars_of(matches):
-    return matches.numbers, matches.scores
 
 
 def evidence(bm25, cosines, **facts):
@@ -175,11 +157,12 @@ def test_newton_finds_the_maximum():
         scores = [np.log(np.exp(x @ weights)[y].sum() / np.exp(x @ weights).sum()) for x, y in groups]
         return sum(scores) - 0.5 * 2.0 * np.sum((weights - start) ** 2)
 
-    best = ranking._climb(groups, start, pull=2.0)
+    features, right = (np.concatenate(part) for part in zip(*groups, strict=True))
+    best = ranking._climb(features, right, np.arange(0, 240, 6), start, pull=2.0)
     slope = [(value(best + step) - value(best - step)) / 2e-4 for step in 1e-4 * np.eye(3)]
     np.testing.assert_allclose(slope, 0, atol=1e-2)
     rows = generator.normal(size=(200, 2))
-    labels = (rows @ [2.0, -1.0] + generator.logistic(size=200) > 0).astype(float)
+    labels = rows @ [2.0, -1.0] + generator.logistic(size=200) > 0
     fitted = ranking._logistic_regression(rows, labels)
     np.testing.assert_allclose(fitted, [2.0, -1.0], atol=0.6)
     # The slope of the likelihood with its pull, over features whose largest value is 1.
@@ -218,20 +201,10 @@ def test_an_index_learns_that_its_vectors_say_nothing():
     hits = 0
     for number in range(0, 120, 2):
         query = index.documents[number].title
-        each = hybrid.evidence(index, index.words.read(query), Noise().encode_queries([query])[0], without=number)
+        each = hybrid.evidence(index, index.read(query), Noise().encode_queries([query])[0], without=number)
         hits += each.numbers[np.argmax(learned.scores(each))] == number + 1
     assert hits == 60
-    assert tuning.learn_ranking(indexed(), Letters()) is None  # too few articles
-
-
-def test_queries_are_pieces_of_the_article():
-    title, body = "One two three four", "Five six. Seven eight! Nine ten."
-    whole, three, some = tuning.queries_of(title, body, random.Random(3))
-    assert whole == title
-    assert len(three.split()) == 3
-    assert set(three.split()) <= set(title.split())
-    assert 3 <= len(some.split()) <= 5
-    assert set(some.split()) <= {*title.split(), "Five", "six", "Seven", "eight"}
+    assert tuning.learn_ranking(indexed(ARTICLES, Letters()), Letters()) is None  # too few articles
 
 
 @pytest.mark.parametrize(
@@ -263,13 +236,6 @@ def test_what_is_said_about_an_answer(index):
     assert find(index, "a1 b1 c1 d1 e1 f1").notes[0].endswith("a1, b1, c1, d1, e1 and more")
     real, gibberish = find(index, "budget vote").hits[0].score, find(index, "xqz wvb").hits[0].score
     assert gibberish < real / 5
-    old = indexed(words=False)
-    found = find(old, "storm")
-    assert (found.mode, found.notes) == ("vectors", (hybrid.NO_WORDS,))
-    assert found.hits[0].extract is None
-    for mode in ("words", "hybrid"):
-        with pytest.raises(InputError, match=f"{mode} needs the words of the articles"):
-            find(old, "storm", mode=mode)
 
 
 def test_results_show_where_the_words_are(index, capsys):
@@ -309,14 +275,12 @@ def test_filters(index):
 
 
 def run(module, *arguments):
-    parser = argparse.ArgumentParser()
-    module.add_arguments(parser)
-    return module.run(parser.parse_args([str(one) for one in arguments]))
+    return module.run(parsed("a command", module, [str(one) for one in arguments]))
 
 
 @pytest.fixture
-def folder(index, tmp_path, monkeypatch):
-    index.save(str(tmp_path / "index"))
+def folder(tmp_path, monkeypatch):
+    indexed(ARTICLES, Letters(), tmp_path / "index")
     monkeypatch.setattr(search, "index_encoder", lambda *_, **__: Letters())
     monkeypatch.setattr(index_command, "index_encoder", lambda *_, **__: Letters())
     return str(tmp_path / "index")
@@ -350,13 +314,15 @@ def test_articles_are_added_by_the_command(folder, tmp_path, capsys):
     rows += [{"doc_id": "d8", "title": " ", "body": ""}, {"doc_id": "d9", "title": "Zebra, later", "body": ""}]
     (tmp_path / "today.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
     undated = "without a date (byline_date or published_at, YYYY-MM-DD)"
-    first = f"1 known already, 1 with the URL or doc_id of another left out, 1 {undated}:"
-    for added, before, others in (("1 article", 5, first), ("0 articles", 6, "3 known already:")):
+    both = "1 with the URL or doc_id of another left out"
+    first = f"1 with another text or date than before, {both}, 2 {undated}:"
+    for added, before, others in (("1 article", 5, first), ("0 articles", 6, f"2 known already, {both}:")):
         options = ("--model=any", "--input", tmp_path / "today.jsonl", "--output", folder, "--append")
         assert run(index_command, *options) == 0
         assert f"{added} added to {before}, 1 without text left out, {others}" in capsys.readouterr().out
     found = find(DocumentIndex.load(folder), "zebra stripes", mode="words").hits
-    assert [(hit.document.doc_id, hit.number) for hit in found] == [("d9", 5)]
+    assert [hit.document.doc_id for hit in found] == ["d9"]
+    assert [hit.document.title for hit in find(DocumentIndex.load(folder), "known", mode="words").hits] == ["known"]
     with pytest.raises(InputError, match="--append: documents are read as the index says"):
         run(index_command, *options, "--prompt=x")
 
@@ -383,15 +349,10 @@ def test_the_server_searches_in_each_mode(index):
         assert client.get("/search", params={"q": "wind", "mode": "magic"}).status_code == 422
         for query in ('"', "title:", "\x00", "AND", "🌊", "洪水 (", "^"):
             assert client.post("/search", json={"q": f"{query} wind"}).status_code == 200
-    old = indexed(words=False)
-    with TestClient(server.create_app(server.Service(Letters(), old)), base_url="http://localhost") as client:
-        assert client.get("/healthz").json()["modes"] == ["vectors"]
-        assert client.get("/search", params={"q": "wind"}).json()["notes"] == [hybrid.NO_WORDS]
-        assert client.get("/search", params={"q": "wind", "mode": "words"}).status_code == 422
 
 
 def test_the_python_interface_has_the_same_options(folder):
-    opened = api.open_index(folder)
+    opened = api.open(folder)
     assert [hit.document.doc_id for hit in opened.search("vote", mode="words")] == ["d2"]
     assert {hit.document.language for hit in opened.search("wind", language="de", k=3)} == {"de"}
     several = opened.search("wind", publisher=["a.example", "b.example"], since="2024-01-02")

@@ -1,18 +1,17 @@
 """Documents longer than a row: what is read of them, their embeddings, and that search reads as the index did."""
 
-import argparse
 import json
 from pathlib import Path
 
 import numpy as np
 import pytest
 from newsembed.errors import InputError
-from newsembed.formats.index import read_index
 from newsembed.formats.model_folder import ModelFolder
 from newsembed.launch import cli
 from newsembed.serving import embed, export, server
 from newsembed.serving.encoder import load_encoder
-from newsembed.serving.long_documents import LONG_DOCUMENTS, MOST_WINDOWS, row_weights, rows_of, tf_rows, tokens_read
+from newsembed.serving.index import DocumentIndex
+from newsembed.serving.rows import LONG_DOCUMENTS, MOST_WINDOWS, row_weights, rows_of, tf_rows, tokens_read
 from newsembed.serving.saved_model import SavedModelEncoder
 
 LENGTH = 10  # tokens of a row: 8 beside [CLS] and [SEP]
@@ -31,8 +30,6 @@ def test_a_document_that_fits_is_one_row():
 
 
 def test_long_documents_are_divided_as_they_say():
-    (head,) = rows_of(document(20), "head", LENGTH)
-    assert head.tolist() == [2, *range(10, 18), 3]
     (both,) = rows_of(document(20), "head+tail", LENGTH)
     assert both.tolist() == [2, *range(10, 16), 28, 29, 3]
     windows = rows_of(document(20), "windows", LENGTH)
@@ -61,7 +58,7 @@ def test_the_graph_divides_as_numpy_does(how):
 
 def reference(encoder, how):
     """Embeddings by one call of the model for each row."""
-    documents = encoder.vocabulary.encode_documents(TITLES, BODIES, 10_000)
+    documents = encoder.vocabulary.encode_documents(TITLES, BODIES, tokens_read(how, LENGTH))
     result = []
     for one in documents:
         rows = rows_of(one, how, LENGTH)
@@ -89,8 +86,10 @@ def test_embeddings_are_weighted_means_of_rows(model_dir, how):
 @pytest.mark.parametrize(("how", "inputs"), [("windows", "text"), ("head+tail", "text"), ("windows", "tokens")])
 def test_a_saved_model_reads_as_the_encoder_that_it_was_exported_from(model_dir, tmp_path, how, inputs):
     output = str(tmp_path / "saved")
-    report = export.export_saved_model(
-        model_dir, output, inputs=inputs, platforms=("cpu",), max_length=LENGTH, long_documents=how
+    report = export.export(
+        export.ExportOptions(
+            model=model_dir, output=output, inputs=inputs, platforms=("cpu",), max_length=LENGTH, long_documents=how
+        )
     )
     assert report.max_difference <= 1e-5
     saved, encoder = SavedModelEncoder(output), load_encoder(model_dir, max_length=LENGTH, long_documents=how)
@@ -110,13 +109,13 @@ def test_search_reads_as_the_index_did(model_dir, articles, tmp_path, capsys):
     index = str(tmp_path / "index")
     options = ["--model", model_dir, "--max_length", str(LENGTH)]
     assert cli.main(["index", *options, "--long_documents", "windows", "--input", articles, "--output", index]) == 0
-    assert read_index(index).reading.long_documents == "windows"
+    assert DocumentIndex.load(index).settings["long_documents"] == "windows"
     capsys.readouterr()
     how = ["--mode", "vectors", "--max_length", str(LENGTH)]
     assert cli.main(["search", "--index", index, *how, "storm " * 30, "--json"]) == 0
     top = json.loads(capsys.readouterr().out)[0]
     encoder = load_encoder(model_dir, max_length=LENGTH, long_documents="windows")
-    scores = read_index(index).embeddings @ encoder.encode_queries(["storm " * 30])[0]
+    scores = DocumentIndex.load(index).embeddings @ encoder.encode_queries(["storm " * 30])[0]
     assert abs(top["score"] - scores.max()) < 1e-4
 
 
@@ -139,16 +138,12 @@ def test_a_model_says_how_it_reads(model_dir, tiny, tmp_path):
 
 
 def test_embed_takes_the_option_and_the_server_leaves_it_to_the_index(model_dir, articles, tmp_path):
-    parser = argparse.ArgumentParser()
-    embed.add_arguments(parser)
     output = str(tmp_path / "vectors")
     options = ["--model", model_dir, "--max_length", "6", "--input", articles, "--output", output]
-    assert embed.run(parser.parse_args([*options, "--long_documents", "windows"])) == 0
+    assert embed.run(cli.parsed("embed", embed, [*options, "--long_documents", "windows"])) == 0
     rows = [json.loads(line) for line in Path(articles).read_text().splitlines()]
     encoder = load_encoder(model_dir, max_length=6, long_documents="windows")
     expected = encoder.encode([row["title"] for row in rows], [row["body"] for row in rows])
     np.testing.assert_allclose(np.load(f"{output}/embeddings.npy"), expected, atol=1e-5)
-    parser = argparse.ArgumentParser()
-    server.add_arguments(parser)
     with pytest.raises(InputError, match="--long_documents: documents are read as the index says"):
-        server.load_service(parser.parse_args(["--index", "index", "--long_documents", "windows"]))
+        server.load_service(cli.parsed("serve", server, ["--index", "index", "--long_documents", "windows"]))

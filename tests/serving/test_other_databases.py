@@ -39,3 +39,34 @@ def test_the_example_of_qdrant_finds_the_nearest_articles(tiny, articles, tmp_pa
     ]
     assert {row["url"] for row in rows} == {hit.payload["url"] for hit in hits}
     names["client"].close()
+
+
+@pytest.mark.parametrize("name", ["to_pandas", "polars", "duckdb"])
+def test_other_tools_open_an_index(name, tiny, articles, tmp_path, monkeypatch):
+    pytest.importorskip(name.removeprefix("to_"), reason="not installed here")
+    monkeypatch.chdir(tmp_path)
+    names = opened_without_newsembed(tiny, articles)
+    exec(compile(of_section("Open it with other tools", name), str(PAGE), "exec"), names)
+    found = names["rows"] if name == "duckdb" else names["frame"]
+    assert len(found) == (len({row["publisher"] for row in names["table"].to_pylist()}) if name == "duckdb" else 5)
+
+
+def test_lancedb_opens_an_index_without_newsembed(tiny, articles, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    names = opened_without_newsembed(tiny, articles)
+    assert len(names["table"]) == len(tiny.articles)
+    assert names["dates"].num_rows == 0  # these articles have no language
+
+
+def opened_without_newsembed(tiny, articles):
+    tiny.save_model(Path("model").absolute(), steps=(1,))
+    assert cli.main(["index", "--model", "model", "--input", articles, "--output", "index"]) == 0
+    names: dict = {}
+    exec(compile(of_section("Open it with other tools", "import lancedb"), str(PAGE), "exec"), names)
+    return names
+
+
+def of_section(title, word):
+    section = PAGE.read_text().partition(f"## {title}")[2].partition("\n## ")[0]
+    (block,) = [one for one in re.findall(r"^```python\n(.*?)^```$", section, re.M | re.S) if word in one]
+    return block

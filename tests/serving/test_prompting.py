@@ -1,19 +1,17 @@
 """Prompts stand before documents and queries in every command, count as tokens, and can be replaced."""
 
 import json
-import re
-from pathlib import Path
 
 import numpy as np
 import pytest
 from fastapi.testclient import TestClient
 from newsembed.errors import InputError
-from newsembed.formats.huggingface.modules import read_modules
+from newsembed.formats.huggingface import read_modules
 from newsembed.launch import cli
 from newsembed.serving import export
 from newsembed.serving.encoder import load_encoder
 from newsembed.serving.index import DocumentIndex
-from newsembed.serving.prompting import with_prompt
+from newsembed.serving.interface import with_prompt
 from newsembed.serving.saved_model import SavedModelEncoder
 from newsembed.serving.server import Service, create_app
 
@@ -59,13 +57,6 @@ def test_documents_and_queries_get_their_prompt(plain, prompted):
     np.testing.assert_allclose(without.encode_queries(TITLES), without.encode(TITLES, [""] * 4), **JAX)
 
 
-def test_the_tokens_of_a_prompt_count(plain, prompted):
-    documents, queries = by_hand(plain, max_length=6)
-    encoder = load_encoder(prompted, max_length=6)
-    np.testing.assert_allclose(encoder.encode(TITLES, BODIES), documents, **JAX)
-    np.testing.assert_allclose(encoder.encode_queries(TITLES), queries, **JAX)
-
-
 def test_a_prompt_may_be_replaced(plain, prompted):
     documents, queries = by_hand(plain)
     ours = load_encoder(plain, document_prompt=DOCUMENT, query_prompt=QUERY)
@@ -88,7 +79,9 @@ def test_only_the_first_text_gets_the_prompt():
 
 @pytest.fixture(scope="module")
 def saved(prompted, tmp_path_factory):
-    return export.export_saved_model(prompted, str(tmp_path_factory.mktemp("saved") / "model"), platforms=("cpu",))
+    return export.export(
+        export.ExportOptions(model=prompted, output=str(tmp_path_factory.mktemp("saved") / "model"), platforms=("cpu",))
+    )
 
 
 def test_a_saved_model_adds_the_prompts_itself(plain, saved):
@@ -117,13 +110,13 @@ def test_a_saved_model_adds_the_prompts_itself(plain, saved):
 
 
 def test_a_saved_model_without_prompts_takes_any(plain, tmp_path):
-    output = export.export_saved_model(plain, str(tmp_path / "saved"), platforms=("cpu",)).output
+    output = export.export(export.ExportOptions(model=plain, output=str(tmp_path / "saved"), platforms=("cpu",))).output
     documents, queries = by_hand(plain)
     encoder = SavedModelEncoder(output, document_prompt=DOCUMENT, query_prompt=QUERY)
     np.testing.assert_allclose(encoder.encode(TITLES, BODIES), documents, atol=1e-5)
     np.testing.assert_allclose(encoder.encode_queries(TITLES), queries, atol=1e-5)
     assert encoder.digest != SavedModelEncoder(output).digest
-    assert "prompts" not in encoder.facts
+    assert encoder.facts["prompts"] == {"document": "", "query": ""}
 
 
 def found(capsys, *arguments):
@@ -144,9 +137,7 @@ def test_the_commands_use_the_prompts(plain, prompted, articles, tmp_path, capsy
     index, vectors = str(tmp_path / "index"), tmp_path / "vectors"
     assert cli.main(["index", "--model", prompted, "--input", articles, "--output", index]) == 0
     assert cli.main(["embed", "--model", prompted, "--input", articles, "--output", str(vectors)]) == 0
-    np.testing.assert_allclose(
-        np.load(vectors / "embeddings.npy"), np.load(Path(index) / "part-00001/embeddings.npy"), **JAX
-    )
+    np.testing.assert_allclose(np.load(vectors / "embeddings.npy"), DocumentIndex.load(index).embeddings, **JAX)
     ours = load_encoder(plain)
     first = ours.encode([f"{DOCUMENT}Storm hits the coast"], ["Wind and rain."])
     np.testing.assert_allclose(np.load(vectors / "embeddings.npy")[0], first[0], **JAX)
@@ -157,7 +148,7 @@ def test_the_commands_use_the_prompts(plain, prompted, articles, tmp_path, capsy
     assert found(capsys, "search", "--index", index, "--prompt", "cup ", "storm", "--mode=vectors") == expected_hits(
         index, other
     )
-    assert "document_prompt" not in json.loads((Path(index) / "index.json").read_text())
+    assert DocumentIndex.load(index).settings["document_prompt"] is None
     encoder = load_encoder(prompted)
     client = TestClient(create_app(Service(encoder, DocumentIndex.load(index))), base_url="http://localhost")
     hits = client.get("/search", params={"q": "storm", "mode": "vectors"}).json()["hits"]
@@ -166,29 +157,13 @@ def test_the_commands_use_the_prompts(plain, prompted, articles, tmp_path, capsy
     np.testing.assert_allclose(client.post("/embed", json=body).json()["embeddings"], first, **JAX)
 
 
-def test_an_index_remembers_the_prompt_it_was_built_with(plain, prompted, articles, tmp_path, capsys):
-    index = str(tmp_path / "index")
-    assert cli.main(["index", "--model", prompted, "--input", articles, "--output", index, "--prompt", "cup "]) == 0
-    assert json.loads((tmp_path / "index" / "index.json").read_text())["document_prompt"] == "cup "
-    first = load_encoder(plain).encode(["cup Storm hits the coast"], ["Wind and rain."])[0]
-    np.testing.assert_allclose(np.load(tmp_path / "index" / "part-00001/embeddings.npy")[0], first, **JAX)
-    capsys.readouterr()
-    query = load_encoder(plain).encode([f"{QUERY}storm"], [""])[0]
-    assert found(capsys, "search", "--index", index, "storm", "--mode=vectors") == expected_hits(index, query)
-
-
 def test_exports_keep_the_prompts(prompted, tmp_path):
-    weights = export.export_safetensors(prompted, str(tmp_path / "weights")).output
+    weights = export.export(
+        export.ExportOptions(model=prompted, output=str(tmp_path / "weights"), format="safetensors")
+    ).output
     assert load_encoder(weights).digest == load_encoder(prompted).digest
-    folder = export.export_huggingface(prompted, str(tmp_path / "folder")).output
+    folder = export.export(
+        export.ExportOptions(model=prompted, output=str(tmp_path / "folder"), format="huggingface")
+    ).output
     assert dict(read_modules(folder, {}).prompts.texts) == PROMPTS
     assert read_modules(folder, {}).text_length == 80
-
-
-@pytest.mark.parametrize("command", ["embed", "index", "search", "serve", "evaluate"])
-def test_every_command_says_what_its_prompt_is_for(command, capsys):
-    with pytest.raises(SystemExit):
-        cli.main([command, "--help"])
-    text = re.sub(r"\s+", " ", capsys.readouterr().out)
-    word = "query" if command in ("search", "serve") else "document"
-    assert f"--prompt TEXT text before each {word}" in text

@@ -1,6 +1,6 @@
-"""New versions of an index while it is served: atomic, damaged ones refused, searches in flight on the old one."""
+"""New versions of an archive while it is served: whole, damaged ones refused, searches in flight on the old one."""
 
-import os
+import logging
 import shutil
 import sys
 import threading
@@ -9,164 +9,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 from newsembed.errors import InputError
-from newsembed.formats.archive import VersionWriter, publish
-from newsembed.formats.index import IndexedDocument, facts_file
+from newsembed.formats.archive import IndexedDocument
 from newsembed.serving import server
 from newsembed.serving import service as service_module
-from newsembed.serving.index import DocumentIndex
-from newsembed.serving.reload import Watcher, load_current, version_of
+from newsembed.serving.service import Watcher
 from starlette.testclient import TestClient
 
 sys.path.insert(0, str(Path(__file__).parent))
 from letters import Letters
+from tables import index_of
 
 TITLES = ["alpha", "beta", "gamma", "delta"]
-
-
-def make_index(count, digest="letters"):
-    documents = [IndexedDocument(f"{i}", f"https://a.example/{i}", "a.example", TITLES[i]) for i in range(count)]
-    return DocumentIndex(Letters().encode(TITLES[:count], [""] * count), documents, encoder_digest=digest)
-
-
-def save_plain(folder, number, count, digest="letters"):
-    make_index(count, digest).save(str(folder))
-
-
-def save_version(folder, number, count, digest="letters"):
-    """Publishes the next version of an archive that has nothing but an index."""
-    writer = VersionWriter(str(folder), number, None)
-    make_index(count, digest).save(writer.path("index"))
-    writer.finish({}, {})
-    publish(str(folder), number)
-
-
-@pytest.fixture(params=[save_plain, save_version], ids=["index", "archive"])
-def saved(request, tmp_path):
-    """A path with two documents, and what saves the next version there."""
-    folder = tmp_path / "there"
-    request.param(folder, 1, 2)
-    return str(folder), request.param
-
-
-def watcher_of(path, found):
-    return Watcher(path, load_current(path), version_of(path), found.append)
-
-
-def test_a_new_version_is_passed_on_once(saved):
-    path, save = saved
-    found = []
-    watcher = watcher_of(path, found)
-    assert (watcher.look(), found) == (False, [])
-    save(path, 2, 3)
-    assert (watcher.look(), watcher.look()) == (True, False)
-    assert [len(index) for index in found] == [3]
-
-
-def test_a_damaged_version_is_refused_and_the_next_good_one_is_served(saved, caplog):
-    path, save = saved
-    found = []
-    watcher = watcher_of(path, found)
-    save(path, 2, 3)
-    for name in Path(path).rglob("embeddings.npy"):
-        raw = bytearray(name.read_bytes())
-        raw[-1] ^= 1
-        name.write_bytes(raw)
-    assert (watcher.look(), watcher.look(), found) == (False, False, [])
-    (line,) = [record.message for record in caplog.records]
-    assert "the new version is not served, the old one stays" in line
-    assert "embeddings.npy" in line
-    save(path, 3, 4)
-    assert (watcher.look(), [len(index) for index in found]) == (True, [4])
-
-
-def test_a_version_of_another_encoder_is_refused(saved, caplog):
-    path, save = saved
-    found = []
-    watcher = watcher_of(path, found)
-    save(path, 2, 3, "another")
-    assert (watcher.look(), found) == (False, [])
-    assert "of another encoder" in caplog.text
-
-
-def test_a_folder_that_is_gone_is_reported_once(saved, caplog):
-    path, _ = saved
-    watcher = watcher_of(path, [])
-    shutil.rmtree(path)
-    assert (watcher.look(), watcher.look()) == (False, False)
-    assert len(caplog.records) == 1
-
-
-def test_a_damaged_pointer_is_refused(tmp_path, caplog):
-    save_version(tmp_path, 1, 2)
-    watcher = watcher_of(str(tmp_path), [])
-    (tmp_path / "archive.json").write_text("{")
-    assert watcher.look() is False
-    assert "damaged pointer" in caplog.text
-
-
-def test_an_index_that_is_not_there_is_named(tmp_path):
-    with pytest.raises(InputError, match="no readable index"):
-        version_of(str(tmp_path))
-
-
-def test_a_version_that_goes_while_it_is_read_gives_way_to_the_next(tmp_path, monkeypatch):
-    save_version(tmp_path, 1, 2)
-    load = DocumentIndex.load
-
-    def late(folder):
-        if folder.endswith("000001/index"):
-            save_version(tmp_path, 2, 3)
-            shutil.rmtree(folder)
-        return load(folder)
-
-    monkeypatch.setattr(DocumentIndex, "load", late)
-    assert len(load_current(str(tmp_path))) == 3
-
-
-def titles_of(client, query="alpha"):
-    return {hit["title"] for hit in client.get("/search", params={"q": query, "count": 9}).json()["hits"]}
-
-
-def test_the_server_serves_a_new_version_without_a_restart(saved):
-    path, save = saved
-    service = server.Service(Letters(), load_current(path))
-    with TestClient(server.create_app(service), base_url="http://localhost") as client:
-        assert titles_of(client) == {"alpha", "beta"}
-        replaced = threading.Event()
-        with server.reloading(service, path, version_of(path), 0.01) as watcher:
-            passed_on = watcher._replace
-            watcher._replace = lambda index: (passed_on(index), replaced.set())
-            save(path, 2, 4)
-            assert replaced.wait(30)
-        assert titles_of(client) == set(TITLES)
-        assert client.get("/healthz").json()["documents"] == 4
-
-
-def test_a_search_that_is_under_way_finishes_on_the_old_version(saved, monkeypatch):
-    path, save = saved
-    old = load_current(path)
-    service = server.Service(Letters(), old)
-    started, finish = threading.Event(), threading.Event()
-    search = old.search
-
-    def slow(*args, **options):
-        started.set()
-        assert finish.wait(30)
-        return search(*args, **options)
-
-    monkeypatch.setattr(old, "search", slow)
-    with TestClient(server.create_app(service), base_url="http://localhost") as client:
-        found = []
-        thread = threading.Thread(target=lambda: found.append(titles_of(client)))
-        thread.start()
-        assert started.wait(30)
-        save(path, 2, 4)
-        watcher = Watcher(path, old, "before", service.replace)
-        assert watcher.look()
-        assert titles_of(client) == set(TITLES)
-        finish.set()
-        thread.join(30)
-        assert found == [{"alpha", "beta"}]
 
 
 class Other(Letters):
@@ -177,79 +30,130 @@ class Other(Letters):
     def encode(self, titles, bodies):
         return np.asarray(super().encode(titles, bodies)[:, :4])
 
-    def encode_queries(self, texts):
-        return self.encode(texts, texts)
 
-
-def save_other(folder, number, count):
+def save(path, count, encoder=Letters):
     documents = [IndexedDocument(f"{i}", f"https://a.example/{i}", "a.example", TITLES[i]) for i in range(count)]
-    index = DocumentIndex(Other().encode(TITLES[:count], [""] * count), documents, encoder_digest="other")
-    writer = VersionWriter(str(folder), number, None)
-    index.save(writer.path("index"))
-    writer.finish({}, {})
-    publish(str(folder), number)
+    vectors = encoder().encode(TITLES[:count], [""] * count)
+    return index_of(vectors, documents, path, encoder_digest=encoder.digest)
 
 
-def test_a_version_of_another_encoder_comes_with_it(tmp_path, monkeypatch):
-    save_version(tmp_path, 1, 2)
-    path, old = str(tmp_path), Letters()
-    service = server.Service(old, load_current(path))
-    found = []
+@pytest.fixture
+def served(tmp_path):
+    """A path with two documents, and a service that has them."""
+    service = server.Service(Letters(), save(tmp_path / "there", 2))
+    yield str(tmp_path / "there"), service
+    service.close()
 
-    def renew(index):
-        service.replace(index, Other())
-        found.append(len(index))
 
+def warnings_of(caplog):
+    return [record.message for record in caplog.records if record.levelno >= logging.WARNING]
+
+
+def test_a_new_version_is_passed_on_once(served, capsys):
+    path, service = served
+    watcher = Watcher(service)
+    assert (watcher.look(), len(service.index)) == (False, 2)
+    save(path, 3)
+    assert (watcher.look(), watcher.look(), len(service.index)) == (True, False, 3)
+    assert capsys.readouterr().out == "a new version of the index is served: 3 documents\n"
+
+
+def test_a_damaged_version_is_refused_and_the_next_good_one_is_served(served, caplog):
+    path, service = served
+    watcher = Watcher(service)
+    save(path, 3)
+    for name in Path(path).glob("terms.lance/data/*"):
+        raw = bytearray(name.read_bytes())
+        raw[len(raw) // 2] ^= 1
+        name.write_bytes(raw)
+    assert (watcher.look(), watcher.look(), len(service.index)) == (False, False, 2)
+    (line,) = warnings_of(caplog)
+    assert "the new version is not served, the old one stays" in line
+    assert "terms.lance/data" in line
+    shutil.rmtree(path)
+    save(path, 2)
+    save(path, 2)
+    save(path, 4)
+    assert (watcher.look(), len(service.index)) == (True, 4)
+
+
+def test_an_archive_that_is_gone_is_reported_once(served, caplog):
+    path, service = served
+    watcher = Watcher(service)
+    shutil.rmtree(path)
+    assert (watcher.look(), watcher.look()) == (False, False)
+    assert len(warnings_of(caplog)) == 1
+
+
+def titles_of(client, query="alpha"):
+    return {hit["title"] for hit in client.get("/search", params={"q": query, "count": 9}).json()["hits"]}
+
+
+def test_the_server_serves_a_new_version_without_a_restart(served):
+    path, service = served
     with TestClient(server.create_app(service), base_url="http://localhost") as client:
-        before = service.batcher
-        watcher = Watcher(path, service.index, version_of(path), service.replace, renew=renew)
-        save_other(tmp_path, 2, 4)
-        assert (watcher.look(), found) == (True, [4])
+        assert titles_of(client) == {"alpha", "beta"}
+        replaced, replace = threading.Event(), service.replace
+        service.replace = lambda *given: (replace(*given), replaced.set())
+        with Watcher(service, 0.01):
+            save(path, 4)
+            assert replaced.wait(60)
+        assert titles_of(client) == set(TITLES)
+        assert client.get("/healthz").json()["documents"] == 4
+
+
+def test_a_search_that_is_under_way_finishes_on_the_old_version(served, monkeypatch):
+    path, service = served
+    started, finish = threading.Event(), threading.Event()
+    nearest = service.index.nearest
+
+    def slow(*args):
+        started.set()
+        assert finish.wait(60)
+        return nearest(*args)
+
+    monkeypatch.setattr(service.index, "nearest", slow)
+    with TestClient(server.create_app(service), base_url="http://localhost") as client:
+        found = []
+        thread = threading.Thread(target=lambda: found.append(titles_of(client)))
+        thread.start()
+        assert started.wait(60)
+        save(path, 4)
+        assert Watcher(service).look()
+        assert titles_of(client) == set(TITLES)
+        finish.set()
+        thread.join(60)
+        assert found == [{"alpha", "beta"}]
+
+
+def test_a_version_of_another_encoder_comes_with_it_or_is_refused(served, caplog, capsys):
+    path, service = served
+    refusing, before = Watcher(service), service.batcher
+    watcher = Watcher(service, 0, lambda index: Other())
+    lacking = Watcher(service, 0, lambda index: (_ for _ in ()).throw(InputError("no such model", path="model")))
+    with TestClient(server.create_app(service), base_url="http://localhost") as client:
+        save(path, 4, Other)
+        assert (refusing.look(), lacking.look(), len(service.index)) == (False, False, 2)
+        assert "of another encoder" in warnings_of(caplog)[0]
+        assert "no such model" in warnings_of(caplog)[1]
+        assert (watcher.look(), len(service.index)) == (True, 4)
+        assert "the index and its encoder are served: 4 documents" in capsys.readouterr().out
         assert titles_of(client) == set(TITLES)
         assert client.get("/healthz").json()["dimensions"] == 4
         answer = client.post("/embed", json={"documents": [{"title": "alpha", "body": ""}]}).json()
         assert (answer["dimensions"], answer["encoder"], len(answer["embeddings"][0])) == (4, "other", 4)
         # A request that had found the old encoder is still answered by it.
-        assert before.query("alpha").result(30).shape == (old.dimensions,)
-        save_other(tmp_path, 3, 3)
-        assert (watcher.look(), found) == (True, [4])  # the same encoder: the index alone is replaced
-        assert len(service.index) == 3
+        assert before.query("alpha").result(60).shape == (Letters.dimensions,)
+        save(path, 3, Other)  # the same encoder: the index alone is replaced
+        assert (watcher.look(), len(service.index)) == (True, 3)
 
 
-def test_the_threads_of_a_replaced_encoder_end(tmp_path, monkeypatch):
+def test_the_threads_of_a_replaced_encoder_end(served, monkeypatch):
     monkeypatch.setattr(service_module, "_RETIRE_SECONDS", 0.01)
-    save_version(tmp_path, 1, 2)
-    service = server.Service(Letters(), load_current(str(tmp_path)))
+    _, service = served
     before = service.batcher
-    before.query("alpha").result(30)
+    before.query("alpha").result(60)
     service.replace(service.index, Other())
     for thread in before._threads:
-        thread.join(30)
+        thread.join(60)
         assert not thread.is_alive()
-    service.close()
-
-
-def test_a_version_whose_encoder_cannot_be_read_is_refused(tmp_path, caplog):
-    save_version(tmp_path, 1, 2)
-    path = str(tmp_path)
-    service = server.Service(Letters(), load_current(path))
-
-    def lacks(index):
-        raise InputError("no such model", path="trainings/000001/model")
-
-    with server.reloading(service, path, version_of(path), 0, lacks) as watcher:
-        save_other(tmp_path, 2, 4)
-        assert watcher.look() is False
-    assert "no such model" in caplog.text
-    assert len(service.index) == 2
-    service.close()
-
-
-def test_nothing_is_watched_without_an_index_or_with_zero_seconds(saved):
-    path, save = saved
-    with server.reloading(server.Service(Letters()), None, "", 1) as nothing:
-        assert nothing is None
-    service = server.Service(Letters(), load_current(path))
-    with server.reloading(service, path, version_of(path), 0) as watcher:
-        assert not watcher._thread.is_alive()
-    assert os.path.exists(facts_file(path)) or save is save_version

@@ -1,27 +1,32 @@
 """The routes: what they answer, and that every bad request gets a clear 4xx and never a 500."""
 
-import argparse
 import datetime
+import gzip
 import json
 import math
 import re
 import socket
 import sys
+import zlib
 from pathlib import Path
 
+import brotli
 import numpy as np
 import pytest
+import zstandard
 from newsembed.errors import InputError
-from newsembed.formats.index import IndexedDocument
+from newsembed.formats.archive import IndexedDocument
+from newsembed.launch.cli import parsed
 from newsembed.serving import server
 from newsembed.serving.batching import BatchOptions
-from newsembed.serving.index import DocumentIndex
-from newsembed.serving.limits import Limits
+from newsembed.serving.gate import Limits
 from starlette.testclient import TestClient
 
 sys.path.insert(0, str(Path(__file__).parent))
 from letters import Letters
+from tables import index_of
 
+BOTH = {"instances": ["a", {"title": "b"}]}
 TITLES = ["alpha", "beta", "gamma"]
 DAYS = ["2024-01-01", "2024-01-08", None]
 
@@ -34,7 +39,7 @@ def client():
         )
         for i, title in enumerate(TITLES)
     ]
-    index = DocumentIndex(Letters().encode(TITLES, [""] * 3), documents)
+    index = index_of(Letters().encode(TITLES, [""] * 3), documents)
     with TestClient(server.create_app(server.Service(Letters(), index)), base_url="http://localhost") as client:
         yield client
 
@@ -43,6 +48,23 @@ def client():
 def without_index():
     with TestClient(server.create_app(server.Service(Letters())), base_url="http://localhost") as client:
         yield client
+
+
+def test_requests_of_vertex_and_tensorflow_serving(client):
+    instances = ["aaa", {"title": "ab"}, {"title": "b", "body": "c"}]
+    reply = client.post("/predict", json={"instances": instances, "parameters": {}})
+    assert reply.status_code == 200
+    assert list(reply.json()) == ["predictions"]
+    expected = Letters().encode(["", "ab", "b"], ["aaa", "", "c"])
+    np.testing.assert_allclose(reply.json()["predictions"], expected, atol=1e-7)
+    for wrong in (
+        {},
+        {"instances": []},
+        {"instances": [""]},
+        {"instances": [3]},
+        {"signature_name": "x", "instances": ["a"]},
+    ):
+        assert client.post("/predict", json=wrong).status_code == 422
 
 
 def test_embed(client):
@@ -85,9 +107,70 @@ def test_a_body_of_another_content_type_names_the_header(client):
     for kind in ("application/x-www-form-urlencoded", "text/plain"):
         for route, body in (("/embed", {"documents": [{"title": "a"}]}), ("/search", {"q": "a"})):
             reply = client.post(route, content=json.dumps(body), headers={"content-type": kind})
-            assert reply.status_code == 422
-            (found,) = reply.json()["detail"]
-            assert found["msg"] == f"got the content type {kind}: send the header content-type: application/json"
+            assert (reply.status_code, reply.headers["accept"]) == (415, "application/json")
+            assert reply.json()["detail"] == (
+                f"got the content type {kind}: send the header content-type: application/json"
+            )
+
+
+DOCUMENTS = json.dumps({"documents": [{"title": "Sturm \u00fcber der K\u00fcste"}]}, ensure_ascii=False)
+
+
+def posted(client, content, kind="application/json", **headers):
+    given = {"content-type": kind, **{name.replace("_", "-"): value for name, value in headers.items()}}
+    return client.post("/embed", content=content, headers={name: value for name, value in given.items() if value})
+
+
+@pytest.mark.parametrize(
+    ("coding", "packed"),
+    [
+        ("gzip", gzip.compress(DOCUMENTS.encode(), mtime=0)),
+        ("X-GZip", gzip.compress(DOCUMENTS.encode(), mtime=0)),
+        ("deflate", zlib.compress(DOCUMENTS.encode())),
+        ("br", brotli.compress(DOCUMENTS.encode())),
+        ("zstd", zstandard.compress(DOCUMENTS.encode())),
+        ("gzip, br", brotli.compress(gzip.compress(DOCUMENTS.encode(), mtime=0))),
+        ("identity", DOCUMENTS.encode()),
+    ],
+)
+def test_bodies_may_have_codings(client, coding, packed):
+    assert posted(client, packed, content_encoding=coding).json() == posted(client, DOCUMENTS.encode()).json()
+
+
+def test_codings_that_cannot_be_undone_are_refused(client):
+    reply = posted(client, b"x", content_encoding="gzip, lzma")
+    assert (reply.status_code, reply.headers["accept-encoding"]) == (415, "gzip, deflate, br, zstd")
+    assert posted(client, gzip.compress(DOCUMENTS.encode())[:-9], content_encoding="gzip").status_code == 400
+    bomb = posted(client, gzip.compress(b" " * 9_000_000), content_encoding="gzip")
+    assert (bomb.status_code, bomb.json()["option"]) == (413, "--max_bytes")
+
+
+@pytest.mark.parametrize(
+    ("charset", "kind"),
+    [
+        ("utf-8-sig", "application/json"),
+        ("utf-16", "application/json"),
+        ("utf-16-le", "application/json"),
+        ("latin-1", "application/json; charset=ISO-8859-1"),
+        ("cp1252", 'application/ld+json; charset="windows-1252"'),
+        ("utf-8", "Application/JSON;charset=UTF-8"),
+        ("utf-8", ""),
+    ],
+)
+def test_bodies_are_read_in_their_charset(client, charset, kind):
+    assert posted(client, DOCUMENTS.encode(charset), kind).json() == posted(client, DOCUMENTS.encode()).json()
+
+
+def test_bodies_in_no_charset_are_refused(client):
+    assert posted(client, DOCUMENTS.encode(), "application/json; charset=klingon").status_code == 415
+    assert posted(client, DOCUMENTS.encode("latin-1"), "application/json; charset=ascii").status_code == 400
+
+
+@pytest.mark.parametrize("path", ["/healthz", "/search?q=storm", "/docs", "/metrics", "/none", "/embed"])
+def test_head_is_answered_as_get_without_the_content(client, path):
+    head, got = client.head(path), client.get(path)
+    assert (head.status_code, head.content) == (got.status_code, b"")
+    assert head.headers.get("content-type") == got.headers.get("content-type")
 
 
 def test_the_description_says_what_each_route_does(client):
@@ -103,29 +186,14 @@ def test_the_description_says_what_each_route_does(client):
 
 def test_search_by_words(client):
     for reply in (
-        client.get("/search", params={"q": "gamma", "count": 2}),
-        client.post("/search", json={"q": "gamma", "count": 2}),
+        client.get("/search", params={"q": "gamma", "count": 2, "mode": "vectors"}),
+        client.post("/search", json={"q": "gamma", "count": 2, "mode": "vectors"}),
     ):
         assert reply.status_code == 200
         hits = reply.json()["hits"]
         assert [hit["title"] for hit in hits] == ["gamma", "alpha"]
         assert hits[0]["score"] == pytest.approx(1)
         assert hits[0]["byline_date"] is None
-
-
-@pytest.mark.parametrize(
-    ("params", "expected"),
-    [
-        ({"q": "gamma", "since": "2024-01-03"}, ["beta"]),
-        ({"q": "gamma", "until": "2024-01-03"}, ["alpha"]),
-        ({"q": "gamma", "since": "2023-01-01", "until": "2024-12-31"}, ["alpha", "beta"]),
-        ({"url": "https://a.example/0", "days": 1}, []),
-        ({"url": "https://a.example/0", "days": 9}, ["beta"]),
-    ],
-)
-def test_search_among_dates(client, params, expected):
-    for reply in (client.get("/search", params=params), client.post("/search", json=params)):
-        assert [hit["title"] for hit in reply.json()["hits"]] == expected
 
 
 def test_search_by_url(client):
@@ -146,13 +214,8 @@ def test_search_by_url(client):
         {"q": "a", "count": 101},
         {"q": "a", "count": "x"},
         {"query": "a"},
-        {"q": "\x00\x1b"},
         {"q": "\u200b\u2060\ufeff"},
-        {"q": "a", "since": "1/2/24"},
-        {"q": "a", "since": "1714521600"},
         {"q": "a", "until": "20240501"},
-        {"q": "a", "until": "2024-05-01T00:00:00"},
-        {"q": "a", "since": "2024-02-30"},
         {"q": "a", "since": "2024-01-02", "until": "2024-01-01"},
         {"q": "a", "days": 1},
         {"url": "https://a.example/0", "days": -1},
@@ -189,9 +252,7 @@ def test_health_and_page(client):
 
 
 def parse(*arguments):
-    parser = argparse.ArgumentParser()
-    server.add_arguments(parser)
-    return parser.parse_args(arguments)
+    return parsed("serve", server, arguments)
 
 
 def test_service_from_options(model_dir, tmp_path):
@@ -201,9 +262,7 @@ def test_service_from_options(model_dir, tmp_path):
     service.batcher.close()
     digest = service.encoder.digest
     document = [IndexedDocument("d", "u", "p", "t")]
-    DocumentIndex(np.ones((1, 8), np.float32), document, encoder=f"model:{model_dir}", encoder_digest=digest).save(
-        str(tmp_path)
-    )
+    index_of(np.ones((1, 8), np.float32), document, tmp_path, encoder=f"model:{model_dir}", encoder_digest=digest)
     served = server.load_service(parse("--index", str(tmp_path)))
     assert served.encoder.digest == digest
     assert len(served.index) == 1
@@ -229,7 +288,7 @@ def test_the_options_reach_the_encoder_and_the_listener(monkeypatch, tmp_path):
     (spec, encoder), ((limits, access), *place) = seen
     assert (spec, encoder["max_length"], encoder["progress"]) == ("savedmodel:there", 9, False)
     assert place == ["0.0.0.0", 65535]
-    assert limits == Limits(1, 2, 3, 5, 4, 0.5)
+    assert limits == Limits(max_bytes=1, max_documents=2, max_characters=3, max_tokens=5, max_queue=4, read_seconds=0.5)
     assert access.hosts == ("localhost", "127.0.0.1", "[::1]", "0.0.0.0", "a.example", "*.b.example")
     assert access.key == "k3y-of-32-characters"
     assert "k3y" not in repr(access)
@@ -245,7 +304,7 @@ def test_the_options_reach_the_encoder_and_the_listener(monkeypatch, tmp_path):
         with pytest.raises(InputError, match=f"--{option}: got {value}"):
             server.run(parse("--saved_model", "there", f"--{option}", value))
     shared = server.load_service(parse("--saved_model", "there", "--batch_documents", "7", "--batch_wait_ms", "0"))
-    assert shared.batcher.options == BatchOptions(7, 0)
+    assert shared.batcher.options == BatchOptions(batch_documents=7, batch_wait_ms=0)
 
 
 def test_an_encoder_that_fails_gives_500_and_the_next_request_is_answered():
@@ -260,21 +319,10 @@ def test_an_encoder_that_fails_gives_500_and_the_next_request_is_answered():
             assert client.post("/embed", json={"documents": [{"title": title}]}).status_code == status
 
 
-def test_a_port_in_use_is_an_error_that_names_it():
-    with socket.create_server(("127.0.0.1", 0)) as other:
-        port = other.getsockname()[1]
-        with pytest.raises(
-            InputError, match=f"--port: cannot listen on 127.0.0.1, port {port}: Address already in use"
-        ):
-            server.listen(server.create_app(server.Service(Letters())), "127.0.0.1", port)
-
-
 def test_a_port_in_use_is_noticed_before_the_model_is_read(monkeypatch):
     monkeypatch.setattr(server, "load_service", lambda _: pytest.fail("the port is checked first"))
-    parser = argparse.ArgumentParser()
-    server.add_arguments(parser)
     with socket.create_server(("127.0.0.1", 0)) as other:
-        args = parser.parse_args(["--model", "m", "--port", str(other.getsockname()[1])])
+        args = parse("--model", "m", "--port", str(other.getsockname()[1]))
         with pytest.raises(InputError, match="Address already in use"):
             server.run(args)
 

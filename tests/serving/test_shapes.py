@@ -1,9 +1,20 @@
 """Batches of few shapes: every row once, padding and compilations weighed against each other."""
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from newsembed.serving.shapes import DOCUMENT_COSTS_ON_CPU, QUERY_COSTS_ON_CPU, cheapest_heights, plan, row_lengths
+from newsembed.serving.rows import (
+    DOCUMENT_COSTS_ON_CPU,
+    QUERY_COSTS_ON_CPU,
+    batches,
+    by_bucket,
+    cheapest_heights,
+    heights,
+    length_buckets,
+    plan,
+    row_lengths,
+)
 
 
 def planned(lengths, **options):
@@ -90,3 +101,18 @@ def test_queries_on_a_cpu_pay_for_their_positions_only(rows, expected):
 def test_a_few_documents_on_a_cpu_do_not_pay_for_a_full_batch(rows, expected):
     compiled = {(height, 64) for height in (1, 4, 16, 32)}
     assert cheapest_heights(rows, 64, 32, compiled, 16_384, DOCUMENT_COSTS_ON_CPU) == expected
+
+
+def test_buckets_by_hand():
+    lengths = [30, 33, 5, 64, 32]
+    found = [(numbers.tolist(), shape) for numbers, shape in by_bucket(lengths, length_buckets(100), 64)]
+    # Longest first; a batch of 64 cells holds one row of 64 or two of 32. No row is longer than 64.
+    assert found == [([1], (1, 64)), ([3], (1, 64)), ([0, 2], (2, 32)), ([4], (1, 32))]
+    heights_of = [shape for _, shape in by_bucket([10] * 3, (32,), 32 * 20, multiple=6)]
+    assert heights_of == [(12, 32)], "eight rows, rounded up to a multiple of six"
+    assert heights(8) == [1, 8]
+    assert heights(9) == [1, 8, 9]
+    rows = [np.array([2, 5, 3], np.int32), np.array([2, 3], np.int32)]
+    ((numbers, tokens),) = batches(rows, [(np.array([1, 0]), (3, 4))])
+    assert numbers.tolist() == [1, 0]
+    assert tokens.tolist() == [[2, 3, 0, 0], [2, 5, 3, 0], [0, 0, 0, 0]]

@@ -2,7 +2,6 @@
 
 import dataclasses
 import json
-import os
 import subprocess
 import sys
 import textwrap
@@ -10,9 +9,9 @@ import textwrap
 import numpy as np
 import pytest
 from newsembed.errors import InputError
-from newsembed.formats.saved_model import weights_folder
-from newsembed.serving import checkpoint, export, specs
-from newsembed.serving.encoder import load_encoder
+from newsembed.formats.arrays import flatten
+from newsembed.serving import export, specs
+from newsembed.serving.encoder import load_encoder, load_model
 from newsembed.serving.saved_model import SavedModelEncoder
 from newsembed.serving.static import StaticEncoder, expected, is_static
 
@@ -59,8 +58,8 @@ def test_equals_jax(folder):
 
 
 def test_reads_the_parameters_that_embed_has_in_jax(folder):
-    config = checkpoint.read_description(folder)[0]
-    assert expected(config) == checkpoint._expected(config)
+    model = load_model(folder)
+    assert expected(model.config) == {name: value.shape for name, value in flatten(model.params).items()}
 
 
 def test_commands_take_it_for_models_without_layers_only(folder, model_dir, tiny, tmp_path):
@@ -70,22 +69,6 @@ def test_commands_take_it_for_models_without_layers_only(folder, model_dir, tiny
     assert not is_static(str(tmp_path))
 
 
-@pytest.mark.parametrize("prompts", [{}, {"prompts": {"query": "goal ", "document": "cup "}}], ids=["plain", "prompts"])
-@pytest.mark.parametrize("inputs", ["text", "tokens"])
-def test_an_export_holds_the_weights_and_both_ways_agree(tiny, tmp_path, inputs, prompts):
-    tiny.save_model(tmp_path / "model", static_config(tiny, **SHAPES["static.gin"]), steps=(1,))
-    description = tmp_path / "model" / "model.json"
-    description.write_text(json.dumps(json.loads(description.read_text()) | prompts))
-    output = str(tmp_path / "saved")
-    report = export.export_saved_model(str(tmp_path / "model"), output, inputs=inputs, platforms=("cpu",))
-    assert report.max_difference < 1e-6
-    light, graph = SavedModelEncoder(output), SavedModelEncoder(output, light=False)
-    assert light.engine == "NumPy"
-    assert (light.digest, light.tokenizer_name) == (graph.digest, graph.tokenizer_name)
-    np.testing.assert_allclose(light.encode(TITLES, BODIES), graph.encode(TITLES, BODIES), atol=1e-6)
-    np.testing.assert_allclose(light.encode_queries(BODIES), graph.encode_queries(BODIES), atol=1e-6)
-
-
 @pytest.mark.parametrize("how", ["head", "head+tail", "windows"])
 def test_long_documents_are_read_as_in_jax_and_in_the_graph(tiny, tmp_path, how):
     model, output = tmp_path / "model", str(tmp_path / "saved")
@@ -93,33 +76,23 @@ def test_long_documents_are_read_as_in_jax_and_in_the_graph(tiny, tmp_path, how)
     values = json.loads((model / "model.json").read_text())
     (model / "model.json").write_text(json.dumps(values | {"long_documents": "windows"}))
     options = {"max_length": 10, "long_documents": how}
-    export.export_saved_model(str(model), output, platforms=("cpu",), **options)
-    jax, graph = load_encoder(str(model), **options), SavedModelEncoder(output, light=False)
+    export.export(export.ExportOptions(model=str(model), output=output, platforms=("cpu",), **options))
+    jax = load_encoder(str(model), **options)
     expected = jax.encode(TITLES, BODIES)
-    for encoder in (StaticEncoder(str(model), **options), SavedModelEncoder(output), graph):
+    for encoder in (StaticEncoder(str(model), **options), SavedModelEncoder(output)):
         np.testing.assert_allclose(encoder.encode(TITLES, BODIES), expected, atol=1e-6)
         assert encoder.digest.endswith(jax.digest)
-    assert SavedModelEncoder(output)._other.long_documents == how
     windows = StaticEncoder(str(model), max_length=10)  # as model.json says
     assert windows.long_documents == "windows"
     assert (np.abs(windows.encode(TITLES, BODIES) - expected).max() < 1e-6) == (how == "windows")
 
 
-@pytest.mark.parametrize("kind", ["float16", "int8"])
-def test_an_export_in_fewer_bits_has_one_way_to_be_read(tiny, tmp_path, kind):
-    model, output = str(tmp_path / "model"), str(tmp_path / "saved")
-    tiny.save_model(tmp_path / "model", static_config(tiny, **SHAPES["static.gin"]), steps=(1,))
-    export.export_saved_model(model, output, platforms=("cpu",), precision=kind)
-    assert not os.path.exists(weights_folder(output))
-    found, graph = SavedModelEncoder(output), SavedModelEncoder(output, light=False)
-    np.testing.assert_array_equal(found.encode(TITLES, BODIES), graph.encode(TITLES, BODIES))
-    assert np.abs(found.encode(TITLES, BODIES) - StaticEncoder(model).encode(TITLES, BODIES)).max() > 1e-6
-
-
 def test_float16_safetensors_are_read_as_in_jax(tiny, tmp_path):
     tiny.save_model(tmp_path / "model", static_config(tiny), steps=(1,))
     half = str(tmp_path / "half")
-    export.export_safetensors(str(tmp_path / "model"), half, precision="float16")
+    export.export(
+        export.ExportOptions(model=str(tmp_path / "model"), output=half, precision="float16", format="safetensors")
+    )
     static, jax = StaticEncoder(half), load_encoder(half)
     assert static.digest == jax.digest
     np.testing.assert_allclose(static.encode(TITLES, BODIES), jax.encode(TITLES, BODIES), atol=1e-6)
@@ -127,7 +100,9 @@ def test_float16_safetensors_are_read_as_in_jax(tiny, tmp_path):
 
 def test_embeds_indexes_and_searches_without_tensorflow_and_jax(tiny, articles, tmp_path):
     tiny.save_model(tmp_path / "model", static_config(tiny, **SHAPES["static.gin"]), steps=(1,))
-    export.export_safetensors(str(tmp_path / "model"), str(tmp_path / "weights"))
+    export.export(
+        export.ExportOptions(model=str(tmp_path / "model"), output=str(tmp_path / "weights"), format="safetensors")
+    )
     script = textwrap.dedent("""
         import sys
         class Absent:
@@ -160,5 +135,5 @@ def test_parameters_of_another_shape_are_refused(tiny, tmp_path):
     with pytest.raises(InputError, match=r"got shape \(8,\), expected \(9,\)"):
         StaticEncoder(str(tmp_path))
     path.write_text(json.dumps(values | {"encoder": values["encoder"] | {"pooling": "middle"}}))
-    with pytest.raises(InputError, match="no model description"):
+    with pytest.raises(InputError, match="model.json: cannot be read: .*middle"):
         StaticEncoder(str(tmp_path))

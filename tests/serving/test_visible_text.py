@@ -1,6 +1,5 @@
 """Queries without anything to read, and dates that are numbers, in the server's checks and in ``newsembed search``."""
 
-import argparse
 import datetime
 import types
 
@@ -9,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from newsembed.errors import InputError
 from newsembed.serving import search
-from newsembed.serving.dates import add_date_arguments, parse_day
-from newsembed.serving.queries import has_text
+from newsembed.serving.analysis import has_text
+from newsembed.serving.filters import parse_day
 
 INVISIBLE = [
     "",
@@ -60,12 +59,10 @@ def test_search_refuses_them_before_the_encoder_sees_them(query):
 @pytest.mark.parametrize(
     "text", ["1714521600", "20240501", "2024-W18-3", "2024-5-1", "2024-02-30", "0000-01-01", "2024-05-01T00:00", ""]
 )
-def test_only_days_with_hyphens_are_dates(text, capsys):
-    parser = argparse.ArgumentParser()
-    add_date_arguments(parser)
-    with pytest.raises(SystemExit):
-        parser.parse_args(["--since", text])
-    assert f"got {text!r}, expected a day as YYYY-MM-DD" in capsys.readouterr().err
+def test_only_days_with_hyphens_are_dates(text):
+    options = search.SearchOptions(query=("q",), index="i", until=text)
+    with pytest.raises(InputError, match=f"--until: got {text!r}, expected a day as YYYY-MM-DD"):
+        options.day("until")
     for value in (1714521600, 1.5, True, None, datetime.datetime(2024, 5, 1), "9" * 10_000):
         with pytest.raises(ValueError, match="expected a day as YYYY-MM-DD"):
             parse_day(value)

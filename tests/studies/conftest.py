@@ -10,8 +10,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 from newsembed.beam_pipelines.workflow import STEPS
+from newsembed.launch.parsing import Parser, add_options, parse
 from newsembed.studies.shared.mining import affected
-from newsembed.studies.shared.tools import Tools
+from newsembed.studies.shared.study import Tools
 
 sys.path.insert(0, str(Path(__file__).parent))
 from manifests import write_manifest
@@ -91,7 +92,7 @@ class Bench:
         return Tools(self.mine, self.train, self.encoder, lambda _text: None)
 
     def mine(self, work, output, changes, given, keeps=()):
-        jobs = affected(list(changes), keeps)
+        jobs = affected(changes, keeps)
         self.mined.append((output, jobs))
         for job in jobs:
             write_manifest(f"{output}/{job}", job, digest=f"{zlib.crc32(output.encode()):016x}", examples=EXAMPLES)
@@ -107,9 +108,22 @@ class Bench:
 
     def encoder(self, run, step):
         self.encoded.append((run.folder, step))
-        return EventVectors(f"{run.folder}@{step}", self.noise(run, step))
+        # Its vectors depend on the model, and not on the folder of this test.
+        return EventVectors("/".join([*run.folder.split("/")[-2:], str(step)]), self.noise(run, step))
 
 
 @pytest.fixture
 def bench():
     return Bench()
+
+
+@pytest.fixture
+def parsed():
+    """Options of a command from words, as its command line makes them."""
+
+    def of(options, *words):
+        parser = Parser("newsembed")
+        add_options(parser, options)
+        return parse(parser, options, [str(word) for word in words])
+
+    return of

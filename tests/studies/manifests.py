@@ -1,16 +1,15 @@
 """Manifests of jobs that never ran."""
 
-import dataclasses
 import json
 import os
 
-from newsembed.beam_pipelines.jobs import _plain
+from newsembed.beam_pipelines.jobs import plain_options
 from newsembed.beam_pipelines.workflow import load_job
 
 
 def write_manifest(folder, job, digest="0" * 16, examples=None, tallies=None, **options):
     os.makedirs(folder, exist_ok=True)
-    values = _plain(dataclasses.asdict(load_job(job).options())) | options
+    values = plain_options(load_job(job).options()) | options
     manifest = {
         "digest": digest,
         "options": values,

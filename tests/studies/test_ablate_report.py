@@ -4,51 +4,55 @@ import dataclasses
 
 import numpy as np
 import pytest
-from newsembed.evaluation.benchmark import Score
-from newsembed.evaluation.paired import PairedTest
-from newsembed.evaluation.results import Result
-from newsembed.studies.ablate import parts
+from newsembed.evaluation.benchmark import Result, Results, Score
+from newsembed.evaluation.statistics import Interval
 from newsembed.studies.ablate import report as module
-from newsembed.studies.ablate.conduct import RowResult
-from newsembed.studies.ablate.paired import RowTest, p_text, section, sentence
-from newsembed.studies.ablate.parts import PartScore
-from newsembed.studies.ablate.report import Line, _to_json, lines_of, markdown, plot, statement
+from newsembed.studies.ablate.report import Line, counted, report_of, report_text, statement
 from newsembed.studies.ablate.table import Row, Table
-from newsembed.studies.ablate.zscores import Difference
+from newsembed.studies.shared.study import Outcome
 from scipy.stats import t
 
 ROWS = (
-    Row("full", "nothing"),
-    Row("low", "a part", "low.gin"),
-    Row("high", "another", "high.gin", expected="higher"),
-    Row("lost", "a third"),
-    Row("idle", "what is not there"),
+    Row(name="full", removes="nothing"),
+    Row(name="low", removes="a part", gin_file="low.gin"),
+    Row(name="high", removes="another", expected="higher"),
+    Row(name="lost", removes="a third"),
+    Row(name="idle", removes="what is not there"),
 )
-TABLE = Table("toy", "A toy", ROWS, note="As the test wants.", printed={"paper": {"mAP": 0.25}, "old": {"F1": 0.5}})
-SEED_SCORES = {
-    "full": ({("9", "events"): 0.9, ("10", "events"): 0.5, ("10", "sts"): 0.25},) * 2,
-    "low": (
-        {("9", "events"): 0.1, ("10", "events"): 0.25, ("10", "sts"): 0.0},
-        {("9", "events"): 0.1, ("10", "events"): 0.75, ("10", "sts"): 0.5},
-    ),
-    "high": ({("9", "events"): 0.1, ("10", "events"): 1.0, ("10", "sts"): 0.125},),
+TABLE = Table(
+    name="toy", title="A toy", rows=ROWS, note="As the test wants.", printed={"p": {"mAP": 0.25}, "o": {"F1": 0.5}}
+)
+EXAMPLES = {"full": {"triplets": 1234, "topics": 5}, "low": {"triplets": 0, "topics": 0}}
+
+
+def results(*cells):
+    """Results of (step, benchmark, score)."""
+    metrics = {"events": "mAP", "sts": "Spearman"}
+    return Results(tuple(Result(step, name, "ok", (Score(metrics[name], value),)) for step, name, value in cells), {})
+
+
+SCORES = {
+    "full": {seed: results(("9", "events", 0.9), ("10", "events", 0.5), ("10", "sts", 0.25)) for seed in (3, 4)},
+    "low": {
+        3: results(("9", "events", 0.1), ("10", "events", 0.25), ("10", "sts", 0.0)),
+        4: results(("9", "events", 0.1), ("10", "events", 0.75), ("10", "sts", 0.5)),
+    },
+    "high": {3: results(("9", "events", 0.1), ("10", "events", 1.0), ("10", "sts", 0.125))},
 }
-
-
-def result(name, status="ok", **changes):
-    scores = dict(enumerate(SEED_SCORES.get(name, ()), 3))
-    metrics = {"events": "mAP", "sts": "Spearman"} if scores else {}
-    return RowResult(TABLE.row(name), status, scores=scores, metrics=metrics, **changes)
-
-
+PROBLEMS = {"high": {"seed 1": "no | memory"}, "lost": {"mining": "no data"}}
 LINES = [
-    Line(result("full", examples={"triplets": 1234, "topics": 5}, seconds=7.5), True, np.array([1.0, 2.0])),
-    Line(result("low"), False, np.array([-1.0, 0.0]), Difference(-2.0, -3.0, -1.0, 0.0004)),
-    Line(result("high", problems={1: "no | memory"}), False, np.array([-0.25]), Difference(-0.5, -1.5, 0.5, 0.25)),
-    Line(result("lost", "failed", reason="no data", problems={0: "a", 1: "b"}), False),
-    Line(result("idle", "not applicable"), False),
-]
-SPREAD = t.ppf(0.975, 1) * np.sqrt(0.5) / np.sqrt(2)  # half the interval of the mean of two seeds that are 1 apart
+    Line(
+        row,
+        Outcome(row.name, PROBLEMS.get(row.name, {}), SCORES.get(row.name, {}), seconds=7.5),
+        examples=EXAMPLES.get(row.name, {}),
+    )
+    for row in ROWS[:-1]
+] + [Line(ROWS[-1], Outcome("idle", {}), "nothing to remove")]
+MADE = dataclasses.replace(
+    report_of(TABLE, LINES),
+    z={"full": np.array([1.0, 2.0]), "low": np.array([-1.0, 0.0]), "high": np.array([-0.25])},
+    gaps={"low": Interval(-2.0, -3.0, -1.0, 0.0004), "high": Interval(-0.5, -1.5, 0.5, 0.25)},
+)
 
 
 def half(first, second):
@@ -56,81 +60,75 @@ def half(first, second):
     return t.ppf(0.975, 1) * abs(first - second) / 2
 
 
+def blocks(text):
+    """The lines of a report without empty ones."""
+    return [line for line in text.splitlines() if line]
+
+
 def test_the_report_line_by_line():
-    lines = markdown(TABLE, LINES).splitlines()
-    assert lines[:9] == [
+    lines = blocks(report_text(MADE))
+    spread = half(1.0, 2.0)
+    assert lines[:8] == [
         "# A toy",
-        "",
         "| row | leaves out | z | minus full | p | expected | measured | verdict | seeds | triplets | topics |",
         "| --- | --- | ---: | ---: | ---: | --- | --- | --- | ---: | ---: | ---: |",
-        f"| full | nothing | +1.50 ± {SPREAD:.2f} | - | - | - | - | - | 2 of 2 | 1,234 | 5 |",
+        f"| full | nothing | +1.50 ± {spread:.2f} | - | - | - | - | - | 2 of 2 | 1,234 | 5 |",
         (
-            f"| low | a part | -0.50 ± {SPREAD:.2f} | -2.00 (-3.00 to -1.00) | < 0.001 | lower | lower | agrees "
+            f"| low | a part | -0.50 ± {spread:.2f} | -2.00 (-3.00 to -1.00) | < 0.001 | lower | lower | agrees "
             "| 2 of 2 | 0 | 0 |"
         ),
-        "| high | another | -0.25 | -0.50 (-1.50 to +0.50) | 0.250 | higher | lower | within error | 1 of 2 | 0 | 0 |",
-        "| lost | a third | - | - | - | lower | - | failed | 0 of 2 | - | - |",
+        "| high | another | -0.25 | -0.50 (-1.50 to +0.50) | 0.250 | higher | lower | within error | 1 of 2 | - | - |",
+        "| lost | a third | - | - | - | lower | - | failed | 0 of - | - | - |",
         "| idle | what is not there | - | - | - | lower | - | not applicable | 0 of - | - | - |",
     ]
-    assert lines[10].startswith("z: mean over steps and benchmarks")
-    assert "The difference from full has Dunnett's" in lines[10]
-    assert lines[10].endswith("or other test sets. As the test wants.")
-    assert lines[12:] == [
+    assert lines[8].startswith("z: mean over steps and benchmarks")
+    assert "The difference from full has Dunnett's" in lines[8]
+    assert lines[8].endswith("or other test sets. As the test wants.")
+    assert lines[9:] == [
         (
             "Of 4 rows: 1 agrees, 1 within error, 1 failed, 1 not applicable. "
             "1 of 2 measured means differ in the expected direction."
         ),
-        "",
-        "Scores after 10 steps, mean over seeds ± half the 95 % interval:",
-        "",
+        "Scores after the last step, mean over seeds ± half the 95 % interval:",
         "| row | events, mAP | sts, Spearman |",
         "| --- | ---: | ---: |",
         "| full | 0.5000 ± 0.0000 | 0.2500 ± 0.0000 |",
         f"| low | 0.5000 ± {half(0.25, 0.75):.4f} | 0.2500 ± {half(0.0, 0.5):.4f} |",
         "| high | 1.0000 | 0.1250 |",
-        "",
         "Printed figures:",
-        "",
         "| row | mAP | F1 |",
         "| --- | ---: | ---: |",
-        "| paper | 0.2500 | - |",
-        "| old | - | 0.5000 |",
-        "",
+        "| p | 0.2500 | - |",
+        "| o | - | 0.5000 |",
         "Failed or not applicable:",
-        "",
-        "- high: seed 1: no | memory",
-        "- lost: no data",
-        "- lost: seed 0: a",
-        "- lost: seed 1: b",
+        "- idle: nothing to remove",
+        "- high, seed 1: no | memory",
+        "- lost, mining: no data",
     ]
 
 
 def test_a_report_without_scores_has_no_empty_tables():
     bare = dataclasses.replace(TABLE, printed={}, note="")
-    lines = [Line(one.result, one.is_control) for one in (dataclasses.replace(LINES[3], is_control=True), LINES[4])]
-    text = markdown(bare, lines)
+    made = report_of(bare, [dataclasses.replace(LINES[0], outcome=Outcome("full", {"seed 0": "a"})), LINES[4]])
+    text = report_text(made)
     assert "Scores after" not in text
-    assert "Printed" not in text
     assert text.count("\n| ") == 4
-    assert statement(bare, lines) == (
-        "Of 1 rows: 1 not applicable. 0 of 0 measured means differ in the expected direction."
-    )
-    assert statement(bare, [dataclasses.replace(line, is_control=True) for line in lines]).startswith(
-        "Of 0 rows: none compared. "
-    )
+    rest = "1 not applicable. 0 of 0 measured means differ in the expected direction."
+    assert statement(made) == f"Of 1 rows: {rest}"
+    assert statement(dataclasses.replace(made, lines=made.lines[:1])).startswith("Of 0 rows: none compared. ")
 
 
 @pytest.mark.parametrize(
     ("difference", "expected", "verdict"),
     [
-        (Difference(-1.0, -2.0, -0.5), "lower", "agrees"),
-        (Difference(-1.0, -2.0, -0.5), "higher", "differs"),
-        (Difference(1.0, 0.5, 2.0), "higher", "agrees"),
-        (Difference(1.0, 0.5, 2.0), "lower", "differs"),
-        (Difference(1.0, 0.0, 2.0), "higher", "within error"),
-        (Difference(-1.0, -2.0, 0.0), "lower", "within error"),
-        (Difference(1.0, None, 2.0), "higher", "no error bar"),
-        (Difference(1.0, 0.5, None), "higher", "no error bar"),
+        (Interval(-1.0, -2.0, -0.5), "lower", "agrees"),
+        (Interval(-1.0, -2.0, -0.5), "higher", "differs"),
+        (Interval(1.0, 0.5, 2.0), "higher", "agrees"),
+        (Interval(1.0, 0.5, 2.0), "lower", "differs"),
+        (Interval(1.0, 0.0, 2.0), "higher", "within error"),
+        (Interval(-1.0, -2.0, 0.0), "lower", "within error"),
+        (Interval(1.0, None, 2.0), "higher", "no error bar"),
+        (Interval(1.0, 0.5, None), "higher", "no error bar"),
     ],
 )
 def test_a_verdict_needs_an_interval_without_zero(difference, expected, verdict):
@@ -138,121 +136,95 @@ def test_a_verdict_needs_an_interval_without_zero(difference, expected, verdict)
 
 
 def test_the_numbers_of_a_row_as_json():
-    folds = [
-        Result("10", "bbc", "ok", (Score("accuracy", 0.5, "Cross", folds=values),))
-        for values in ((0.1, 0.4, 0.2), (0.3, 0.5, 0.6))
-    ]
-    control = Line(dataclasses.replace(LINES[0].result, results={3: folds[:1]}), True, LINES[0].values)
-    low = Line(
-        dataclasses.replace(LINES[1].result, results={3: folds[1:], 4: folds}),
-        False,
-        LINES[1].values,
-        LINES[1].difference,
-    )
-    tests = [
-        RowTest(name, "events", "AP", 2, "lower", PairedTest(-0.5, -1.0, 0.0, 0.05, "draws", 9))
-        for name in ("low", "high")
-    ]
-    found = _to_json(TABLE, low, [control, low], tests)
-    shown = ("row", "removes", "gin_file", "status", "reason", "problems", "expected")
-    assert {name: found[name] for name in shown} == {
-        "row": "low", "removes": "a part", "gin_file": "low.gin", "status": "ok", "reason": "", "problems": {},
-        "expected": "lower",
-    }  # fmt: skip
-    assert found["z"] == {
-        "mean": -0.5,
-        "std": pytest.approx(np.sqrt(0.5)),
-        "half_interval": pytest.approx(SPREAD),
-        "runs": 2,
-    }
+    found = module._to_json(MADE, LINES[1])
+    assert found["z"] == {"mean": -0.5, "half_interval": pytest.approx(half(0, 1))}
     assert found["z_by_seed"] == {"3": -1.0, "4": 0.0}
-    assert found["minus_full"] == {"mean": -2.0, "low": -3.0, "high": -1.0, "p": 0.0004}
-    assert found["verdict"] == "agrees"
-    ((fold,),) = (found["folds"],)
-    assert (fold["seed"], fold["first"], fold["second"], fold["difference"]) == (
-        3,
-        "low",
-        "full",
-        pytest.approx(0.7 / 3),
-    )
-    ((test,),) = (found["paired"],)
-    assert (test["row"], test["verdict"], test["test"]["method"]) == ("low", "within error", "draws")
-    assert found["metrics"] == {"events": "mAP", "sts": "Spearman"}
+    assert found["minus_full"] == {"value": -2.0, "low": -3.0, "high": -1.0, "p": 0.0004}
+    assert (found["verdict"], found["expected"]) == ("agrees", "lower")
     assert found["scores"][0] == {"seed": 3, "step": 9, "benchmark": "events", "value": 0.1}
     assert len(found["scores"]) == 6
-    plain = _to_json(TABLE, control, [control, low], tests)
-    assert (plain["expected"], plain["minus_full"], plain["verdict"]) == (None, None, "-")
+    plain = module._to_json(MADE, LINES[0])
+    assert (plain["expected"], plain["minus_full"], plain["verdict"]) == ("-", None, "-")
     assert (plain["examples"], plain["training_seconds"]) == ({"triplets": 1234, "topics": 5}, 7.5)
-    assert (plain["folds"], plain["paired"]) == ([], [])
-    lost = _to_json(TABLE, LINES[3], LINES, tests)
-    assert (lost["z"], lost["z_by_seed"], lost["problems"]) == (None, None, {"0": "a", "1": "b"})
+    lost = module._to_json(MADE, LINES[3])
+    assert (lost["z"], lost["z_by_seed"], lost["problems"]) == (None, None, {"mining": "no data"})
 
 
-def test_only_rows_with_scores_are_standardised_and_the_control_is_the_first():
-    results = [result(name) for name in ("full", "low")] + [result("lost", "failed")]
-    lines = lines_of(TABLE, results)
-    assert [line.is_control for line in lines] == [True, False, False]
-    # Of four runs, by cell (deviations from the mean, over the deviation of the population).
-    cells = [[0.9, 0.9, 0.1, 0.1], [0.5, 0.5, 0.25, 0.75], [0.25, 0.25, 0.0, 0.5]]
-    expected = np.mean([(np.array(cell) - np.mean(cell)) / np.std(cell) for cell in cells], axis=0)
-    np.testing.assert_allclose(np.concatenate([line.values for line in lines[:2]]), expected)
-    assert lines[1].difference.mean == pytest.approx(expected[2:].mean() - expected[:2].mean())
-    assert (lines[0].difference, lines[2].values, lines[2].difference) == (None, None, None)
-
-
-def test_the_plot_has_each_row_with_its_verdict_in_order(monkeypatch):
-    sizes, make_axes = [], module.make_axes
-    monkeypatch.setattr(module, "make_axes", lambda **size: sizes.append(size) or make_axes(**size))
-    picture = plot(TABLE, LINES)
-    assert sizes == [{"width": 7.5, "height": pytest.approx(0.32 * 2 + 1.1)}]
-    assert picture.index("low (agrees)") < picture.index("high (within error)")
-    assert "z-score minus that of full, with Dunnett's 95 % interval" in picture
-    assert "lost" not in picture
-    assert "full (" not in picture
-
-
-def test_paired_tests_are_one_sentence_and_one_table():
-    tests = [
-        RowTest("low", "events", "AP", 2, "lower", PairedTest(-0.25, -0.5, -0.125, 0.0009, "draws", 9)),
-        RowTest("high", "events", "AP", 3, "higher", PairedTest(-0.25, -0.5, -0.125, 0.001, "draws", 9)),
-    ]
-    assert sentence(TABLE, []) == ""
-    assert section(TABLE, []) == []
-    low, high = "-0.2500 (-0.5000 to -0.1250), p < 0.001, agrees", "-0.2500 (-0.5000 to -0.1250), p 0.001, differs"
-    assert sentence(TABLE, tests) == f"Paired test of AP on events, minus full: low {low}; high {high}."
-    other = dataclasses.replace(tests[1], benchmark="sts")
-    named = dataclasses.replace(TABLE, test="over days")
-    assert sentence(named, [tests[0], other]) == (
-        f"Paired test (over days), minus full: low on events {low}; high on sts {high}."
+def test_the_score_that_counts_is_the_table_s():
+    scores = (
+        Score("accuracy", 0.1, "Same"),
+        Score("accuracy", 0.3, "All"),
+        Score("5-shot", 0.2, "All"),
+        Score("accuracy", 0.4, "Cross"),
     )
-    heading, _, *rows = section(named, tests)[1:]
-    assert rows == [
-        "| row | benchmark | score | minus full, 95 % | p | seeds | verdict |",
-        "| --- | --- | --- | ---: | ---: | ---: | --- |",
-        "| low | events | AP | -0.2500 (-0.5000 to -0.1250) | < 0.001 | 2 | agrees |",
-        "| high | events | AP | -0.2500 (-0.5000 to -0.1250) | 0.001 | 3 | differs |",
-    ]
-    assert heading.startswith("Paired test at the last step: over days. ")
-    assert "last step: over the folds or resamples of each benchmark. " in section(TABLE, tests)[1]
-    assert [p_text(p) for p in (None, 0.0, 0.00099, 0.001, 1.0)] == ["-", "< 0.001", "< 0.001", "0.001", "1.000"]
+    result, bare = Result("4", "mldoc", "ok", scores), Result("4", "sts", "ok", scores[:1])
+    for group, metric, expected in (("all", "", 0.3), ("all", "5-shot", 0.2), ("Cross", "5-shot", 0.4)):
+        table = dataclasses.replace(TABLE, group=group, metric=metric)
+        assert (counted(result, table).value, counted(bare, table).value) == (expected, 0.1)
 
 
-def test_parts_are_a_table_of_their_own():
-    lines = [
-        PartScore("full", "events", "de", "mAP", 1200, np.array([0.5, 0.75]), None, None),
-        PartScore(
-            *("low", "events", "de", "mAP", 1200, np.array([0.25])),
-            *(Difference(-0.375, -0.5, -0.25, 0.01), PairedTest(-0.3, -0.4, -0.2, 0.02, "draws", 9)),
-        ),
-    ]
-    assert parts.section(TABLE, lines)[3:] == [
-        "| benchmark | part | row | queries | score | minus full, over seeds | p | over test data | p |",
-        "| --- | --- | --- | ---: | ---: | ---: | ---: | ---: | ---: |",
-        f"| events | de | full | 1,200 | 0.6250 ± {half(0.5, 0.75):.4f} | - | - | - | - |",
-        (
-            "| events | de | low | 1,200 | 0.2500 | -0.3750 (-0.5000 to -0.2500) | 0.010 "
-            "| -0.3000 (-0.4000 to -0.2000) | 0.020 |"
-        ),
-    ]
-    assert "the paired test over folds or resamples, of" in parts.section(TABLE, lines)[1]
-    assert lines[0].to_dict()["values"] == [0.5, 0.75]
+# Comparisons with the control, over seeds and over test data
+
+GERMAN = {"full": (0.3, 0.5, 0.4), "low": (0.4, 0.7, 0.5), "high": (0.2, 0.1, 0.3)}
+DRAWS = {"full": (0.2, 0.3, 0.4), "low": (0.4, 0.4, 0.5), "high": (0.1, 0.2, 0.3)}
+
+
+def compared(table, seeds=None):
+    """A report in which every row has resamples in German, and none over all languages."""
+    lines = []
+    for row in ROWS[:3]:
+        scores = {}
+        for seed, value in enumerate(GERMAN[row.name]):
+            parts = (
+                Score("hit@1", 0.9),
+                Score("mAP", value + 0.1, count=20),
+                Score("mAP", value, "de", 8, draws=DRAWS[row.name]),
+            )
+            found = Result("4", "events", "ok", parts), Result("4", "sts", "ok", (Score("Spearman", 0.5),))
+            if seed in (seeds or {}).get(row.name, range(3)):
+                scores[seed] = Results(found, {})
+        lines.append(Line(row, Outcome(row.name, {}, scores)))
+    return report_of(table, lines)
+
+
+BY_PART = dataclasses.replace(TABLE, metric="mAP", by_part=True, test="paired bootstrap over events")
+
+
+def test_parts_are_compared_over_seeds_and_over_test_data():
+    made = compared(BY_PART)
+    found = {(one.benchmark, one.part, one.row): one for one in made.comparisons}
+    assert {key[:2] for key in found} == {("events", "all"), ("events", "de"), ("sts", "all")}
+    one = found["events", "de", "low"]
+    assert (one.count, one.metric, list(one.values.values())) == (8, "mAP de", list(GERMAN["low"]))
+    gap = np.mean(GERMAN["low"]) - np.mean(GERMAN["full"])
+    assert one.difference.value == pytest.approx(gap)
+    assert one.difference.p is not None
+    # By hand: gaps of the draws are .2 .1 .1, whose 2.5 % and 97.5 % quantiles are .1 and .195.
+    assert (one.test.value, one.test.low, one.test.high) == pytest.approx((gap, 0.1, 0.195))
+    assert found["events", "de", "full"].difference is found["events", "de", "full"].test is None
+    assert found["events", "all", "low"].test is None  # no resamples were kept
+    text = report_text(made)
+    assert "| benchmark | score | row | queries | mean | over seeds | p | over test data | p | verdict |" in text
+    assert "data: paired bootstrap over events. A fold" in text
+    assert f"| events | mAP de | full | 8 | 0.4000 ± {t.ppf(0.975, 2) * 0.1 / 3**0.5:.4f} | - | - | - | - | - |" in text
+    assert "| +0.1333 (+0.1000 to +0.1950) | 0.333 | differs |" in text
+
+
+def test_a_seed_that_one_of_both_lacks_is_not_paired_and_leaves_no_error_bar():
+    made = compared(BY_PART, {"low": (0, 2)})
+    one = next(one for one in made.comparisons if (one.part, one.row) == ("de", "low"))
+    assert one.test.value == pytest.approx(0.1)  # seeds 0 and 2
+    assert (one.difference.value, one.difference.p) == (pytest.approx(0.05), None)
+    without = report_of(BY_PART, compared(BY_PART).lines[1:])
+    assert all(one.difference is one.test is None for one in without.comparisons)
+
+
+def test_without_parts_only_the_part_that_counts_is_compared():
+    made = compared(dataclasses.replace(BY_PART, group="de", by_part=False, test=""))
+    assert [(one.row, one.verdict) for one in made.comparisons if one.test] == [("low", "differs"), ("high", "differs")]
+    assert {one.part for one in made.comparisons} == {"de", "all"}  # of events, and of sts
+    assert all(one.difference is None for one in made.comparisons)
+    assert "Over test data: the paired test over folds" in report_text(made)
+    bare = compared(dataclasses.replace(TABLE, metric="mAP"))  # all languages together have no resamples
+    assert not any(one.test for one in bare.comparisons)
+    assert "Over test data" not in report_text(bare)

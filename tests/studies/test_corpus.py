@@ -5,7 +5,7 @@ import pytest
 from newsembed.errors import InputError
 from newsembed.formats.articles import ArticleText
 from newsembed.models.pooling import term_weights
-from newsembed.studies.shared.corpus import count_pieces, term_counts
+from newsembed.studies.shared.static import count_pieces, term_counts
 from newsembed.tasks.vocabulary import Vocabulary
 
 PIECES = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"abc")

@@ -3,15 +3,23 @@
 import hashlib
 import html.parser
 import json
+import os
+import pathlib
 import re
+import sys
 
 import numpy as np
 import pytest
-from newsembed.formats.vocabulary import SPECIAL_TOKENS
+from newsembed.formats.model_folder import ModelFolder
+from newsembed.formats.vocabulary import SPECIAL_TOKENS, read_vocabulary
 from newsembed.launch import cli
+from newsembed.learning.model_files import write_model_files
 from newsembed.models.encoders.news import EncoderConfig
-from newsembed.studies.diagnose import page as pages
-from newsembed.studies.diagnose import text as texts
+from newsembed.serving.static import is_static
+from newsembed.studies.diagnose.parts import PARTS as FUNCTIONS
+
+sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "models"))
+from drawn_parameters import drawn
 
 WORDS = {
     "storm": ["storm", "coast", "wind", "rain"],
@@ -68,12 +76,22 @@ def diagnose(tmp_path, rows, *arguments):
 
 
 def written(tmp_path):
+    """The blocks of each part, the page, and the Markdown."""
     out = tmp_path / "out"
-    return (
-        json.loads((out / "report.json").read_text()),
-        (out / "report.html").read_text(),
-        (out / "report.md").read_text(),
-    )
+    report = json.loads((out / "report.json").read_text())
+    parts = {part["id"]: part["blocks"] for part in report["parts"]}
+    return parts, (out / "report.html").read_text(), (out / "report.md").read_text()
+
+
+def missing(blocks):
+    """The reasons for what is missing in a part."""
+    return [block["missing"] for block in blocks if isinstance(block, dict) and "missing" in block]
+
+
+def rows(blocks):
+    """The rows of all tables of a part, as text."""
+    tables = [block["rows"] for block in blocks if isinstance(block, dict) and "rows" in block]
+    return [[cell if isinstance(cell, str) else cell["text"] for cell in row] for table in tables for row in table]
 
 
 class Page(html.parser.HTMLParser):
@@ -107,40 +125,33 @@ def test_every_part_is_made(tmp_path, model, capsys):
         == 0
     )
     assert "report.html" in capsys.readouterr().out
-    report, page, text = written(tmp_path)
-    sections = report["sections"]
-    assert list(sections) == PARTS == list(texts.PARTS)
-    assert [name for name in sections if "missing" in sections[name]] == ["repetition"]
-    assert sections["repetition"]["missing"] == f"{tags} gives no lemmas"
-    assert report["articles"]["languages"] == {"en": 9, "de": 9}
-
-    assert [query["id"] for query in sections["neighbors"]["queries"]] == ["a1", "a3", "a7"]
-    near = sections["neighbors"]["queries"][0]["neighbors"]
-    assert set(near) == {"ours", "tfidf"}
-    assert all(len(found) == 4 and "a1" not in {one["id"] for one in found} for found in near.values())
-    assert all(one["same_event"] for one in near["tfidf"])
-    assert 0 <= sections["neighbors"]["shared"][0]["shared"] <= 1
-
-    kinds = sections["similarities"]["encoders"]["tfidf"]["kinds"]
-    assert {kind: values["pairs"] for kind, values in kinds.items()} == {
-        "same event": 3 * 15,
-        "same event, two languages": 3 * 9,
-        "same topic, not the same event": 36,
-        "random": 153,
+    parts, page, text = written(tmp_path)
+    assert list(parts) == PARTS == [part.__name__.removesuffix("_part") for part in FUNCTIONS]
+    assert {name: missing(blocks) for name, blocks in parts.items() if missing(blocks)} == {
+        "redundancy": ["its tokens cannot be seen"],  # of tfidf
+        "repetition": [f"{tags} gives no lemmas"],
     }
-    assert all(sum(values["counts"]) == values["pairs"] for values in kinds.values())
-    assert kinds["same event"]["auc"] > 0.8
-    assert sections["geometry"]["encoders"]["tfidf"]["alignment"] < 2
-
-    seen = sections["attention"]["encoders"]["ours"]
-    assert (seen["documents"], seen["unmatched"], seen["layers"]) == (18, 0, 2)
-    assert {row["tag"] for row in seen["tags"]} == {"LONG", "SHORT", "[CLS], [SEP]"}
-    assert sum(row["attention"][-1] for row in seen["tags"]) == pytest.approx(1, abs=1e-4)
-    assert sections["redundancy"]["without"] == ["tfidf"]
-    assert sum(row["documents"] for row in sections["redundancy"]["encoders"]["ours"]["bins"]) == 18
-    assert sections["map"]["labels"] == ["topic", "language", "event"]
-    assert np.array(sections["map"]["encoders"]["tfidf"]).shape == (18, 2)
-
+    assert "| languages | en 9, de 9 |" in text
+    assert [block["heading"]["note"][:2] for block in parts["neighbors"] if "heading" in block] == ["a1", "a3", "a7"]
+    shared, *near = rows(parts["neighbors"])
+    assert 0 <= float(shared[1]) <= 1
+    assert [row[0] for row in near] == ["1", "2", "3", "4"] * 3
+    assert all("[same event" in row[2] for row in near)  # of tfidf
+    pairs = rows(parts["similarities"])[-4:]
+    assert {row[0]: row[1] for row in pairs} == {
+        "same event": str(3 * 15),
+        "same event, two languages": str(3 * 9),
+        "same topic, not the same event": "36",
+        "random": "153",
+    }
+    assert float(pairs[0][-1]) > 0.8
+    assert float(rows(parts["geometry"])[1][1]) < 2
+    assert parts["attention"][0].startswith(f"Tagger: {tags}, 18 articles.")
+    assert parts["attention"][2]["caption"].startswith("18 articles; 0 left out")
+    tagged = rows(parts["attention"])
+    assert {row[0] for row in tagged} == {"LONG", "SHORT", "[CLS], [SEP]"}
+    assert sum(float(row[3]) for row in tagged) == pytest.approx(1, abs=2e-3)
+    assert sum(int(row[1]) for row in rows(parts["redundancy"])) == 18
     parsed = Page(page)
     assert parsed.fetched == []
     assert "script" not in parsed.tags
@@ -149,67 +160,56 @@ def test_every_part_is_made(tmp_path, model, capsys):
     assert set(PARTS) <= set(parsed.ids)
     assert len(parsed.ids) == len(set(parsed.ids))
     assert parsed.tags.count("circle") == 2 * 18
-    shown = "".join(parsed.shown)
-    for part in texts.PARTS.values():
-        assert part.title in shown
-        assert f"## {part.title}" in text
-    assert sections["neighbors"]["queries"][0]["title"] in shown  # with its < and >
+    assert page.count('type="radio"') == 3
+    assert "".join(parsed.shown).count("Neighbors side by side") == 2
+    assert "## Neighbors side by side" in text
     assert "prefers-color-scheme:dark" in page
-    assert re.findall(r"<svg (?![^>]*role=\"img\" aria-label)", page) == []
+    assert re.findall(r"<svg (?![^>]*role=\"img\" aria-label)", page.replace('<svg class="dots" ', "<svg ")) == []
 
 
 def test_what_cannot_be_made_says_why(tmp_path, capsys):
-    rows = [
+    given = [
         {"url": f"http://x.example/{number}", "title": f"嵐が海岸に {number}", "body": "" if number else "風と雨"}
         for number in range(4)
     ]
-    assert diagnose(tmp_path, [*rows, {"url": "u", "title": "", "body": " "}], "--encoder", "tfidf=tfidf") == 0
-    report, page, text = written(tmp_path)
-    sections = report["sections"]
-    assert (report["articles"]["kept"], report["articles"]["empty"]) == (4, 1)
-    assert sections["attention"] == sections["redundancy"]
-    assert "only model: and random: encoders" in sections["attention"]["missing"]
-    assert "a map needs at least 5" in sections["map"]["missing"]
-    assert sections["similarities"]["absent"] == {
-        "same event": "no article has a value for event",
-        "same topic, not the same event": "no article has a value for topic",
-    }
-    assert sections["geometry"]["encoders"]["tfidf"]["alignment"] is None
+    assert diagnose(tmp_path, [*given, {"url": "u", "title": "", "body": " "}], "--encoder", "tfidf=tfidf") == 0
+    parts, page, text = written(tmp_path)
+    assert "| articles | 4 of 5, 1 without text: " in text
+    assert missing(parts["attention"]) == missing(parts["redundancy"])
+    assert "only model: and random: encoders" in missing(parts["attention"])[0]
+    assert "a map needs at least 5" in missing(parts["map"])[0]
+    assert missing(parts["similarities"]) == [
+        "same event: no article has a value for event",
+        "same topic, not the same event: no article has a value for topic",
+    ]
+    assert rows(parts["geometry"])[0][1] == "-"
     assert page.count("Missing: ") == text.count("Missing: ") == 7
     assert "map: 4 articles" in capsys.readouterr().err
     assert Page(page).fetched == []
 
 
-def test_one_event_only(tmp_path):
-    rows = [row | {"event": "storm", "topic": "news"} for row in articles()]
-    assert diagnose(tmp_path, rows, "--encoder", "tfidf=tfidf") == 0
-    section = written(tmp_path)[0]["sections"]["similarities"]
-    assert section["absent"] == {
-        "same topic, not the same event": "all articles that share their topic share their event"
-    }
-    assert section["encoders"]["tfidf"]["kinds"]["same event"]["auc"] == pytest.approx(
-        0.5
-    )  # they are all the pairs there are
-
-
-def test_no_two_of_an_event(tmp_path):
-    rows = [row | {"event": row["id"]} for row in articles()]
-    assert diagnose(tmp_path, rows, "--encoder", "tfidf=tfidf") == 0
-    assert written(tmp_path)[0]["sections"]["similarities"]["absent"] == {
-        "same event": "no two articles share their event"
-    }
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (lambda row: {"event": "storm", "topic": "news"}, "all articles that share their topic share their event"),
+        (lambda row: {"event": row["id"]}, "no two articles share their event"),
+    ],
+)
+def test_why_there_are_no_pairs(tmp_path, change, reason):
+    assert diagnose(tmp_path, [row | change(row) for row in articles()], "--encoder", "tfidf=tfidf") == 0
+    (found,) = missing(written(tmp_path)[0]["similarities"])
+    assert found.endswith(reason)
 
 
 def test_repeated_words_by_length(tmp_path):
     pytest.importorskip("HanTa")
-    rows = [
+    texts = [
         {"url": f"http://x/{size}", "title": "", "body": "The storm hit the house. " * size, "language": "en"}
         for size in (4, 8, 20)
     ]
-    assert diagnose(tmp_path, rows, "--encoder", "tfidf=tfidf") == 0
-    report, page, text = written(tmp_path)
-    section = report["sections"]["repetition"]
-    assert [(row["documents"], row["repetition"]) for row in section["bins"]] == [(2, 6.0), (1, 20.0)]
+    assert diagnose(tmp_path, texts, "--encoder", "tfidf=tfidf") == 0
+    parts, page, text = written(tmp_path)
+    assert [row[1:] for row in rows(parts["repetition"])] == [["2", "6.000"], ["1", "20.000"]]
     assert "| 51 to 100 | 1 | 20.000 |" in text
     assert "51 to 100" in page
 
@@ -219,47 +219,29 @@ def test_languages_without_a_tagger(tmp_path, model, monkeypatch):
 
     english = words.Tagger("english only", ("en",), lambda text, language: [(word, "W") for word in text.split()])
     monkeypatch.setattr(words, "load_tagger", lambda spec: english)
-    rows = articles()
-    assert diagnose(tmp_path, rows, "--encoder", f"ours=random:{model}") == 0
-    section = written(tmp_path)[0]["sections"]["attention"]
-    assert section["languages_left_out"] == {"de": 9}
-    assert section["encoders"]["ours"]["documents"] == 9
-    for row in rows:
+    given, encoder = articles(), ("--encoder", f"ours=random:{model}")
+    assert diagnose(tmp_path, given, *encoder) == 0
+    assert written(tmp_path)[0]["attention"][0] == "Tagger: english only, 9 articles. Left out, by language: de (9)."
+    for row in given:
         del row["language"]
-    assert diagnose(tmp_path, rows, "--encoder", f"ours=random:{model}") == 0
-    assert (
-        "the articles' languages: none named (18). --language sets"
-        in written(tmp_path)[0]["sections"]["attention"]["missing"]
-    )
-    assert diagnose(tmp_path, rows, "--encoder", f"ours=random:{model}", "--language", "en-US") == 0
-    assert written(tmp_path)[0]["sections"]["attention"]["encoders"]["ours"]["documents"] == 18
-
-
-def test_without_a_tagger_the_rest_is_made(tmp_path, model, monkeypatch):
-    from newsembed.tasks import parts_of_speech as words
-
-    find_spec = words.importlib.util.find_spec
-    monkeypatch.setattr(words.importlib.util, "find_spec", lambda name: None if name == "HanTa" else find_spec(name))
-    assert diagnose(tmp_path, articles(), "--encoder", f"ours=random:{model}") == 0
-    sections = written(tmp_path)[0]["sections"]
-    assert "HanTa is not installed; pip install newsembed[tags]" in sections["attention"]["missing"]
-    assert [name for name in sections if "missing" in sections[name]] == ["attention", "repetition"]
+    assert diagnose(tmp_path, given, *encoder) == 0
+    (found,) = missing(written(tmp_path)[0]["attention"])
+    assert "the articles' languages: none named (18). --language sets" in found
+    assert diagnose(tmp_path, given, *encoder, "--language", "en-US") == 0
+    assert written(tmp_path)[0]["attention"][0] == "Tagger: english only, 18 articles."
 
 
 def test_words_that_are_not_the_encoder_s_are_left_out(tmp_path, model):
     (tmp_path / "mine.py").write_text("def tag(text, language):\n    return [('storm', 'W')]\n")
     assert diagnose(tmp_path, articles(), "--encoder", f"ours=random:{model}", "--tags", f"{tmp_path}/mine.py:tag") == 0
-    assert (
-        "the words of none of 18 articles"
-        in written(tmp_path)[0]["sections"]["attention"]["encoders"]["ours"]["missing"]
-    )
+    assert "the words of none of 18 articles" in missing(written(tmp_path)[0]["attention"])[0]
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (["--encoder", "a=tfidf", "--queries", "a99"], "no article has the id 'a99'"),
-        (["--encoder", "a=tfidf", "--queries", "@nowhere.txt"], "nowhere.txt: --queries: cannot be read"),
+        (["--encoder", "a=tfidf", "--queries", "@nowhere.txt"], "nowhere.txt: cannot be read"),
         (["--encoder", "a=tfidf", "--neighbors", "0"], "--neighbors: got 0, expected at least 1"),
         (["--encoder", "a=tfidf", "--encoder", "a=lsa"], "two encoders share a name"),
         (["--encoder", "a=nothing"], "got the encoder 'nothing'"),
@@ -276,12 +258,18 @@ def test_bad_input(tmp_path, capsys, arguments, message):
     assert not (tmp_path / "out").exists()
 
 
-def test_the_pages_escape_what_articles_say():
-    title = "<b>|x</b>\nnext"
-    article = {"id": "<i>", "title": title, "topic": "", "language": "", "event": ""}
-    near = article | {"cosine": 0.5, "same_event": True, "same_topic": False}
-    section = {"k": 1, "by_chance": 0.5, "shared": [], "queries": [article | {"neighbors": {"a": [near]}}]}
-    assert "<b>" not in pages._neighbors(section)
-    assert "&lt;b&gt;" in pages._neighbors(section)
-    table = texts._neighbors(section)[-1]
-    assert table.splitlines()[-1] == r"| 1 | 0.500 &lt;b>\|x&lt;/b> next [same event] |"
+def test_a_model_that_numpy_computes_shows_its_pieces_too(model, tmp_path):
+    pieces = f"{model}/vocab.txt"
+    config = EncoderConfig(
+        vocab_size=len(pathlib.Path(pieces).read_text().split()), hidden_size=8, num_layers=0, num_heads=1, mlp_size=1,
+        embedding_size=6, pooling="weighted",
+    )  # fmt: skip
+    folder = str(tmp_path / "static")
+    os.mkdir(folder)
+    write_model_files(folder, config, read_vocabulary(pieces), None)
+    ModelFolder(folder).write_import(drawn(config), "", {})
+    assert is_static(folder)
+    assert diagnose(tmp_path, articles(), "--encoder", f"words=model:{folder}") == 0
+    parts, _, _ = written(tmp_path)
+    assert missing(parts["attention"]) == ["a model of no layers has no attention"]
+    assert rows(parts["redundancy"])

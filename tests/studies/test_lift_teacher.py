@@ -11,7 +11,7 @@ from newsembed.formats.articles import ArticleText
 from newsembed.formats.records import Article, Triplet, make_doc_id, words_to_doc_id
 from newsembed.formats.teacher import NO_DAY
 from newsembed.studies.lift import teacher as module
-from newsembed.studies.lift.teacher import TeacherOptions, chosen_articles, make_teacher
+from newsembed.studies.lift.teacher import chosen_articles, make_teacher
 from sklearn.feature_extraction.text import TfidfVectorizer
 
 
@@ -43,8 +43,7 @@ def some_keys(count, size=5, seed=1):
 def test_shares_are_those_of_the_nearest_in_a_softmax_over_all_by_words_and_keys(monkeypatch, share):
     monkeypatch.setattr(module, "_ROWS", 4)  # several blocks, the last one smaller
     articles, keys = some_articles(10), some_keys(10)
-    options = TeacherOptions(words_share=share, neighbors=3, temperature=0.2)
-    found = make_teacher(articles, keys, options)
+    found = make_teacher(articles, keys, share, neighbors=3, temperature=0.2)
     texts = [f"{article.title}\n{article.body}" for article in articles]
     exact = TfidfVectorizer(sublinear_tf=True).fit_transform(texts).toarray()
     similarities = share * exact @ exact.T + (1 - share) * np.float64(keys) @ np.float64(keys).T
@@ -60,7 +59,7 @@ def test_shares_are_those_of_the_nearest_in_a_softmax_over_all_by_words_and_keys
 
 
 def test_a_small_archive_has_as_many_neighbors_as_there_are():
-    found = make_teacher(some_articles(3), some_keys(3), TeacherOptions(neighbors=128))
+    found = make_teacher(some_articles(3), some_keys(3))
     assert found.neighbors.shape == (3, 2)
     assert [sorted(row) for row in found.neighbors.tolist()] == [[1, 2], [0, 2], [0, 1]]
     np.testing.assert_allclose(found.probabilities.sum(axis=1), 1, rtol=1e-6)
@@ -71,7 +70,7 @@ def test_days_are_ordinals_and_an_unknown_one_is_no_day():
     articles = [
         dataclasses.replace(article, byline_date=date) for article, date in zip(some_articles(3), dates, strict=True)
     ]
-    days = make_teacher(articles, some_keys(3), TeacherOptions()).days
+    days = make_teacher(articles, some_keys(3)).days
     assert days.dtype == np.int32
     assert days.tolist() == [1, NO_DAY, 737485]
 

@@ -2,21 +2,14 @@
 
 import pytest
 from newsembed.errors import InputError
-from newsembed.studies.retrain import conduct
-from newsembed.studies.retrain.conduct import Retraining
-from newsembed.studies.retrain.options import RetrainOptions
+from newsembed.studies import retrain
+from newsembed.studies.retrain import Retraining, RetrainOptions
 
 
 @pytest.mark.parametrize(
     ("name", "good", "bad"),
     [
-        ("steps", (1,), (0,)),
-        ("learning_rate", (0.0, 1.0), (-1e-9,)),
-        ("batch_size", (0, 1), (-1,)),
-        ("held_out_days", (1,), (0,)),
         ("mining_days", (0, 15), (14, 1, -1)),
-        ("least_new", (0,), (-1,)),
-        ("least_events", (2,), (1,)),
         ("tolerance", (0.0, 1.0), (-0.01, 1.01)),
         ("gin", ((), ("A=1",), ("A=1", "B=")), (("A",), ("A=1", "B"))),
     ],
@@ -35,11 +28,13 @@ def test_options_are_checked(name, good, bad):
 )
 def test_a_training_is_due_after_so_many_articles_since_the_last(monkeypatch, trained_on, count, missing):
     decisions = {number: {"trained_on": articles} for number, articles in enumerate(trained_on, 1)} | {9: None}
-    monkeypatch.setattr(conduct, "trainings", lambda archive: list(decisions))
-    monkeypatch.setattr(conduct, "decision_file", lambda archive, number: number)
-    monkeypatch.setattr(conduct, "read_json", decisions.__getitem__)
-    monkeypatch.setattr(Retraining, "_count", lambda self: count)
-    for plan, result, expected in ((None, None, missing), ({}, {}, missing), ({}, None, 0)):
-        monkeypatch.setattr(Retraining, "_plan", lambda self, plan=plan: plan)
-        monkeypatch.setattr(Retraining, "_last_result", lambda self, plan, result=result: result)
-        assert Retraining("a", "m", {}, RetrainOptions()).missing_articles() == expected
+    monkeypatch.setattr(retrain, "trainings", lambda archive: list(decisions))
+    monkeypatch.setattr(retrain, "decision_file", lambda archive, number: number)
+    monkeypatch.setattr(retrain, "read_runs", lambda archive: [archive])
+    monkeypatch.setattr(retrain, "Archive", lambda archive: [None] * count)
+    training = Retraining("a", "m", {}, RetrainOptions())
+    # Without a plan, with one that was decided about (its number is 1), and with one that was not.
+    for plan, expected in ((None, missing), ({"number": 1}, 0 if not trained_on else missing), ({"number": 9}, 0)):
+        values = decisions | {training.path("plan.json"): plan} | ({1: None} if not trained_on else {})
+        monkeypatch.setattr(retrain, "read_json", values.__getitem__)
+        assert training.missing_articles() == expected

@@ -5,11 +5,11 @@ import json
 
 import numpy as np
 import pytest
-from newsembed.evaluation.intervals import mean_interval
+from newsembed.evaluation.statistics import mean_interval
 from newsembed.formats import parquet
 from newsembed.formats.records import Article, Triplet
 from newsembed.studies.retrain import trial as module
-from newsembed.studies.retrain.trial import MINED, OWN, compare, summary, write_test
+from newsembed.studies.retrain.trial import EVENTS, MINED, OWN, compare, summary, write_test
 
 DAY = datetime.date(2021, 3, 1)
 
@@ -27,7 +27,7 @@ def rows_of(path):
     return [json.loads(line) for line in path.read_text().splitlines()]
 
 
-def test_the_test_has_the_held_out_articles_with_events_of_two_kinds(tmp_path, monkeypatch):
+def test_the_test_has_the_held_out_articles_with_events_of_two_kinds(tmp_path):
     days = {5: ("p", 0), 1: ("q", 0), 2: ("p", 3), 3: ("q", 1), 4: ("p", -1), 6: ("q", None), 7: ("q", 9)}
     articles = [article(number, *values) for number, values in days.items()]
     near = (1.0, 1.0, 1.0)
@@ -36,12 +36,8 @@ def test_the_test_has_the_held_out_articles_with_events_of_two_kinds(tmp_path, m
     triplets = [Triplet(doc(one), doc(other), doc(7), "en", near, near, 0, 400, 0.1) for one, other in pairs]
     parquet.write_shard(f"{tmp_path}/clean/articles/part-00000-of-00001.parquet", articles, Article)
     parquet.write_shard(f"{tmp_path}/triplets/triplets/part-00000-of-00001.parquet", triplets, Triplet)
-    asked = []
-    monkeypatch.setattr(
-        module, "read_events", lambda version: asked.append(version) or {doc(1): "x", doc(2): "", doc(4): "y"}
-    )
-    assert write_test(str(tmp_path), "version", DAY, str(tmp_path)) == 2
-    assert asked == ["version"]
+    (tmp_path / EVENTS).write_text(json.dumps({doc(1): "x", doc(2): "", doc(4): "y"}))
+    assert write_test(str(tmp_path), str(tmp_path), DAY, str(tmp_path)) == 2
     mined, own = rows_of(tmp_path / MINED), rows_of(tmp_path / OWN)
     assert [row["id"] for row in mined] == [row["id"] for row in own] == [doc(number) for number in (1, 2, 3, 5, 7)]
     events = {row["id"]: row["event"] for row in mined}
@@ -55,11 +51,11 @@ def test_the_test_has_the_held_out_articles_with_events_of_two_kinds(tmp_path, m
     }  # fmt: skip
 
 
-def test_an_archive_without_pairs_has_no_mined_events(tmp_path, monkeypatch):
+def test_an_archive_without_pairs_has_no_mined_events(tmp_path):
     parquet.write_shard(f"{tmp_path}/clean/articles/part-00000-of-00001.parquet", [article(1, "p", 0)], Article)
     parquet.write_shard(f"{tmp_path}/triplets/triplets/part-00000-of-00001.parquet", [], Triplet)
-    monkeypatch.setattr(module, "read_events", lambda _: {})
-    assert write_test(str(tmp_path), "v", DAY, str(tmp_path)) == 0
+    (tmp_path / EVENTS).write_text("{}")
+    assert write_test(str(tmp_path), str(tmp_path), DAY, str(tmp_path)) == 0
     assert [row["event"] for row in rows_of(tmp_path / MINED)] == [None]
 
 

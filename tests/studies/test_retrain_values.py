@@ -5,8 +5,7 @@ import os
 
 import pytest
 from newsembed.errors import InputError
-from newsembed.studies.retrain.conduct import Retraining, check_trainable
-from newsembed.studies.retrain.options import RetrainOptions
+from newsembed.studies.retrain import Retraining, RetrainOptions, check_trainable
 
 OPTIONS = RetrainOptions(steps=8)
 
@@ -29,7 +28,7 @@ def configure(folder, **macros):
 
 def values(folder, model=None, **changes):
     training = Retraining("archive", str(model or folder), {}, dataclasses.replace(OPTIONS, **changes))
-    return training._training_values(str(folder))
+    return training.training_values(str(folder))
 
 
 def test_a_training_takes_a_tenth_of_its_steps_to_warm_up_and_keeps_the_last_checkpoint(folder):

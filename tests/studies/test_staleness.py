@@ -1,35 +1,43 @@
 """Staleness: what a cutoff leaves, months since it, decay told from small training sets, failures and bad input."""
 
-import argparse
-import collections
 import datetime
 import json
-import shlex
 
 import numpy as np
 import pytest
+from newsembed.beam_pipelines.workflow import STEPS
 from newsembed.errors import InputError
-from newsembed.launch import cli
+from newsembed.formats import files, parquet
+from newsembed.formats.records import Article, make_doc_id
 from newsembed.studies import staleness
-from newsembed.studies.staleness import cutoffs, decay
+from newsembed.studies.staleness import decay
 
-CUTOFF = cutoffs.Cutoff(datetime.date(2021, 6, 30), "2021-06")
-
-
-def parse(*words):
-    parser = argparse.ArgumentParser()
-    staleness.add_arguments(parser)
-    return parser.parse_args([str(word) for word in words])
+CUTOFF = decay.Cutoff(datetime.date(2021, 6, 30), "2021-06")
 
 
 @pytest.fixture
-def command(build, heldout, tmp_path, monkeypatch):
-    """Arguments of a study of two cutoffs; the articles of the build, which holds none, are one a day."""
-    days = collections.Counter({datetime.date(2020, 1, 1) + datetime.timedelta(days=day): 1 for day in range(1000)})
-    monkeypatch.setattr(staleness, "count_by_day", lambda _work: days)
+def days(build):
+    """Writes the clean articles of the build: how many, by day."""
+
+    def write(counts):
+        rows = [
+            Article(make_doc_id(f"{day} {n}"), "u", "p", "t", "b", byline_date=day)
+            for day, count in counts.items()
+            for n in range(count)
+        ]
+        parquet.write_shard(f"{build}/clean/articles/part-00000-of-00001.parquet", rows, Article)
+
+    return write
+
+
+@pytest.fixture
+def study(build, heldout, tmp_path, days, bench, parsed):
+    """The exit status of a study of two cutoffs with more words; the articles of the build are one a day."""
+    days({datetime.date(2020, 1, 1) + datetime.timedelta(days=day): 1 for day in range(1000)})
     bases = ["--base", "runs/train_demo.gin", "--pretrain_base", "runs/pretrain_demo.gin", "--steps", 40]
     places = ["--articles", build, "--events", heldout, "--output", tmp_path / "study"]
-    return [*places, "--cutoffs", "2021-12,2021-06", *bases, "--seeds", 2]
+    words = [*places, "--cutoffs", "2021-12,2021-06", *bases, "--seeds", 2]
+    return lambda *more: staleness.run(parsed(staleness.OPTIONS, *words, *more), bench.tools())
 
 
 def numbers(tmp_path):
@@ -45,13 +53,13 @@ def numbers(tmp_path):
     ],
 )
 def test_a_month_means_its_last_day(text, days):
-    assert [cutoff.last_day.isoformat() for cutoff in cutoffs.parse_cutoffs(text)] == days
+    assert [cutoff.last_day.isoformat() for cutoff in decay.parse_cutoffs(text)] == days
 
 
 @pytest.mark.parametrize("text", ["", "2018", "2018-13", "2018-02-30", "yesterday", "2018-01,2018-01-31"])
 def test_what_is_no_cutoff_is_refused(text):
     with pytest.raises(InputError, match="--cutoffs"):
-        cutoffs.parse_cutoffs(text)
+        decay.parse_cutoffs(text)
 
 
 def test_months_are_counted_from_the_day_after_the_cutoff():
@@ -61,25 +69,16 @@ def test_months_are_counted_from_the_day_after_the_cutoff():
         datetime.date(2021, 7, 30),
         datetime.date(2021, 7, 31),
     ]
-    assert cutoffs.months_since(days, CUTOFF).tolist() == [0, 1, 1, 2]
+    assert decay.months_since(days, CUTOFF).tolist() == [0, 1, 1, 2]
     days = [datetime.date(2022, 6, 30), datetime.date(2022, 7, 1), datetime.date(2021, 5, 1)]  # 365 and 366 days after
-    assert cutoffs.months_since(days, CUTOFF).tolist() == [12, 13, -1]
+    assert decay.months_since(days, CUTOFF).tolist() == [12, 13, -1]
 
 
-def test_a_cutoff_that_leaves_too_little_is_refused_with_what_there_is():
-    days = collections.Counter({datetime.date(2021, 6, 1): 40, datetime.date(2021, 7, 1): 60})
-    assert cutoffs.check_articles(days, [CUTOFF], None, 40, "work") == {"2021-06": 40}
+def test_a_cutoff_that_leaves_too_little_is_refused_with_what_there_is(days, build):
+    days({datetime.date(2021, 6, 1): 40, datetime.date(2021, 7, 1): 60})
+    assert staleness.count_articles(build, [CUTOFF], 40) == {"2021-06": 40}
     with pytest.raises(InputError, match="leaves 40 of 100 articles, dated from 2021-06-01 to 2021-07-01"):
-        cutoffs.check_articles(days, [CUTOFF], None, 41, "work")
-    with pytest.raises(InputError, match="leaves 0 of 100"):
-        cutoffs.check_articles(days, [cutoffs.Cutoff(datetime.date(2019, 1, 31), "2019-01")], None, 1, "work")
-
-
-def test_a_window_ends_with_the_cutoff():
-    assert cutoffs.first_day(CUTOFF, None) is None
-    assert cutoffs.first_day(CUTOFF, 12) == datetime.date(2020, 7, 1)
-    days = collections.Counter({datetime.date(2020, 6, 30): 5, datetime.date(2020, 7, 1): 7})
-    assert cutoffs.check_articles(days, [CUTOFF], 12, 1, "work") == {"2021-06": 7}
+        staleness.count_articles(build, [CUTOFF])
 
 
 # Two queries of each of four events; months -1, 0 (up to the cutoff) and 1, 2 (after it).
@@ -90,7 +89,7 @@ FRESH = np.array([[0.8, 0.6, 0.9, 0.7, 0.8, 0.6, 0.9, 0.7]])
 
 def test_staleness_is_the_loss_after_the_cutoff_beyond_the_loss_before_it():
     gaps = np.array([[-0.1, -0.1, -0.2, -0.2, -0.4, -0.4, -0.5, -0.5]])
-    found = decay.staleness(FRESH + gaps, FRESH, MONTHS, EVENTS)
+    found = decay.effect_of([(FRESH + gaps, FRESH, MONTHS)], EVENTS)
     assert found.effect.value == pytest.approx(-0.45 - -0.15)
     assert found.by_seed == pytest.approx([-0.3])
     # Each side holds two events: every draw that has both sides is a mean of theirs.
@@ -99,22 +98,11 @@ def test_staleness_is_the_loss_after_the_cutoff_beyond_the_loss_before_it():
     assert found.verdict == "agrees"
 
 
-def test_fewer_documents_alone_are_no_staleness():
-    found = decay.staleness(FRESH - 0.2, FRESH, MONTHS, EVENTS)
-    assert found.effect.value == pytest.approx(0)
-    assert decay.Staleness(decay.Interval(-0.1, -0.2, 0.0), (-0.1,)).verdict == "within error"
-
-
-def test_seeds_that_disagree_are_within_error():
-    assert decay.Staleness(decay.Interval(-0.1, -0.2, -0.05), (-0.3, 0.1)).verdict == "within error"
-    assert decay.Staleness(decay.Interval(0.1, 0.05, 0.2), (0.1, 0.1)).verdict == "differs"
-
-
 def test_queries_without_a_score_and_one_sided_sets_are_left_out():
     gaps = np.array([[-0.1, np.nan, -0.2, -0.2, -0.4, np.nan, -0.5, -0.5]])
-    found = decay.staleness(FRESH + gaps, FRESH, MONTHS, EVENTS)
+    found = decay.effect_of([(FRESH + gaps, FRESH, MONTHS)], EVENTS)
     assert found.effect.value == pytest.approx(np.mean([-0.4, -0.5, -0.5]) - np.mean([-0.1, -0.2, -0.2]))
-    assert decay.staleness(FRESH, FRESH, np.abs(MONTHS) + 1, EVENTS) is None
+    assert decay.effect_of([(FRESH, FRESH, np.abs(MONTHS) + 1)], EVENTS) is None
 
 
 def test_bins_count_their_queries_and_events():
@@ -128,57 +116,16 @@ def test_bins_count_their_queries_and_events():
     assert points[0].score.low <= points[0].score.value <= points[0].score.high
 
 
-def test_bins_leave_out_queries_that_a_model_has_no_score_for():
-    scores, fresh = FRESH[0] - 0.1, FRESH[0].copy()
-    scores[0], fresh[1], fresh[4] = np.nan, np.nan, np.nan
-    points = decay.by_month(scores, fresh, MONTHS, EVENTS, 2)
-    assert [(point.queries, point.events) for point in points] == [(2, 1), (3, 2)]
-    assert points[0].score.value == pytest.approx(0.7)
-    assert points[1].minus_fresh.value == pytest.approx(-0.1)
-
-
-def test_the_interval_of_a_mean_draws_events_not_queries():
-    values, events = np.array([0.0] * 50 + [1.0] * 50), np.array(["a"] * 50 + ["b"] * 50)
-    found = decay.mean_interval(values, events)
-    assert (found.low, found.high) == (0.0, 1.0)  # two events only, however many queries
-    assert decay.mean_interval(values, np.array(["a"] * 100)).low is None
-
-
 def test_the_pooled_effect_is_the_mean_of_the_cutoffs():
     one = np.array([[-0.1, -0.1, -0.2, -0.2, -0.4, -0.4, -0.5, -0.5]])
     both = [(FRESH + one, FRESH, MONTHS), (FRESH, FRESH, MONTHS)]
-    assert decay.pooled_staleness(both, EVENTS).effect.value == pytest.approx(-0.15)
+    assert decay.effect_of(both, EVENTS).effect.value == pytest.approx(-0.15)
 
 
-def test_every_cutoff_and_the_fresh_model_are_mined_trained_and_compared(command, bench, tmp_path):
-    assert staleness.run(parse(*command), bench.tools()) == 0
-    assert {output.split("/")[-2]: jobs for output, jobs in bench.mined} == {
-        "2021-06": [
-            "clean",
-            "vocabulary",
-            "entities",
-            "vectors",
-            "bitext",
-            "pack",
-            "neighbors",
-            "triplets",
-            "topics",
-            "examples",
-        ],
-        "2021-12": [
-            "clean",
-            "vocabulary",
-            "entities",
-            "vectors",
-            "bitext",
-            "pack",
-            "neighbors",
-            "triplets",
-            "topics",
-            "examples",
-        ],
-        "fresh": ["pack"],
-    }
+def test_every_cutoff_and_the_fresh_model_are_mined_trained_and_compared(study, bench, tmp_path):
+    assert study() == 0
+    mined = {output.split("/")[-1]: jobs for output, jobs in bench.mined}
+    assert mined == dict.fromkeys(("2021-06", "2021-12"), [step.job for step in STEPS[1:]]) | {"fresh": ["pack"]}
     assert len(bench.trained) == len(set(bench.trained)) == 3 * 2 * 2
     table = numbers(tmp_path)
     assert [row["cutoff"] for row in table["cutoffs"]] == ["2021-06", "2021-12"]
@@ -187,7 +134,7 @@ def test_every_cutoff_and_the_fresh_model_are_mined_trained_and_compared(command
     assert (tmp_path / "study" / "plot.svg").read_text().startswith("<svg")
 
 
-def test_a_model_that_does_not_know_later_events_is_stale(command, bench, tmp_path):
+def test_a_model_that_does_not_know_later_events_is_stale(study, bench, tmp_path):
     def noise(run, _step):
         since = {"2021-06": 2, "2021-12": 4}
         first_unknown = next((number for name, number in since.items() if name in run.folder), 8)
@@ -196,7 +143,7 @@ def test_a_model_that_does_not_know_later_events_is_stale(command, bench, tmp_pa
         )
 
     bench.noise = noise
-    assert staleness.run(parse(*command), bench.tools()) == 0
+    assert study() == 0
     table = numbers(tmp_path)
     assert [row["verdict"] for row in table["cutoffs"]] == ["agrees", "agrees"]
     assert table["all"]["verdict"] == "agrees"
@@ -205,48 +152,33 @@ def test_a_model_that_does_not_know_later_events_is_stale(command, bench, tmp_pa
     assert "falls" in text
 
 
-def test_a_cutoff_that_fails_stops_no_other_and_is_tried_again(command, bench, tmp_path, capsys):
+def test_a_cutoff_that_fails_stops_no_other_and_is_tried_again(study, bench, tmp_path, capsys):
     bench.failing = {"2021-06/seed-0/pretrained"}
-    assert staleness.run(parse(*command), bench.tools()) == 1
-    assert "2021-06, seed 0: exit code 1" in (tmp_path / "study" / "table.md").read_text()
+    assert study() == 1
+    assert "2021-06, seed 0: pretraining: exit code 1" in (tmp_path / "study" / "table.md").read_text()
     assert "out of memory" in capsys.readouterr().err
     before = list(bench.trained)
     bench.failing = set()
-    assert staleness.run(parse(*command), bench.tools()) == 0
-    folder = f"{tmp_path}/study/cutoffs/2021-06/seed-0"
+    assert study() == 0
+    folder = f"{tmp_path}/study/rows/2021-06/seed-0"
     assert bench.trained[len(before) :] == [f"{folder}/pretrained", folder]
 
 
-def test_a_cutoff_without_triplets_fails_alone(command, bench, tmp_path):
-    from newsembed.formats import files
-
+def test_a_cutoff_without_triplets_fails_alone(study, bench, tmp_path):
     mine = bench.mine
 
-    def without_triplets(work, output, changes, given):
-        jobs = mine(work, output, changes, given)
-        if "2021-06" in output:
+    def without_triplets(*given, **more):
+        jobs = mine(*given, **more)
+        if "2021-06" in given[1]:
             manifest = files.read_json(f"{jobs['examples']}/manifest.json") | {"examples": {"topics/en": 5}}
             files.write_json(f"{jobs['examples']}/manifest.json", manifest)
         return jobs
 
     bench.mine = without_triplets
-    assert staleness.run(parse(*command), bench.tools()) == 1
+    assert study() == 1
     rows = numbers(tmp_path)["cutoffs"]
     assert [row["verdict"] == "failed" for row in rows] == [True, False]
     assert "no triplets are left" in rows[0]["problems"]["mining"]
-
-
-def test_one_launch_a_model_then_the_table(command, bench, tmp_path, capsys):
-    assert staleness.run(parse(*command, "--print_commands"), bench.tools()) == 0
-    printed = [shlex.split(line) for line in capsys.readouterr().out.splitlines() if not line.startswith("#")]
-    assert [line[-1] for line in printed[1:4]] == ["2021-06", "2021-12", "fresh"]
-    for line in printed[:-1]:
-        assert staleness.run(parse(*line[2:]), bench.tools()) == 0
-    trained = list(bench.trained)
-    assert len(trained) == len(set(trained)) == 3 * 2 * 2
-    assert staleness.run(parse(*printed[-1][2:]), bench.tools()) == 0
-    assert bench.trained == trained
-    assert len(numbers(tmp_path)["cutoffs"]) == 2
 
 
 @pytest.mark.parametrize(
@@ -254,29 +186,20 @@ def test_one_launch_a_model_then_the_table(command, bench, tmp_path, capsys):
     [
         (["--cutoffs", "soon"], "expected YYYY-MM"),
         (["--cutoffs", "2019-06"], "leaves 0 of 1000 articles"),
-        (["--cutoff", "2030-01"], "choose one of 2021-06"),
         (["--cutoffs", "2021-06,2099-06"], "no document is later than the cutoff 2099-06; their days are 20"),
         (["--articles", "/no/such"], "no finished build"),
         (["--newsroom", "x"], "either a build or a newsroom"),
         (["--events", "/no/such.jsonl"], "no/such"),
-        (["--window_months", "0"], "at least 1"),
     ],
 )
-def test_bad_input_is_named_before_anything_runs(words, message, command, bench):
+def test_bad_input_is_named_before_anything_runs(words, message, study, bench):
     with pytest.raises(InputError, match=message):
-        staleness.run(parse(*command, *words), bench.tools())
+        study(*words)
     assert bench.trained == bench.mined == []
 
 
-def test_documents_without_a_day_are_refused(command, bench, heldout):
+def test_documents_without_a_day_are_refused(study, heldout):
     with open(heldout, "a") as file:
         file.write('{"id": "x", "title": "event 1", "body": "y", "event": "event-1", "byline_date": null}\n')
     with pytest.raises(InputError, match="1 of 25 documents have no date, the first is x"):
-        staleness.run(parse(*command), bench.tools())
-
-
-def test_the_command_is_listed_and_shows_an_example(capsys):
-    assert "staleness" in cli.overview()
-    with pytest.raises(SystemExit):
-        cli.main(["staleness", "--help"])
-    assert "newsembed staleness --newsroom" in capsys.readouterr().out
+        study()

@@ -1,5 +1,6 @@
 """The newsroom that studies run on: mined with the demo's options, made once, and never mixed with another one."""
 
+import dataclasses
 import os
 
 import pytest
@@ -7,8 +8,8 @@ from newsembed.beam_pipelines import jobs as jobs_module
 from newsembed.beam_pipelines.workflow import STEPS, load_job
 from newsembed.errors import InputError
 from newsembed.formats import files
-from newsembed.launch import build, job_command
-from newsembed.launch.demo.steps import Places, steps
+from newsembed.launch import build, cli
+from newsembed.launch.demo import Places, steps
 from newsembed.newsroom import NewsroomOptions
 from newsembed.studies.shared import newsroom
 
@@ -46,20 +47,18 @@ def places(tmp_path):
 def test_its_jobs_run_with_the_inputs_and_options_of_the_demo_s_commands(places, jobs):
     newsroom.make_newsroom(places, OPTIONS, BEAM)
     commands = {step.name: step.command for step in steps(Places(places.output), 3, 0.05)}
-    mined = vars(build.make_parser().parse_args(commands["build"][1:]))
+    mined = cli.parsed("build", build, commands["build"][1:])
     given, output, options, beam_args = jobs["build"]
-    assert {name: list(paths) for name, paths in given.items()} == {name: mined[name] for name in ("warc", "bitext")}
-    assert (output, beam_args) == (mined["output"], BEAM)
+    assert given == {name: getattr(mined, name) for name in ("warc", "bitext")}
+    assert (output, beam_args) == (mined.output, BEAM)
     for step in STEPS:
         job = load_job(step.job)
-        expected = job_command.options_from(job.options, mined, f"{step.job}.")
-        assert options.get(step.job, job.options()) == expected
-    job = load_job("crawl")
-    crawled = vars(job_command.make_parser(job).parse_args(commands["crawl"][1:]))
+        assert options.get(step.job, job.options()) == getattr(mined, f"of_{step.job}")
+    crawled = cli.parsed("crawl", cli.load("crawl"), commands["crawl"][1:])
     given, output, options, _ = jobs["crawl"]
-    assert (list(given["seeds"]), output) == (crawled["seeds"], crawled["output"])
+    assert (given["seeds"], output) == (crawled.seeds, crawled.output)
     assert options.resolve[0].startswith("*.example=127.0.0.1:")
-    assert options == job_command.options_from(job.options, crawled | {"resolve": options.resolve})
+    assert options == dataclasses.replace(crawled.job, resolve=options.resolve)
     assert jobs["report"] == (places.work, [])
 
 
@@ -116,32 +115,21 @@ def test_a_mistyped_folder_is_no_new_newsroom(tmp_path, monkeypatch, jobs, there
     assert not jobs
 
 
-def test_labelled_articles_are_written_once_from_the_newsroom_s_world(places, monkeypatch):
-    asked = []
-
-    def write(folder, options):
-        asked.append(options.seed)
-        files.write_json(f"{folder}/english.test", len(asked))
-
-    monkeypatch.setattr(newsroom, "write_mldoc", write)
-    newsroom.open_diary(places, {"seed": 3, "scale": 0.05})
-    for _ in range(2):
-        newsroom.write_labelled(places)
-        assert files.read_json(f"{places.newsroom}/mldoc/english.test") == 1
-    assert asked == [3]
-
-
-def test_events_of_every_language_are_written_once_from_the_newsroom_s_world(places, monkeypatch):
+@pytest.mark.parametrize("name", [newsroom.LABELLED, newsroom.ACROSS_LANGUAGES])
+def test_sets_that_the_generator_leaves_out_are_written_once_from_the_newsroom_s_world(places, monkeypatch, name):
     asked = []
 
     def write(path, options):
         asked.append(options)
         files.write_json(path, len(asked))
 
+    monkeypatch.setattr(newsroom, "write_mldoc", write)
     monkeypatch.setattr(newsroom, "write_across_languages", write)
     newsroom.open_diary(places, {"seed": 3, "scale": 0.05})
     os.makedirs(places.newsroom)
     for _ in range(2):
-        newsroom.write_across(places)
-        assert files.read_json(f"{places.newsroom}/{newsroom.ACROSS_LANGUAGES}") == 1
-    assert asked == [newsroom.NewsroomOptions(3, 0.05, 0.0)]
+        newsroom.write_set(places, name)
+        newsroom.write_set(places, "heldout.jsonl")
+        assert os.listdir(places.newsroom) == [name]
+    scale = 0.1 if name == newsroom.LABELLED else 0.05  # a tenth of MLDoc's numbers
+    assert asked == [newsroom.NewsroomOptions(3, scale, 0.0)]

@@ -1,10 +1,13 @@
-"""The recipe of a study: which steps are evaluated, and what each run file says."""
+"""The recipe of a study: its options, which steps are evaluated, and what each run file says."""
 
 import dataclasses
 
 import pytest
+from manifests import write_manifest
+from newsembed.errors import InputError
 from newsembed.studies.shared import recipe as module
-from newsembed.studies.shared.recipe import Recipe
+from newsembed.studies.shared.recipe import Recipe, StudyOptions, filled, own_lines, recipe_of, run_file
+from newsembed.training import gin_config
 
 RECIPE = Recipe("train.gin", "pretrain.gin", ("A = 1",), ("B = 2",), 100, 40, 8, 4, 2)
 
@@ -17,64 +20,76 @@ def test_evaluated_steps_are_evenly_spaced_and_end_with_the_last(steps, evaluati
     assert dataclasses.replace(RECIPE, steps=steps, evaluations=evaluations).evaluated == evaluated
 
 
-@pytest.mark.parametrize(
-    ("period", "most", "found"), [(25, 8, 5), (25, 25, 25), (25, 100, 25), (24, 8, 8), (7, 6, 1), (1, 1, 1)]
-)
-def test_checkpoints_fall_on_the_evaluated_steps(period, most, found):
-    assert module._divisor(period, most) == found
+def test_options_that_are_not_given_are_the_first_defaults_and_words_come_after_them():
+    given = StudyOptions(output="o", steps=7, gin=("C = 3",))
+    found = filled(given, {"steps": 1, "seeds": 2, "gin": ("A = 1",)}, {"seeds": 3, "parallel": 4, "beam": ("--x",)})
+    assert (found.steps, found.seeds, found.parallel, found.gin, found.beam) == (7, 2, 4, ("A = 1", "C = 3"), ("--x",))
 
 
 @pytest.fixture
-def composed(monkeypatch):
-    """The arguments of every run file."""
-    calls = []
-    monkeypatch.setattr(module, "compose", lambda *given: calls.append(given) or "gin")
-    monkeypatch.setattr(module, "manifest_of", lambda work, job: {"digest": f"digest of {work} {job}"})
-    return calls
+def jobs(tmp_path):
+    """The folders of three jobs with manifests."""
+    names = ("examples", "pack", "vocabulary")
+    for name in names:
+        write_manifest(f"{tmp_path}/w/{name}", name, digest=f"digest of {name}")
+    return {name: f"{tmp_path}/w/{name}" for name in names}
 
 
-JOBS = {"examples": "/w/examples", "pack": "/w/pack", "vocabulary": "/w/vocabulary", "other": "/w/other"}
+@pytest.mark.parametrize(("period", "most", "found"), [(25, 8, 5), (25, 100, 25), (24, 8, 8), (7, 6, 1)])
+def test_checkpoints_fall_on_the_evaluated_steps(period, most, found, jobs):
+    recipe = dataclasses.replace(RECIPE, steps=period, evaluations=1, checkpoint_period=most)
+    assert f"CHECKPOINT_PERIOD = {found}\n" in recipe.training("/out", jobs, 0, None).gin
 
 
-def test_a_training_has_the_data_the_start_and_the_periods(composed):
-    run = RECIPE.training("/out", JOBS, 7, "/start", "row.gin")
-    places = {"MODEL_DIR": "/out/model", "DATA_DIR": "/w/examples", "VOCABULARY_PATH": "/w/vocabulary/vocab.txt"}
-    values = places | {
-        "INITIAL_CHECKPOINT_PATH": "/start", "TRAIN_STEPS": 100, "CHECKPOINT_PERIOD": 5, "KEEP_PERIOD": 25, "SEED": 7,
-    }  # fmt: skip
-    assert composed == [("train.gin", values, ("A = 1",), "row.gin", ["data: examples digest of /w examples"])]
-    assert (run.folder, run.gin, run.steps) == ("/out", "gin", (25, 50, 75, 100))
-    RECIPE.training("/out", JOBS, 0, None, data="other")
-    assert composed[1][1] == values | {"INITIAL_CHECKPOINT_PATH": None, "SEED": 0, "DATA_DIR": "/w/other"}
-    assert composed[1][3:] == (None, ["data: other digest of /w other"])
+def test_a_run_file_has_the_data_the_start_the_periods_and_last_the_row_s_lines(jobs):
+    run = RECIPE.training("/out", jobs, 7, "/start", ["# row", "C = 3"])
+    places = [f"VOCABULARY_PATH = '{jobs['vocabulary']}/vocab.txt'"]
+    assert run.gin.splitlines() == [
+        "# data: examples digest of examples", 'include "train.gin"', "MODEL_DIR = '/out/model'",
+        f"DATA_DIR = '{jobs['examples']}'", *places, "INITIAL_CHECKPOINT_PATH = '/start'", "TRAIN_STEPS = 100",
+        "CHECKPOINT_PERIOD = 5", "KEEP_PERIOD = 25", "SEED = 7", "A = 1", "# row", "C = 3",
+    ]  # fmt: skip
+    assert (run.folder, run.steps) == ("/out", (25, 50, 75, 100))
+    other = RECIPE.training("/out", jobs, 0, None, data="pack").gin
+    assert "INITIAL_CHECKPOINT_PATH = None\n" in other
+    assert other.startswith("# data: pack digest of pack\n")
+    before = RECIPE.pretraining("/out", jobs, 3, ["C = 3", "D = 4"], is_shared=True)
+    assert before.gin.splitlines() == [
+        "# data: pack digest of pack", 'include "pretrain.gin"', "MODEL_DIR = '/out/model'",
+        f"DATA_DIR = '{jobs['pack']}'", *places, "TRAIN_STEPS = 40", "SEED = 3", "B = 2", "C = 3", "D = 4",
+    ]  # fmt: skip
+    assert (before.steps, before.is_shared) == ((40,), True)
 
 
-def test_a_pretraining_has_its_own_steps_and_bindings(composed):
-    run = RECIPE.pretraining("/out", JOBS, 3, "row.gin", bindings=("C = 3",))
-    values = {
-        "MODEL_DIR": "/out/model", "DATA_DIR": "/w/pack", "VOCABULARY_PATH": "/w/vocabulary/vocab.txt",
-        "TRAIN_STEPS": 40, "SEED": 3,
-    }  # fmt: skip
-    assert composed == [("pretrain.gin", values, ("B = 2", "C = 3"), "row.gin", ["data: pack digest of /w pack"])]
-    assert (run.folder, run.steps) == ("/out", (40,))
+@pytest.fixture
+def gin_folder(tmp_path, monkeypatch):
+    folder = tmp_path / "gin"
+    folder.mkdir()
+    (folder / "row.gin").write_text('# why\n\ninclude "base.gin"\n  include "b"\nincluded = 1\nA.b = 2  # x\n')
+    monkeypatch.setattr(gin_config, "GIN_FOLDER", str(folder))
+    return folder
 
 
-def test_the_facts_of_a_recipe_are_json_values():
-    assert RECIPE.facts() == {
-        "base": "train.gin", "pretrain_base": "pretrain.gin", "gin": ["A = 1"], "pretrain_gin": ["B = 2"],
-        "steps": 100, "pretrain_steps": 40, "checkpoint_period": 8, "evaluations": 4, "seeds": [0, 1],
-        "evaluated_steps": [25, 50, 75, 100],
-    }  # fmt: skip
+def test_a_base_is_a_file_of_the_package_or_an_absolute_path(gin_folder, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.gin").write_text("")
+    assert run_file("row.gin") == run_file("gin/row.gin") == "row.gin"
+    assert run_file("mine.gin") == str(tmp_path / "mine.gin")
+    assert own_lines("row.gin") == ["# row.gin", "included = 1", "A.b = 2  # x"]
+    for path in ("absent.gin", "."):
+        with pytest.raises(InputError, match="no such file") as raised:
+            run_file(path)
+        assert (raised.value.path, raised.value.field) == (path, "--base")
 
 
-def test_the_defaults_of_studies():
-    paper = {"base": "runs/weak_supervision_paper.gin", "pretrain_base": "runs/pretrain_paper.gin"}
-    assert dict(module.DEFAULTS) == paper | {"seeds": 3, "parallel": 1}
-    narrow = ("EncoderConfig.hidden_size = 64", "EncoderConfig.embedding_size = 64", "EncoderConfig.mlp_size = 256")
-    lengths = '{"anchor_tokens": 48, "positive_tokens": 48, "negative_tokens": 48, "tokens": 48}'
-    assert dict(module.NEWSROOM_DEFAULTS) == {
-        "base": "runs/train_demo.gin", "pretrain_base": "runs/pretrain_demo.gin",
-        "gin": (*narrow, "BATCH_SIZE = 32", "LEARNING_RATE = 5e-4", f"TASK_FEATURE_LENGTHS = {lengths}"),
-        "pretrain_gin": (*narrow, "BATCH_SIZE = 16"), "steps": 60, "pretrain_steps": 60, "seeds": 3, "parallel": 2,
-        "beam": ("--direct_num_workers=1",),
-    }  # fmt: skip
+def test_a_recipe_has_the_steps_of_its_run_files_unless_they_are_given(tmp_path):
+    own = tmp_path / "own.gin"
+    own.write_text('include "runs/train_small.gin"\nTRAIN_STEPS = 17\nCHECKPOINT_PERIOD = 5\n')
+    options = filled(StudyOptions(output="o", base=str(own), evaluations=3), module.DEFAULTS)
+    found = recipe_of(options)
+    assert (found.base, found.steps, found.checkpoint_period, found.evaluated) == (str(own), 17, 5, (5, 10, 17))
+    assert recipe_of(dataclasses.replace(options, steps=9, pretrain_steps=8)).pretrain_steps == 8
+    with pytest.raises(InputError, match="got 3 evaluations of 2 steps"):
+        recipe_of(dataclasses.replace(options, steps=2))
+    with pytest.raises(InputError, match="BATCH_SIZES"):
+        recipe_of(dataclasses.replace(options, gin=("BATCH_SIZES = 3",)))

@@ -1,11 +1,11 @@
 """Trainings in processes of their own: killed and continued, failed with their last words, never two in one folder."""
 
 import dataclasses
+import fcntl
 import importlib.util
 import os
 import signal
 import subprocess
-import sys
 import threading
 import time
 from pathlib import Path
@@ -13,9 +13,14 @@ from pathlib import Path
 import pytest
 from newsembed.errors import InputError, Terminated
 from newsembed.studies.shared import runs
-from newsembed.studies.shared.gin_text import compose
-from newsembed.studies.shared.runs import Run, core_shares, train_all, train_in_process, write_run_file
-from newsembed.studies.shared.steps import run_command
+from newsembed.studies.shared.runs import (
+    Run,
+    core_shares,
+    run_command,
+    train_all,
+    train_in_process,
+    write_run_file,
+)
 
 _SPEC = importlib.util.spec_from_file_location("toy_corpus", Path(__file__).parents[1] / "learning" / "toy_corpus.py")
 toy_corpus = importlib.util.module_from_spec(_SPEC)
@@ -38,7 +43,7 @@ def run(tmp_path, monkeypatch):
     bindings = toy_corpus.tiny_bindings(tmp_path / "run" / "model", data, vocabulary, **changes)
     bindings.append("MIXTURE_OR_TASK_NAME = 'triplets/en'")  # one program to compile
     bindings = [one for one in bindings if not one.startswith("WHITENING")]
-    made = Run(str(tmp_path / "run"), compose("runs/train_demo.gin", {}, bindings), (10, 20))
+    made = Run(str(tmp_path / "run"), "\n".join(['include "runs/train_demo.gin"', *bindings]), (10, 20))
     write_run_file(made)
     return made
 
@@ -58,14 +63,14 @@ def test_a_killed_training_goes_on_from_its_checkpoint(run, monkeypatch):
 
     monkeypatch.setattr(runs.subprocess, "Popen", started)
     problem = train_in_process(run, [])
-    assert problem.startswith("exit code -9")
+    assert problem.startswith("the training was ended by signal 9 (SIGKILL)")
     assert not run.is_trained()
     monkeypatch.setattr(runs.subprocess, "Popen", popen)
     assert train_in_process(run, []) == ""
     assert run.is_trained()
     assert {"10", "20"} <= set(os.listdir(f"{run.model}/checkpoints"))
     assert "resumed from step" in Path(run.folder, "train.log").read_text()
-    assert runs.training_seconds(run) > 0
+    assert run.seconds() > 0
 
 
 def send_after_first_checkpoint(run, find, number):
@@ -84,8 +89,7 @@ def saved_steps(run):
     return sorted(int(name) for name in os.listdir(f"{run.model}/checkpoints") if name.isdigit())
 
 
-@pytest.mark.parametrize("to_child", [True, False])
-def test_sigterm_to_a_training_or_to_what_waits_for_it_saves_and_stops_both(run, monkeypatch, to_child):
+def test_sigterm_to_what_waits_for_a_training_saves_and_stops_both(run, monkeypatch):
     popen, started = subprocess.Popen, []
 
     def note(*words, **options):
@@ -94,7 +98,7 @@ def test_sigterm_to_a_training_or_to_what_waits_for_it_saves_and_stops_both(run,
 
     monkeypatch.setattr(subprocess, "Popen", note)
     before = signal.getsignal(signal.SIGTERM)
-    send_after_first_checkpoint(run, lambda: started[0].pid if to_child else os.getpid(), signal.SIGTERM)
+    send_after_first_checkpoint(run, os.getpid, signal.SIGTERM)
     with pytest.raises(Terminated):
         run_command(run.command)
     assert started[0].poll() == 143
@@ -103,31 +107,6 @@ def test_sigterm_to_a_training_or_to_what_waits_for_it_saves_and_stops_both(run,
     monkeypatch.setattr(subprocess, "Popen", popen)
     assert run_command(run.command) == 0
     assert saved_steps(run)[-1] == 20
-
-
-def test_control_c_in_a_step_saves_before_the_command_ends(run, tmp_path):
-    """As the terminal sends it: to the command and to its child."""
-    script = tmp_path / "script.py"
-    script.write_text(
-        "import signal, sys\n"
-        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
-        "from newsembed.studies.shared.steps import run_command\n"
-        "try:\n    run_command(sys.argv[1:])\n"
-        "except KeyboardInterrupt as stopped:\n    sys.exit(type(stopped).__name__)\n"
-    )
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
-    process = subprocess.Popen(
-        [sys.executable, str(script), *run.command],
-        env=environment,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
-    send_after_first_checkpoint(run, lambda: -process.pid, signal.SIGINT)
-    _, printed = process.communicate(timeout=300)
-    assert "KeyboardInterrupt" in printed, printed
-    assert "Ctrl-C: saved step" in printed, printed
-    assert 5 <= saved_steps(run)[-1] < 20
 
 
 def test_a_training_that_cannot_start_says_why(run):
@@ -140,7 +119,8 @@ def test_a_training_that_cannot_start_says_why(run):
 
 def test_a_second_process_waits_for_the_first_and_finds_it_done(run):
     other = threading.Event()
-    with runs._locked(run.folder):
+    with open(f"{run.folder}/lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
         waiting = threading.Thread(target=lambda: (train_in_process(run, []), other.set()))
         waiting.start()
         assert not other.wait(0.3)
@@ -214,3 +194,15 @@ def test_trainings_at_a_time_share_the_cores(tmp_path, monkeypatch):
 
     train_all(make_runs(tmp_path, 6), 2, trainer)
     assert max(most) == 2
+
+
+@pytest.mark.parametrize(("number", "cause"), [(signal.SIGKILL, "memory ran out"), (signal.SIGSEGV, "a crash")])
+def test_a_step_that_a_signal_ends_says_so(monkeypatch, number, cause):
+    popen = subprocess.Popen
+    monkeypatch.setattr(
+        subprocess, "Popen", lambda *_, **options: popen(["sh", "-c", f"kill -{int(number)} $$"], **options)
+    )
+    with pytest.raises(InputError, match=f"`newsembed train` was ended by signal.*{number.name}.*{cause}.* GB") as told:
+        run_command(["train", "--gin_file=x"])
+    assert "the same command" in told.value.remedy
+    assert "BATCH_SIZE" in told.value.remedy

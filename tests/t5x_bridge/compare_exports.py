@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import numpy as np
-from newsembed.formats.orbax_trees import read_tree
+from newsembed.formats.model_folder import read_tree
 from newsembed.formats.vocabulary import CLS_ID, SEP_ID, SPECIAL_TOKENS
 from newsembed.models.encoders.news import EncoderConfig, NewsEncoder
 

@@ -5,10 +5,10 @@ import json
 import numpy as np
 import pytest
 from newsembed.errors import InputError
+from newsembed.evaluation.benchmark import suites
 from newsembed.evaluation.encoders import Document, normalised
-from newsembed.evaluation.registry import SUITES, Options
 from newsembed.t5x_bridge.evaluator import SuiteEvaluator
-from newsembed.t5x_bridge.rows import row_converter
+from newsembed.t5x_bridge.rows import ConverterClass
 
 import toy_corpus as toy  # isort: skip
 
@@ -40,7 +40,7 @@ def predict(shapes):
 def make_evaluator(make, articles, **options):
     recipe = make()
     values = {"suites": {"events": articles}} | options
-    return SuiteEvaluator("any", row_converter(recipe)(), use_cached=False, seed=0, sequence_length=None, **values)
+    return SuiteEvaluator("any", ConverterClass(recipe)(), use_cached=False, seed=0, sequence_length=None, **values)
 
 
 def test_the_scores_are_those_of_the_suite_on_the_same_embeddings(make, articles, tmp_path):
@@ -50,7 +50,7 @@ def test_the_scores_are_those_of_the_suite_on_the_same_embeddings(make, articles
 
     from newsembed.tasks.vocabulary import Vocabulary
 
-    benchmark = SUITES["events"](articles, "events", Options())
+    benchmark = suites()["events"].make(articles, "events")
     documents = benchmark.documents()
     assert isinstance(documents[0], Document)
     vocabulary = Vocabulary.load(make().vocabulary.path)
@@ -64,22 +64,9 @@ def test_the_scores_are_those_of_the_suite_on_the_same_embeddings(make, articles
     assert list((tmp_path / "log" / "events").glob("events.out.tfevents*"))
 
 
-def test_a_process_that_does_not_score_embeds_all_the_same(make, articles):
-    evaluator, shapes = make_evaluator(make, articles, logger_cls=()), []
-    future, _ = evaluator.evaluate(compute_metrics=False, predict_fn=predict(shapes))
-    assert future.result() == {}
-    assert shapes == [(12, toy.LENGTH)]
-
-
-def test_what_t5x_asks_before_it_evaluates(make, articles):
-    evaluator = make_evaluator(make, articles, max_length=12)
-    assert evaluator.eval_tasks == ["events"]
-    assert evaluator.model_feature_shapes == {"tokens": (12,)}
-
-
 @pytest.mark.parametrize(
     ("suites", "problem"), [({}, "got no suites"), ({"evnts": "x"}, "got evnts, expected some of")]
 )
 def test_suites_that_do_not_exist_are_refused(make, suites, problem):
     with pytest.raises(InputError, match=problem):
-        SuiteEvaluator("any", row_converter(make())(), suites=suites)
+        SuiteEvaluator("any", ConverterClass(make())(), suites=suites)

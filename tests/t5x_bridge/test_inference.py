@@ -7,7 +7,7 @@ import pytest
 from newsembed.formats.articles import read_articles
 from newsembed.t5x_bridge.inference import articles, write_embeddings
 from newsembed.t5x_bridge.recipe import make_recipe
-from newsembed.t5x_bridge.rows import row_converter
+from newsembed.t5x_bridge.rows import ConverterClass
 from newsembed.tasks.vocabulary import Vocabulary
 
 import toy_corpus as toy  # isort: skip
@@ -44,7 +44,7 @@ def test_the_rows_of_articles_are_padded_to_the_text_length(corpus, examples, te
     from newsembed.learning.options import ModelOptions
 
     model = ModelOptions(lambda vocab_size: toy.toy_config(vocab_size=vocab_size), text_length=text_length)
-    converter = row_converter(make_recipe(corpus[1], model))()
+    converter = ConverterClass(make_recipe(corpus[1], model))()
     rows = [row["tokens"] for row in converter(examples, None).as_numpy_iterator()]
     for row, example in zip(rows, examples.as_numpy_iterator(), strict=True):
         tokens = example["tokens"].tolist()
@@ -60,8 +60,3 @@ def test_embeddings_are_lines_of_json_in_the_order_of_the_articles(tmp_path, exa
     assert [line["embedding"] for line in lines] == vectors
     assert [line["url"] for line in lines] == [f"https://a.example/{number}" for number in (1, 30, 2)]
     assert all(len(line["doc_id"]) == 16 for line in lines)
-
-
-def test_a_row_too_few_is_an_error(tmp_path, examples):
-    with pytest.raises(ValueError, match="zip"):
-        write_embeddings(str(tmp_path / "x"), ([[0.5, 1.0]], {}), examples, "predict")

@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 from newsembed.errors import InputError
-from newsembed.learning.objectives import OBJECTIVES
-from newsembed.t5x_bridge.layout import GROUP
+from newsembed.t5x_bridge.recipe import GROUP
 from newsembed.tasks import registry
 
 import toy_corpus as toy  # isort: skip
@@ -45,20 +44,6 @@ def test_a_batch_holds_the_rows_of_its_task_and_zeros(make, corpus, task):
     assert not any(values.any() for values in others)
 
 
-def test_plain_rows_tell_their_group_by_their_features(make, corpus):
-    layout = make().layout
-    for number, task in enumerate(["topics", "triplets"]):
-        rows = toy.first_batch(corpus[0], task, 2)
-        assert layout.number_in(rows) == number
-        assert layout.rows_in(rows, number) == rows
-
-
-def test_whoever_opens_a_set_knows_its_seed_and_its_part_of_each_batch(make, corpus):
-    options = make().batch_options(corpus[0], 7, 8, (1, 2))
-    assert (options.directory, options.seed) == (corpus[0], 7)
-    assert (options.batch_size, options.process_index, options.process_count) == (4, 1, 2)
-
-
 def test_rows_of_no_group_are_refused_by_their_features(make, corpus):
     rows = toy.first_batch(corpus[0], "mlm", 2)
     with pytest.raises(InputError, match="got the features positions, segment_ids, tokens, word_ids") as error:
@@ -71,13 +56,3 @@ def test_a_mixture_with_another_task_is_refused(make, corpus):
     options = recipe.batch_options(corpus[0], 0, 8)
     with pytest.raises(InputError, match=r"got 'weak_supervision' with triplets; the model was made for topics"):
         recipe.open_batches("weak_supervision", options)
-
-
-def test_two_objectives_of_equal_rows_are_two_groups(make):
-    recipe = make("pretrain")
-    one, other = OBJECTIVES["mlm"](), OBJECTIVES["mlm"](masking_rate=0.3)
-    from newsembed.learning.objectives import Objectives
-    from newsembed.t5x_bridge.layout import make_layout
-
-    layout = make_layout(Objectives(recipe.objectives.model, {"mlm": one, "tlm": other}), toy.LENGTHS)
-    assert [group.tasks for group in layout.groups] == [("mlm",), ("tlm",)]

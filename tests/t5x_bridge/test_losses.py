@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from newsembed.t5x_bridge.losses import loss_of_batch
+from newsembed.t5x_bridge.recipe import loss_of_batch
 
 import toy_corpus as toy  # isort: skip
 
@@ -48,28 +48,3 @@ def test_a_batch_of_two_groups_has_the_loss_and_gradient_of_its_own_task(recipe,
     jax.tree.map(
         lambda left, right: np.testing.assert_allclose(left, right, rtol=1e-5, atol=1e-6), gradient, found_gradient
     )
-
-
-def test_a_scaled_loss_has_a_scaled_gradient(recipe, params, corpus):
-    batch = recipe.layout.pack("topics", toy.first_batch(corpus[0], "topics", 4))
-
-    def value(params, scale):
-        return scale * loss_of_batch(recipe.objectives, recipe.layout, params, batch, KEY).value
-
-    once, thrice = (jax.grad(value)(params, scale) for scale in (1.0, 3.0))
-    jax.tree.map(lambda left, right: np.testing.assert_allclose(3 * left, right, rtol=1e-6), once, thrice)
-
-
-def test_without_a_gradient_the_loss_is_the_same(recipe, params, corpus):
-    rows = toy.first_batch(corpus[0], "triplets", 4)
-    found = loss_of_batch(recipe.objectives, recipe.layout, params, recipe.layout.pack("triplets", rows), KEY)
-    wanted, _ = recipe.objectives.loss("triplets", params, rows, KEY)
-    assert float(found.value) == pytest.approx(float(wanted), rel=1e-6)
-
-
-def test_plain_rows_have_the_loss_of_their_task(recipe, params, corpus):
-    rows = toy.first_batch(corpus[0], "triplets", 4)
-    found = loss_of_batch(recipe.objectives, recipe.layout, params, rows, KEY)
-    wanted, _ = recipe.objectives.loss("triplets", params, rows, KEY)
-    assert float(found.value) == float(wanted)
-    assert list(found.metrics) == ["triplets"]

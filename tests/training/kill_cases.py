@@ -14,8 +14,8 @@ import traceback
 for name in ("tensorflow", "tensorflow_text", "seqio", "apache_beam", "tf_keras"):
     sys.modules[name] = None  # importing it raises ModuleNotFoundError
 
-from newsembed.learning import mixture  # noqa: E402, F401
-from newsembed.training import checkpoints, gin_config, metrics, run  # noqa: E402, F401
+from newsembed.learning import mixture  # noqa: E402
+from newsembed.training import checkpoints, gin_config, metrics  # noqa: E402
 
 RUN = "runs/train_demo.gin"
 
@@ -64,7 +64,7 @@ def attempt(prepare):
     code = 1
     try:
         prepare()
-        result = run.run_training([RUN], sys.argv[1:])
+        result = gin_config.run_training([RUN], sys.argv[1:])
         print(result.origin, flush=True)
         code = 0
     except BaseException:  # noqa: BLE001 - shown, and the code says so

@@ -1,19 +1,15 @@
 """A checkpoint continues on another mesh; run by `test_meshes.py` in a process with eight devices."""
 
-import dataclasses
-
 import jax
 import numpy as np
 import optax
 import pytest
-from newsembed.errors import InputError
 from newsembed.formats.manifest import DataSet
 from newsembed.learning.batches import BatchOptions, GrainBatches
-from newsembed.learning.partitioning import Partitioner, data_share, shard_batch
+from newsembed.learning.partitioning import Partitioner, shard_batch
 from newsembed.models.encoders.news import NewsEncoder
 from newsembed.training.checkpoints import Checkpoints
-from newsembed.training.train_state import plan_state
-from newsembed.training.train_step import make_train_step
+from newsembed.training.train_state import make_train_step, plan_state
 from toy_corpus import BOUNDS, LENGTHS, toy_config, toy_objectives, write_corpus
 
 MODEL = NewsEncoder(toy_config())
@@ -28,14 +24,8 @@ class Machine:
         partitioner = Partitioner(model_parallel=model_parallel)
         self.mesh = partitioner.make_mesh(jax.devices()[:devices])
         self.layout = plan_state(MODEL, OPTIMIZER, partitioner, self.mesh)
-        self._step = make_train_step(
-            "triplets",
-            toy_objectives(MODEL.config, "triplets"),
-            OPTIMIZER,
-            self.layout.abstract,
-            partitioner,
-            self.mesh,
-        )
+        objectives = toy_objectives(MODEL.config, "triplets")
+        self._step = make_train_step("triplets", objectives, OPTIMIZER, self.layout)
 
     def train(self, state, batches, steps):
         for _ in range(steps):
@@ -52,16 +42,16 @@ def test_a_run_moves_from_8_x_1_to_4_x_2_to_one_device(tmp_path):
         return GrainBatches(DataSet("triplets", "en"), options)
 
     batches = open_batches()
-    expected, loss = machines["8 x 1"].train(machines["8 x 1"].layout.create(jax.random.key(0)), batches, 6)
+    expected, loss = machines["8 x 1"].train(machines["8 x 1"].layout.create(jax.random.key(0)), batches, 3)
 
     batches = open_batches()
     state = machines["8 x 1"].layout.create(jax.random.key(0))
     with Checkpoints(str(tmp_path / "model")) as checkpoints:
-        for step, name in ((2, "8 x 1"), (4, "4 x 2"), (6, "1")):
+        for step, name in ((1, "8 x 1"), (2, "4 x 2"), (3, "1")):
             machine = machines[name]
-            if step > 2:
+            if step > 1:
                 before = jax.tree.map(np.asarray, state)
-                state, position = checkpoints.restore(step - 2, machine.layout.abstract)
+                state, position = checkpoints.restore(step - 1, machine.layout.abstract)
                 jax.tree.map(np.testing.assert_array_equal, before, jax.tree.map(np.asarray, state))
                 placed, planned = (
                     jax.tree.map(lambda array: array.sharding, tree) for tree in (state, machine.layout.abstract)
@@ -69,39 +59,8 @@ def test_a_run_moves_from_8_x_1_to_4_x_2_to_one_device(tmp_path):
                 assert placed == planned
                 batches = open_batches()
                 batches.set_state(position)
-            state, moved_loss = machine.train(state, batches, 2)
+            state, moved_loss = machine.train(state, batches, 1)
             checkpoints.save(step, state, batches.get_state())
             checkpoints.wait()
     assert moved_loss == pytest.approx(loss, rel=1e-4)
     jax.tree.map(lambda left, right: np.testing.assert_allclose(left, right, rtol=1e-4, atol=1e-5), expected, state)
-
-
-class Device:
-    def __init__(self, process_index):
-        self.process_index = process_index
-
-
-class Grid:
-    """As much of a mesh as `data_share` reads."""
-
-    def __init__(self, *rows):
-        self.devices = np.array([[Device(process) for process in row] for row in rows], dtype=object)
-
-
-@pytest.mark.parametrize(
-    ("grid", "expected"),
-    [
-        (Grid([0], [0], [1], [1]), [(0, 2, True), (1, 2, True)]),
-        (Grid([0, 1], [0, 1]), [(0, 1, True), (0, 1, False)]),
-        (Grid([0, 0, 1, 1], [2, 2, 3, 3]), [(0, 2, True), (0, 2, False), (1, 2, True), (1, 2, False)]),
-        (Grid([1], [0], [1], [0]), [(1, 2, True), (0, 2, True)]),
-    ],
-    ids=["data", "model", "both", "mixed"],
-)
-def test_processes_feed_the_rows_of_their_devices(grid, expected):
-    assert [dataclasses.astuple(data_share(grid, process)) for process in range(len(expected))] == expected
-
-
-def test_processes_whose_rows_overlap_in_part_are_refused():
-    with pytest.raises(InputError, match="overlap on the data axis"):
-        data_share(Grid([0, 0], [0, 1], [1, 1]), 0)

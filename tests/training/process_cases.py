@@ -6,8 +6,9 @@ import signal
 import sys
 from pathlib import Path
 
+from newsembed.launch import cli
 from newsembed.learning import mixture
-from newsembed.training import run
+from newsembed.training.gin_config import run_training
 
 process, port, runs = int(sys.argv[1]), sys.argv[2], json.loads(Path(sys.argv[3]).read_text())
 
@@ -31,10 +32,11 @@ for number, job in enumerate(runs):
     stop_at = job.get("stop_at")
     if number == 0:
         processes = [f"--coordinator_address=127.0.0.1:{port}", "--num_processes=2", f"--process_id={process}"]
-        code = run.main([f"--gin_file={job['gin']}", *processes, *(f"--gin.{binding}" for binding in job["bindings"])])
+        bindings = [f"--gin.{binding}" for binding in job["bindings"]]
+        code = cli.main(["train", f"--gin_file={job['gin']}", *processes, *bindings])
         results.append({"code": code, "choices": list(choices)})
     else:
-        result = run.run_training([job["gin"]], job["bindings"])
+        result = run_training([job["gin"]], job["bindings"])
         results.append(
             {"step": result.step, "interrupted": result.interrupted, "origin": result.origin, "choices": list(choices)}
         )

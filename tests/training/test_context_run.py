@@ -5,17 +5,12 @@ import os
 
 import gin
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
-from newsembed.errors import InputError
-from newsembed.models.encoders import EncoderConfig
-from newsembed.serving.checkpoint import load_model
 from newsembed.serving.encoder import load_encoder
-from newsembed.serving.export import export_saved_model
+from newsembed.serving.export import ExportOptions, export
 from newsembed.serving.saved_model import SavedModelEncoder
-from newsembed.training.held_out import HeldOut
-from newsembed.training.run import run_training
+from newsembed.training.gin_config import run_training
 from toy_corpus import saved_params, write_corpus, write_vocabulary
 
 SCORES = {0: 0.5, 2: 0.4, 4: 0.3}  # no step is better than the table
@@ -75,29 +70,8 @@ def test_the_start_is_evaluated_saved_and_kept_where_nothing_beats_it(trained):
     assert {record["step"]: record["eval/score"] for record in records if "eval/score" in record} == SCORES
 
 
-def test_the_saved_start_is_the_static_model_of_its_table(trained):
-    model = load_model(str(trained[0] / "model"), 0)
-    names = ("vocab_size", "max_length", "lead_length", "sublinear")
-    table = EncoderConfig(
-        **{name: getattr(model.config, name) for name in names},
-        hidden_size=8,
-        num_layers=0,
-        num_heads=1,
-        mlp_size=1,
-        embedding_size=8,
-        num_topics=3,
-        dropout_rate=0.0,
-        norm="pre",
-        positions="rotary",
-        pooling="weighted",
-        embedding_init="t5",
-    ).module()
-    params = {name: array for name, array in model.params.items() if not name.startswith("context_")}
-    tokens = np.random.default_rng(0).integers(5, 60, (5, 40)).astype(np.int32)
-    expected = table.apply({"params": params}, jnp.array(tokens), method="embed")
-    found = model.config.module().apply({"params": model.params}, jnp.array(tokens), method="embed")
-    np.testing.assert_allclose(np.asarray(found), np.asarray(expected), atol=1e-5)
-    lengths = np.linalg.norm(params["token_embedding"][5:], axis=1)
+def test_the_saved_start_has_the_table_of_latent_semantics(trained):
+    lengths = np.linalg.norm(saved_params(trained[0] / "model", 0)["token_embedding"][5:], axis=1)
     np.testing.assert_allclose(lengths[lengths < 2.9], 8**0.5, rtol=1e-4)  # from latent semantics, not at random
 
 
@@ -108,21 +82,9 @@ def test_only_the_groups_with_a_rate_move(trained):
     assert not moved & {"token_embedding", "embedding_head", "output_norm"}
 
 
-def test_a_finished_run_evaluates_its_start_no_more(trained):
-    folder, result = trained
-    assert run(folder, folder / "model").best_step == result.best_step
-    lines = (folder / "model" / "metrics.jsonl").read_text().splitlines()
-    assert sum("eval/score" in json.loads(line) for line in lines) == len(SCORES)
-
-
 def test_it_is_exported_and_reads_short_and_long_texts_alike(trained, tmp_path):
     encoder = load_encoder(str(trained[0] / "model"))
-    export_saved_model(str(trained[0] / "model"), str(tmp_path / "saved"), platforms=("cpu",))
+    export(ExportOptions(model=str(trained[0] / "model"), output=str(tmp_path / "saved"), platforms=("cpu",)))
     saved = SavedModelEncoder(str(tmp_path / "saved"))
     assert saved.facts["kind"] == "context"
     np.testing.assert_allclose(saved.encode(TITLES, BODIES), encoder.encode(TITLES, BODIES), atol=1e-5)
-
-
-def test_a_start_is_evaluated_only_where_something_is():
-    with pytest.raises(InputError, match="EVAL_START: got True in a run that evaluates nothing"):
-        HeldOut(start=True)

@@ -3,36 +3,14 @@
 import json
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
-from newsembed.errors import InputError
-from newsembed.formats.vocabulary import SPECIAL_TOKENS
 from newsembed.launch import cli
-from newsembed.learning.partitioning import Partitioner
 from newsembed.serving.encoder import load_encoder
 from newsembed.serving.saved_model import SavedModelEncoder
 from newsembed.serving.server import Service, create_app
-from newsembed.training.run import run_training
-from newsembed.training.word_shares import start_decoder_bias
+from newsembed.training.gin_config import run_training
 from toy_corpus import LENGTH, VOCAB_SIZE, saved_params, write_corpus, write_vocabulary
-
-
-@pytest.mark.parametrize("devices", [1, 4])
-def test_the_bias_is_the_log_odds_of_the_texts_with_each_word(devices):
-    rng = np.random.default_rng(0)
-    rows = [{"tokens": rng.integers(1, 9, (8, 12)).astype(np.int32)} for _ in range(3)]
-    rows[0]["tokens"][1:4] = 0  # texts that are not there
-    partitioner = Partitioner()
-    mesh = partitioner.make_mesh(jax.devices()[:devices])
-    params = {"decoder_bias": jnp.zeros(12), "other": jnp.ones(3)}
-    started = start_decoder_bias(params, iter(rows), partitioner, mesh)
-    texts = [set(row.tolist()) - {0} for part in rows for row in part["tokens"] if row.any()]
-    assert len(texts) == 21
-    for word in range(1, 12):
-        share = (sum(word in text for text in texts) + 0.5) / 22
-        assert started["decoder_bias"][word] == pytest.approx(np.log(share / (1 - share)), rel=1e-5, abs=1e-6)
-    assert started["other"] is params["other"]
 
 
 @pytest.fixture(scope="module")
@@ -82,11 +60,6 @@ def test_it_logs_both_terms_and_descends_by_sgd(train, trained):
     assert np.abs(saved_params(trained, 6)["encoder_kernel"] - fresh["encoder_kernel"]).max() > 1e-3
 
 
-def test_latent_semantics_are_refused(train):
-    with pytest.raises(InputError, match="LATENT_SEMANTICS needs latent_semantics"):
-        train("refused", 2, LATENT_SEMANTICS=True)
-
-
 TEXTS = ["w1 w2 w3 w4", "w40 w41 w42", "w1 w2 w3 w9", "words outside the vocabulary", "w50 w51 w40"]
 
 
@@ -107,17 +80,3 @@ def test_the_saved_model_equals_it_and_embeds_raw_strings_over_http(trained, sav
     with TestClient(create_app(Service(exported)), base_url="http://localhost") as client:
         served = client.post("/embed", json={"documents": [{"title": "", "body": text} for text in TEXTS]})
     np.testing.assert_allclose(served.json()["embeddings"], ours, atol=1e-6)
-
-
-def test_it_is_indexed_and_searched_and_texts_without_words_are_found_last(saved_model, tmp_path, capsys):
-    articles = tmp_path / "articles.jsonl"
-    rows = [{"title": text, "body": "", "url": f"http://a.example/{number}"} for number, text in enumerate(TEXTS)]
-    articles.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    index = str(tmp_path / "index")
-    assert cli.main(["index", "--saved_model", saved_model, "--input", str(articles), "--output", index]) == 0
-    search = ["search", "--index", index, "--json", "--mode=vectors", "--count=5", "w1 w2 w3 w4"]
-    assert cli.main(search) == 0
-    printed = capsys.readouterr().out
-    titles = [hit["title"] for hit in json.loads(printed[printed.index("[") :])]
-    assert titles[0] == TEXTS[0]
-    assert len(SPECIAL_TOKENS) == 5

@@ -12,7 +12,7 @@ from newsembed.learning.batches import BatchOptions
 from newsembed.learning.objectives import Pairs
 from newsembed.learning.partitioning import Partitioner
 from newsembed.training import held_out as module
-from newsembed.training.held_out import Evaluation, HeldOut, HeldOutLosses, HeldOutRetrieval, open_held_out
+from newsembed.training.held_out import Evaluation, HeldOut, answer_ranks, join_pairs, open_held_out
 
 ENGLISH, GERMAN, TOPICS = DataSet("triplets", "en"), DataSet("triplets", "de"), DataSet("topics", "en")
 
@@ -42,25 +42,14 @@ class Rows:
 @pytest.mark.parametrize(
     ("values", "problem"),
     [
-        ({"period": -1, "data_dir": "h"}, "HeldOut: got period -1 and 8 batches"),
-        ({"batches": 0}, "HeldOut: got period 0 and 0 batches"),
-        ({"retrieval_rows": -1, "data_dir": "h"}, "EVAL_RETRIEVAL_ROWS: got -1 with EVAL_DATA_DIR = 'h'"),
-        ({"retrieval_rows": 1}, "EVAL_RETRIEVAL_ROWS: got 1 with EVAL_DATA_DIR = None"),
-        ({"period": 1}, "HeldOut: got EVAL_PERIOD = 1, but nothing to evaluate"),
-        ({"start": True, "data_dir": "h"}, "EVAL_START: got True in a run that evaluates nothing"),
+        ({"retrieval_rows": 1}, "EVAL_RETRIEVAL_ROWS: got 1, expected 0 where no EVAL_DATA_DIR is named"),
+        ({"period": 1}, "EVAL_PERIOD: got 1, expected 0 where there is neither"),
+        ({"start": True, "data_dir": "h"}, "EVAL_START: got True, expected False in a run that evaluates nothing"),
     ],
 )
 def test_options_that_do_not_fit_are_refused(values, problem):
     with pytest.raises(InputError, match=problem):
         HeldOut(**values)
-
-
-def test_options_at_their_bounds_are_accepted():
-    HeldOut(batches=1, retrieval_rows=1, data_dir="h")
-    found = HeldOut(period=3, evaluate=dict)
-    assert [found.is_due(step) for step in (2, 3, 4, 6)] == [False, True, False, True]
-    assert not HeldOut().is_due(0)
-    assert not HeldOut(period=1, data_dir="h").start
 
 
 @pytest.mark.parametrize(
@@ -69,7 +58,6 @@ def test_options_at_their_bounds_are_accepted():
         (4, 1, 8, 0, {ENGLISH: (2, 0), GERMAN: (1, 0)}),  # 11 and 3 records: whole batches, but one at least
         (4, 1, 1, 9, {ENGLISH: (1, 3), GERMAN: (1, 1)}),
         (2, 2, 8, 99, {ENGLISH: (2, 3), GERMAN: (1, 1)}),
-        (1, 1, 8, 8, {ENGLISH: (8, 8), GERMAN: (3, 3)}),
     ],
 )
 def test_the_batches_of_a_set_are_whole_and_those_of_retrieval_reach_its_rows(
@@ -89,7 +77,7 @@ def test_the_batches_of_a_set_are_whole_and_those_of_retrieval_reach_its_rows(
     options = BatchOptions(str(tmp_path), {"tokens": 1}, size, {}, process_count=processes, batch_days=7)
     held = HeldOut(period=1, data_dir="h", batches=batches, retrieval_rows=rows)
     found = open_held_out(held, "m", open_set, options)
-    assert {name: (one.count, one.retrieval_count) for name, one in found.items()} == expected
+    assert {name: (one.loss_count, one.retrieval_count) for name, one in found.items()} == expected
     assert list(found) == [GERMAN, ENGLISH]
     assert [name for name, _ in opened] == [GERMAN, ENGLISH]
     assert {(one.directory, one.batch_days, one.batch_size) for _, one in opened} == {("h", 0, size)}
@@ -109,6 +97,8 @@ def test_nothing_is_opened_where_nothing_is_evaluated_and_never_the_training_dat
 
 class Toy:
     """An objective: the loss is the number of the batch, by a factor in a table, plus the parameter and the mask."""
+
+    model = types.SimpleNamespace(module=None, config=None)
 
     def __init__(self, is_evaluated=False):
         self.is_evaluated = is_evaluated
@@ -142,10 +132,13 @@ def held(first, count, retrieval_count=0):
     return module._HeldOutSet(Rows(first), str(first).encode(), count, retrieval_count)
 
 
+def evaluation_of(mesh, sets, **options):
+    return Evaluation(HeldOut(**options), sets, Toy(), Partitioner(), mesh, "vocab.txt", 9)
+
+
 def test_losses_are_means_over_batches_then_over_sets(mesh):
-    sets = {ENGLISH: held(0, 3), GERMAN: held(10, 1), TOPICS: held(1, 2)}
-    losses = HeldOutLosses(sets, Toy(), Partitioner(), mesh)
-    found = losses.compute(0.5)
+    evaluation = evaluation_of(mesh, {ENGLISH: held(0, 3), GERMAN: held(10, 1), TOPICS: held(1, 2)})
+    found = evaluation.losses(0.5)
     masks = [float(jax.random.uniform(jax.random.fold_in(jax.random.key(0x5EED), number))) for number in range(3)]
     expected = {
         "loss/triplets/en": 1.5, "loss/triplets/de": 10.5, "loss/topics/en": 15.5, "loss/triplets": 6.0,
@@ -153,48 +146,79 @@ def test_losses_are_means_over_batches_then_over_sets(mesh):
         "mask/triplets/de": masks[0], "mask/topics/en": np.mean(masks[:2]),
     }  # fmt: skip
     assert found == pytest.approx(expected)
-    assert losses.compute(0.5) == found, "the same batches and masks again"
-    assert HeldOutLosses({}, Toy(), Partitioner(), mesh).compute(0.5) == {}
+    assert evaluation.losses(0.5) == found, "the same batches and masks again"
+    assert evaluation_of(mesh, {}).losses(0.5) == {}
 
 
 def test_retrieval_figures_are_means_over_the_sets_that_have_pairs(mesh):
     sets = {ENGLISH: held(0, 1, 4), GERMAN: held(10, 1, 1), TOPICS: held(1, 1, 2)}
-    retrieval = HeldOutRetrieval(sets, 4, Toy(), Partitioner(), mesh)
+    evaluation = evaluation_of(mesh, sets, data_dir="h", retrieval_rows=4)
     # English: answers of rows 0 and 2 tie at 1, those of rows 1 and 3 are at -1. Each even one has the other one before
     # it (ties count against), each odd one all others. German: one row, which is first.
     ranks = np.array([2, 4, 2, 4])
-    assert retrieval.compute(np.float32(np.pi)) == pytest.approx({
+    assert evaluation.retrieval(np.float32(np.pi)) == pytest.approx({
         "retrieval_mrr/triplets/en": np.mean(1 / ranks), "retrieval_mrr/triplets/de": 1.0,
         "retrieval_mrr": (np.mean(1 / ranks) + 1) / 2, "retrieval_recall_at_1/triplets/en": 0.0,
         "retrieval_recall_at_1/triplets/de": 1.0, "retrieval_recall_at_1": 0.5,
     })  # fmt: skip
-    fewer = HeldOutRetrieval({ENGLISH: held(0, 1, 4)}, 2, Toy(), Partitioner(), mesh)
-    assert fewer.compute(np.float32(np.pi))["retrieval_mrr"] == pytest.approx((1 + 1 / 2) / 2)
-    assert HeldOutRetrieval(sets, 0, Toy(), Partitioner(), mesh).compute(0.0) == {}
+    fewer = evaluation_of(mesh, {ENGLISH: held(0, 1, 4)}, data_dir="h", retrieval_rows=2)
+    assert fewer.retrieval(np.float32(np.pi))["retrieval_mrr"] == pytest.approx((1 + 1 / 2) / 2)
+    assert evaluation_of(mesh, sets).retrieval(0.0) == {}
 
 
-def test_an_evaluation_joins_all_figures_under_one_prefix():
-    losses, retrieval = (
-        types.SimpleNamespace(compute=lambda params, name=name: {name: params}) for name in ("loss", "mrr")
-    )
-    snapshots = types.SimpleNamespace(take=lambda step, params: (step, params))
-    on = Evaluation(
-        HeldOut(period=2, start=True, evaluate=lambda taken: {"score": taken[0] + taken[1]}),
-        losses,
-        retrieval,
-        snapshots,
-    )
-    assert on.run(4, 0.5) == {"eval/loss": 0.5, "eval/mrr": 0.5, "eval/score": 4.5}
-    assert (on.is_on, on.is_due_at_start, on.is_due(4), on.is_due(5)) == (True, True, True, False)
-    off = Evaluation(HeldOut(), losses, retrieval, snapshots)
-    assert (off.is_on, off.is_due_at_start) == (False, False)
-    assert off.run(4, 0.5) == {"eval/loss": 0.5, "eval/mrr": 0.5}
+def test_an_evaluation_joins_all_figures_under_one_prefix(mesh):
+    sets = {GERMAN: held(10, 1, 1)}
+    options = {"data_dir": "h", "retrieval_rows": 1, "period": 2}
+    on = evaluation_of(mesh, sets, **options, evaluate=lambda taken: {"score": taken.step + taken.text_length})
+    found = on.run(4, np.float32(0.5))
+    assert (found["eval/loss"], found["eval/retrieval_mrr"], found["eval/score"]) == (10.5, 1.0, 13)
     for value in (float("nan"), float("inf")):
-        broken = Evaluation(
-            HeldOut(period=1, evaluate=lambda _, value=value: {"good": 1.0, "score": value}),
-            losses,
-            retrieval,
-            snapshots,
-        )
+        broken = evaluation_of(mesh, sets, **options, evaluate=lambda _, value=value: {"good": 1.0, "score": value})
         with pytest.raises(InputError, match=f"eval/score: got {value}, expected a finite number"):
-            broken.run(1, 0.5)
+            broken.run(1, np.float32(0.5))
+
+
+def unit(rng, rows):
+    vectors = rng.normal(size=(rows, 4)).astype(np.float32)
+    return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+
+
+def drawn(rng, rows, documents):
+    def ids():
+        story = rng.integers(0, 4, rows)
+        return np.stack(
+            [rng.integers(0, documents, rows), np.zeros(rows, int), story, story * 7, rng.integers(0, 5, rows)], axis=1
+        ).astype(np.int32)
+
+    return Pairs(unit(rng, rows), unit(rng, rows), ids(), ids(), rng.integers(0, 4, rows).astype(np.int32))
+
+
+def same(left, right, days=1):
+    """Whether two documents are one, or report one event."""
+    is_known = left[4] != 0 and right[4] != 0 and left[2:4] != [0, 0]
+    return left[:2] == right[:2] or (is_known and left[2:4] == right[2:4] and abs(left[4] - right[4]) <= days)
+
+
+@pytest.mark.parametrize("days", [0, 1])
+def test_ranks_equal_a_plain_search(days, monkeypatch):
+    monkeypatch.setattr("newsembed.training.held_out._QUERIES", 7)
+    pairs = drawn(np.random.default_rng(5), 40, 5)
+    expected = []
+    for i in range(40):
+        mine = (pairs.query_ids[i].tolist(), pairs.answer_ids[i].tolist())
+        rivals = [j for j in range(40) if not any(same(one, pairs.answer_ids[j].tolist(), days) for one in mine)]
+        own = float(pairs.query[i] @ pairs.answer[i])
+        expected.append(1 + sum(float(pairs.query[i] @ pairs.answer[j]) > own for j in rivals))
+    assert answer_ranks(pairs, event_days=days).tolist() == expected
+
+
+def test_rows_that_come_twice_count_once_and_the_limit_holds():
+    pairs = drawn(np.random.default_rng(1), 12, 1000)
+    parts = [Pairs(*(array[:8] for array in pairs)), Pairs(*(array[4:] for array in pairs))]
+    joined = join_pairs(parts, 100)
+    for found, expected in zip(joined, pairs, strict=True):
+        np.testing.assert_array_equal(found, expected)
+    assert len(join_pairs(parts, 5).kind) == 5
+    # The same documents in another row of Table 1 are another question.
+    other = pairs._replace(kind=pairs.kind + 1)
+    assert len(join_pairs([pairs, other], 100).kind) == 24

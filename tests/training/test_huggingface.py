@@ -14,8 +14,8 @@ from newsembed.errors import InputError
 from newsembed.formats.model_folder import ModelFolder
 from newsembed.formats.vocabulary import SPECIAL_TOKENS
 from newsembed.models.encoders.news import NewsEncoder
+from newsembed.training.gin_config import run_training
 from newsembed.training.huggingface import initial_params, read_huggingface
-from newsembed.training.run import run_training
 from toy_corpus import LENGTHS, VOCAB_SIZE, tiny_bindings, write_corpus
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "models"))
@@ -38,9 +38,8 @@ def test_a_folder_becomes_a_config_parameters_and_a_vocabulary(tmp_path):
     embedding = jax.jit(lambda params: NewsEncoder(model.config).apply({"params": params}, tokens, method="embed"))(
         model.with_heads()
     )
-    np.testing.assert_allclose(
-        embedding[0], hidden[0, 0] / np.linalg.norm(hidden[0, 0]), atol=1e-4
-    )  # the plain head hands [CLS] on
+    # The plain head hands [CLS] on.
+    np.testing.assert_allclose(embedding[0], hidden[0, 0] / np.linalg.norm(hidden[0, 0]), atol=1e-4)
 
 
 def test_shards_and_bfloat16_are_read(tmp_path):
@@ -55,25 +54,7 @@ def test_shards_and_bfloat16_are_read(tmp_path):
     assert {array.dtype for array in jax.tree.leaves(halved.params)} == {np.dtype(np.float32)}
 
 
-@pytest.mark.parametrize("kind", ["xlm-roberta", "modernbert"])
-def test_models_bring_their_own_tokenizers(tmp_path, kind):
-    folder = write_folder(tmp_path / kind, kind)
-    model = read_huggingface(folder)
-    np.testing.assert_array_equal(model.order[:5], SPECIALS[kind])
-    assert model.vocabulary.pieces[:7] == (*SPECIAL_TOKENS, "a", "b")
-    assert model.vocabulary.tokenizer.content == Path(folder, "tokenizer.json").read_bytes()
-
-
-def test_fewer_positions(tmp_path):
-    folder = write_folder(tmp_path / "bert", "bert")
-    model = read_huggingface(folder, max_length=8)
-    assert model.config.max_length == 8
-    np.testing.assert_array_equal(
-        model.params["position_embedding"], read_huggingface(folder).params["position_embedding"][:8]
-    )
-
-
-def sentence_folder(folder, pooling, dense=True):
+def sentence_folder(folder, pooling):
     write_folder(folder, "bert")
     modules = [
         {"path": "", "type": "sentence_transformers.models.Transformer"},
@@ -81,14 +62,12 @@ def sentence_folder(folder, pooling, dense=True):
     ]
     (folder / "1_Pooling").mkdir()
     (folder / "1_Pooling" / "config.json").write_text(json.dumps({"word_embedding_dimension": 16} | pooling))
-    if dense:
-        modules += [{"path": "2_Dense", "type": "x.Dense"}, {"path": "3_Normalize", "type": "x.Normalize"}]
-        (folder / "2_Dense").mkdir()
-        (folder / "2_Dense" / "config.json").write_text(
-            json.dumps({"activation_function": "torch.nn.modules.linear.Identity"})
-        )
-        weights = {"linear.weight": np.ones((4, 16), np.float32), "linear.bias": np.arange(4, dtype=np.float32)}
-        safetensors.numpy.save_file(weights, folder / "2_Dense" / "model.safetensors")
+    modules += [{"path": "2_Dense", "type": "x.Dense"}, {"path": "3_Normalize", "type": "x.Normalize"}]
+    (folder / "2_Dense").mkdir()
+    identity = {"activation_function": "torch.nn.modules.linear.Identity"}
+    (folder / "2_Dense" / "config.json").write_text(json.dumps(identity))
+    weights = {"linear.weight": np.ones((4, 16), np.float32), "linear.bias": np.arange(4, dtype=np.float32)}
+    safetensors.numpy.save_file(weights, folder / "2_Dense" / "model.safetensors")
     (folder / "modules.json").write_text(json.dumps(modules))
     return folder
 
@@ -99,55 +78,27 @@ def test_pooling_and_dense_of_sentence_transformers_become_the_head(tmp_path):
     )
     assert (model.config.pooling, model.config.embedding_size) == ("mean", 4)
     assert model.params["embedding_head"]["kernel"].shape == (16, 4)
-    assert (
-        read_huggingface(str(sentence_folder(tmp_path / "cls", {"pooling_mode": "cls"}, dense=False))).config.pooling
-        == "cls"
-    )
-    with pytest.raises(
-        InputError, match="got the pooling weightedmean_tokens, expected one of cls, mean, max, lasttoken"
-    ):
+    with pytest.raises(InputError, match="got the pooling weightedmean_tokens, expected one of cls, mean, max"):
         read_huggingface(str(sentence_folder(tmp_path / "max", {"pooling_mode_weightedmean_tokens": True})))
-    folder = sentence_folder(tmp_path / "tanh", {"pooling_mode": "cls"})
-    (folder / "2_Dense" / "config.json").write_text(
-        json.dumps({"activation_function": "torch.nn.modules.activation.ReLU"})
-    )
-    with pytest.raises(InputError, match=r"activation_function: got .*ReLU, expected Identity or Tanh"):
-        read_huggingface(str(folder))
-
-
-def test_pieces_that_no_text_makes_get_a_name_of_their_own(tmp_path):
-    folder = Path(write_folder(tmp_path / "bert", "bert"))
-    pieces = (folder / "vocab.txt").read_text().split("\n")
-    pieces[1], pieces[2] = "\u3000", pieces[3]
-    (folder / "vocab.txt").write_text("\n".join(pieces))
-    model = read_huggingface(str(folder))
-    assert model.vocabulary.pieces[5:9] == ("[token5]", "[token6]", "c", "d")
-    assert "rows of the token table without a piece: 1" in model.differences
-
-
-def shorten(path):
-    path.write_bytes(path.read_bytes()[:100])
 
 
 @pytest.mark.parametrize(
     ("break_it", "message"),
     [
-        (lambda folder: (folder / "config.json").unlink(), r"config\.json: cannot be read"),
-        (lambda folder: (folder / "config.json").write_text("{"), r"config\.json: got no JSON"),
+        (lambda folder: (folder / "config.json").write_text("{"), r"config\.json: not valid JSON"),
         (
             lambda folder: (folder / "config.json").write_text('{"model_type": "gpt2"}'),
             r"config\.json: model_type: got 'gpt2'",
         ),
         (
             lambda folder: (folder / "model.safetensors").unlink(),
-            r"model\.safetensors: there is no such file[\s\S]*safe_serialization",
+            r"model\.safetensors: cannot be read: No such file[\s\S]*safe_serialization",
         ),
-        (lambda folder: shorten(folder / "model.safetensors"), r"model\.safetensors: no readable safetensors"),
         (
-            lambda folder: (folder / "vocab.txt").write_text("[PAD]\n"),
-            r"vocab\.txt: got 1 pieces, config\.json has vocab_size = 30",
+            lambda folder: (folder / "model.safetensors").write_bytes(bytes(100)),
+            r"model\.safetensors: cannot be read: Error while deserializing",
         ),
-        (lambda folder: (folder / "vocab.txt").unlink(), r"tokenizer\.json: cannot be read"),
+        (lambda folder: (folder / "vocab.txt").unlink(), r"tokenizer\.json: there is no such file, and no vocab\.txt"),
         (
             lambda folder: (folder / "vocab.txt").write_text(
                 (folder / "vocab.txt").read_text().replace("[MASK]", "[MASQUE]")
@@ -160,27 +111,6 @@ def test_broken_folders_are_named(tmp_path, break_it, message):
     folder = Path(write_folder(tmp_path / "bert", "bert"))
     break_it(folder)
     with pytest.raises(InputError, match=message):
-        read_huggingface(str(folder))
-
-
-def test_arrays_that_are_missing_or_misshapen_are_named(tmp_path):
-    arrays = random_arrays(CONFIGS["bert"])
-    name = "bert.encoder.layer.2.output.dense.weight"
-    folder = write_folder(
-        tmp_path / "missing", "bert", arrays={key: array for key, array in arrays.items() if key != name}
-    )
-    with pytest.raises(
-        InputError, match=r"model\.safetensors: encoder\.layer\.2\.output\.dense\.weight: the array is missing"
-    ):
-        read_huggingface(folder)
-    folder = write_folder(tmp_path / "shape", "bert", arrays=arrays | {name: arrays[name].T.copy()})
-    with pytest.raises(InputError, match=r"dense\.weight: got shape \[24, 16\], expected \[16, 24\]"):
-        read_huggingface(folder)
-    with pytest.raises(InputError, match=r"hidden_act: got 'relu', expected one of gelu"):
-        read_huggingface(write_folder(tmp_path / "relu", "bert", hidden_act="relu"))
-    folder = Path(write_folder(tmp_path / "shards", "bert", shards=2))
-    (folder / "model-00002-of-00002.safetensors").unlink()
-    with pytest.raises(InputError, match=r"model-00002-of-00002\.safetensors: there is no such file"):
         read_huggingface(str(folder))
 
 
@@ -221,11 +151,7 @@ def test_training_starts_from_a_folder(tmp_path, monkeypatch):
     vocabulary = tmp_path / "vocab.txt"
     vocabulary.write_bytes(read_huggingface(str(folder)).vocabulary.content)
     bindings = tiny_bindings(
-        tmp_path / "model",
-        write_corpus(tmp_path / "data"),
-        str(vocabulary),
-        TRAIN_STEPS=1,
-        LEARNING_RATE=0.0,
+        tmp_path / "model", write_corpus(tmp_path / "data"), str(vocabulary), TRAIN_STEPS=1, LEARNING_RATE=0.0,
         INITIAL_CHECKPOINT_PATH=str(folder),
         **{f"EncoderConfig.{name}": value for name, value in {
             "mlp_size": 24, "max_length": max(LENGTHS.values()), "num_layers": 1, "norm": "post",

@@ -9,10 +9,12 @@ from pathlib import Path
 import jax
 import numpy as np
 import orbax.checkpoint as ocp
-from newsembed.training.run import run_training
+import pytest
+from newsembed.training.gin_config import run_training
 from toy_corpus import tiny_bindings, write_corpus, write_vocabulary
 
 
+@pytest.mark.long  # `make attack`
 def test_any_series_of_kills_without_tensorflow_ends_bit_identical(tmp_path):
     corpus = write_corpus(tmp_path / "data"), write_vocabulary(tmp_path / "vocab.txt")
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from newsembed.errors import InputError
-from newsembed.models.encoders import Capability, ContextConfig, EncoderConfig, HybridConfig, TranslatorConfig
+from newsembed.models.encoders import EncoderConfig, HybridConfig, TranslatorConfig
 from newsembed.training.lexical import (
     LexicalPart,
     dense_part,
@@ -30,26 +30,19 @@ def test_words_of_a_static_model_give_its_embeddings():
     params = drawn(static)
     words = lexical_part_of(static, params, path="words")
     news = EncoderConfig(
-        vocab_size=30,
-        hidden_size=8,
-        num_layers=1,
-        num_heads=2,
-        mlp_size=8,
-        max_length=16,
-        embedding_size=4,
-        num_topics=2,
+        vocab_size=30, hidden_size=8, num_layers=1, num_heads=2, mlp_size=8, max_length=16, embedding_size=4
     )
     config = HybridConfig(
         **{**news.to_dict(), "embedding_size": 10},
         lexical_size=6,
         lexical_lead_length=words.lead_length,
-        lexical_half_length=0,
     )
     hybrid = hybrid_params(drawn(news), config, words, share=0.25)
     rows = np.array([[2, 9, 17, 9, 30 - 1, 3, 0, 0], [2, 5, 3, 0, 0, 0, 0, 0]], np.int32)
     expected = np.asarray(static.module().apply({"params": params}, rows, method="embed"))
     found = np.asarray(config.module().apply({"params": hybrid}, rows, method="embed"))
-    np.testing.assert_allclose(found[:, 4:], expected * 0.5, atol=1e-5)  # sqrt(0.25)
+    counts = np.array([6, 3])[:, None]
+    np.testing.assert_allclose(found[:, 4:], expected * np.sqrt(0.25 * counts / (counts + 64)), atol=1e-5)
 
 
 STATIC = EncoderConfig(
@@ -58,25 +51,17 @@ STATIC = EncoderConfig(
 
 
 @pytest.mark.parametrize(
-    "config",
+    ("config", "problem"),
     [
-        dataclasses.replace(STATIC, num_layers=1),
-        dataclasses.replace(STATIC, positions="learned"),
-        dataclasses.replace(STATIC, pooling="mean"),
-        ContextConfig(**STATIC.to_dict(), context_heads=2, context_size=8),
-        TranslatorConfig(30),
+        (dataclasses.replace(STATIC, num_layers=1), "got .*, expected a static model"),
+        (TranslatorConfig(30), "got .*, expected a static model"),
+        (dataclasses.replace(STATIC, sublinear=False), "copies of a piece count in full"),
     ],
-    ids=["layers", "positions", "pooling", "context", "no news encoder"],
+    ids=["layers", "no news encoder", "copies"],
 )
-def test_a_model_that_reads_its_context_is_no_static_model(config):
-    with pytest.raises(InputError, match=r"some/folder: model: got .*, expected a static model"):
+def test_a_model_that_reads_its_context_is_no_static_model(config, problem):
+    with pytest.raises(InputError, match=f"some/folder: model: {problem}"):
         lexical_part_of(config, {}, path="some/folder")
-
-
-def test_copies_of_a_static_model_must_be_sublinear():
-    assert Capability.STATIC in STATIC.capabilities
-    with pytest.raises(InputError, match="copies of a piece count in full"):
-        lexical_part_of(dataclasses.replace(STATIC, sublinear=False), {}, path="some/folder")
 
 
 def test_a_random_projection_keeps_the_cosines_of_tfidf():
@@ -114,13 +99,6 @@ def test_parts_that_weigh_places_differently_are_not_joined():
     part = LexicalPart(np.ones((6, 2), np.float32), np.zeros(6, np.float32), 4)
     with pytest.raises(ValueError, match=r"the lead lengths \[4, 8\]"):
         joined([part, dataclasses.replace(part, lead_length=8)], csr_array(np.ones((1, 6))))
-
-
-@pytest.mark.parametrize("terms", [np.zeros((0, 6)), np.eye(6)[:2]], ids=["no texts", "special tokens"])
-def test_parts_are_not_joined_on_texts_without_words(terms):
-    part = LexicalPart(np.ones((6, 2), np.float32), np.append(np.full(5, -200), 0), 4)
-    with pytest.raises(ValueError, match=f"got {len(terms)} texts without words"):
-        joined([part], csr_array(terms))
 
 
 def test_the_dense_part_embeds_as_the_hybrid_does_in_one_window():

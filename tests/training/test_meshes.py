@@ -13,15 +13,13 @@ from newsembed.training.train_state import bytes_per_device, plan_state
 from test_sharding import run_on_eight_devices
 
 REQUIRED = ['MODEL_DIR = "m"', 'DATA_DIR = "d"', 'VOCABULARY_PATH = "v"']
-MIB = 2**20
 
 
 def test_checkpoints_continue_on_another_mesh():
     run_on_eight_devices("mesh_cases.py")
 
 
-@pytest.mark.parametrize("model_parallel", [1, 4])
-@pytest.mark.parametrize("run", ["pretrain_paper", "weak_supervision_paper"])
+@pytest.mark.parametrize(("run", "model_parallel"), [("pretrain_paper", 4), ("weak_supervision_paper", 1)])
 def test_the_paper_s_state_on_256_chips(run, model_parallel):
     bindings = [*REQUIRED, f"MODEL_PARALLEL = {model_parallel}"]
     load_gin([f"runs/{run}.gin"], [*bindings, 'INITIAL_CHECKPOINT_PATH = "c"'])
@@ -34,12 +32,9 @@ def test_the_paper_s_state_on_256_chips(run, model_parallel):
     state = plan_state(NewsEncoder(config), optimizer, partitioner, mesh).abstract
     table = config.vocab_size * config.hidden_size
     parameters = sum(array.size for array in jax.tree.leaves(state.params))
-    assert parameters - table - config.vocab_size == pytest.approx(
-        87e6, rel=0.02
-    )  # BERT-base and its vocabulary, with the three heads
+    # BERT-base and its vocabulary, with the three heads.
+    assert parameters - table - config.vocab_size == pytest.approx(87e6, rel=0.02)
     params, moments = bytes_per_device(state.params), bytes_per_device(state.opt_state)
-    sizes = f"parameters {params / MIB:.0f} MiB, Adam {moments / MIB:.0f} MiB on each device"
-    print(f"{run}, {256 // model_parallel} x {model_parallel}: {sizes}")
     assert moments == pytest.approx(2 * params, rel=1e-3)
     # The vocabulary, the MLP and the heads are divided, positions and norms are not.
     assert params == pytest.approx(4 * parameters / model_parallel, rel={1: 0, 4: 0.02}[model_parallel])

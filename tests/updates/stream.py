@@ -7,11 +7,9 @@ import random
 import shutil
 
 import numpy as np
+import pyarrow as pa
 from newsembed.beam_pipelines.clean.options import CleanOptions
-from newsembed.formats.archive import MEMBERS, EventMember, EventMerge, read_pointer, version_folder
-from newsembed.formats.archive_parts import MERGES, VECTORS, part_paths
-from newsembed.formats.parquet import read_records, read_stream
-from newsembed.formats.records import Article
+from newsembed.formats.archive import Archive, read_runs
 from newsembed.serving.events import EventOptions
 from newsembed.updates.options import EncoderChoice, Sources, UpdateOptions
 from newsembed.updates.run import update
@@ -91,25 +89,19 @@ def run(archive, *paths, encoder=None, options=OPTIONS, **more):
     return update(str(archive), encoder or Words(), CHOICE, sources, options, **more)
 
 
-def current(archive):
-    return version_folder(str(archive), read_pointer(str(archive)).version)
-
-
 def articles_of(archive):
-    return sorted(read_stream(f"{current(archive)}/articles", Article), key=lambda one: one.doc_id)
-
-
-def vectors_of(archive):
-    return np.concatenate([np.load(path) for path in part_paths(current(archive), VECTORS)])
+    """All columns by doc_id."""
+    batches = Archive(str(archive)).batches()
+    return pa.Table.from_batches(batches).sort_by("doc_id").to_pylist()
 
 
 def events_of(archive):
     """Event by doc_id."""
-    return {one.doc_id: one.event_id for one in read_records(f"{current(archive)}/{MEMBERS}", EventMember)}
+    return {row["doc_id"]: row["event_id"] for row in articles_of(archive)}
 
 
 def merges_of(archive):
-    return list(read_records(f"{current(archive)}/{MERGES}", EventMerge))
+    return [merge for run in read_runs(str(archive)) for merge in run.merges]
 
 
 def b_cubed(found, truth):

@@ -16,10 +16,8 @@ from newsembed.beam_pipelines.clean.duplicates import (
     sign,
 )
 from newsembed.beam_pipelines.clean.options import CleanOptions
-from newsembed.formats.archive_parts import write_array
 from newsembed.formats.records import Article, Rejection, make_doc_id
-from newsembed.updates.duplicates import Archive, find
-from newsembed.updates.signatures import record_digest, signature, signature_type
+from newsembed.updates.duplicates import Seen, find, record_digest, signature
 
 OPTIONS = CleanOptions()
 WORDS = [f"word{number}" for number in range(60)]
@@ -29,36 +27,25 @@ def make(url, body, day=1):
     return Article(make_doc_id(url), url, "a.example", "Title", body, byline_date=datetime.date(2024, 1, day))
 
 
-def signed(articles):
-    rows, sketches = [np.zeros(0, signature_type(OPTIONS))], [np.zeros(0, np.uint32)]
-    for one in articles:
-        entries, sketch = sign(one, 0, 0, OPTIONS)
-        rows.append(signature(one, entries, sketch, OPTIONS))
-        sketches.append(sketch)
-    return np.concatenate(rows), np.concatenate(sketches)
+def signed(articles, options=OPTIONS):
+    return Seen.of((signature(one, options) for one in articles), options)
 
 
 class Growing:
-    """An archive of signatures in a folder, one part for each run."""
+    """What an archive knows, run by run."""
 
-    def __init__(self, folder):
-        self.folder = folder
-        self.parents = np.zeros(0, np.int64)
-        self.runs = 0
+    def __init__(self):
+        self.seen = signed([])
 
     def add(self, articles):
-        archive = Archive(str(self.folder) if self.runs else "", OPTIONS)
-        rows, sketches = signed(articles)
-        found = find(archive, self.parents, rows, sketches, OPTIONS.near_duplicate_threshold)
-        self.parents = found.parents
-        for stream, values in (("signatures", rows), ("sketches", sketches)):
-            (self.folder / stream).mkdir(parents=True, exist_ok=True)
-            write_array(str(self.folder / stream / f"part-{self.runs:06d}.npy"), values)
-        self.runs += 1
+        new = signed(articles)
+        found = find(self.seen, new, OPTIONS.near_duplicate_threshold)
+        digests = np.concatenate([self.seen.digests, new.digests])
+        self.seen = Seen(digests, [*self.seen.sketches, *new.sketches], found.parents)
         return found
 
     def kept(self):
-        return np.flatnonzero(self.parents == np.arange(len(self.parents))).tolist()
+        return np.flatnonzero(self.seen.parents == np.arange(len(self.seen))).tolist()
 
 
 def kept_by_clean(folder, articles):
@@ -90,15 +77,15 @@ def from_drawn(drawn):
 def test_any_number_of_runs_keeps_what_clean_keeps(tmp_path_factory, drawn, cuts):
     articles = [from_drawn(one) for one in drawn]
     folder = tmp_path_factory.mktemp("growing")
-    growing = Growing(folder / "archive")
+    growing = Growing()
     bounds = sorted({0, *(cut for cut in cuts if cut < len(articles)), len(articles)})
     for start, end in zip(bounds[:-1], bounds[1:], strict=True):
         growing.add(articles[start:end])
     assert growing.kept() == kept_by_clean(folder / "clean", articles)
 
 
-def test_an_earlier_article_that_arrives_late_takes_the_place_of_the_kept_one(tmp_path):
-    growing = Growing(tmp_path)
+def test_an_earlier_article_that_arrives_late_takes_the_place_of_the_kept_one():
+    growing = Growing()
     body = " ".join(WORDS)
     assert growing.add([make("https://a.example/copy", body, day=5)]).superseded.tolist() == []
     found = growing.add([make("https://a.example/first", body, day=2)])
@@ -107,8 +94,8 @@ def test_an_earlier_article_that_arrives_late_takes_the_place_of_the_kept_one(tm
     assert (found.superseded.tolist(), found.reasons) == ([], {2: Rejection.DUPLICATE_BODY})
 
 
-def test_a_corrected_text_takes_the_place_of_the_one_before_it_and_a_later_date_does_not(tmp_path):
-    growing, url = Growing(tmp_path), "https://a.example/1"
+def test_a_corrected_text_takes_the_place_of_the_one_before_it_and_a_later_date_does_not():
+    growing, url = Growing(), "https://a.example/1"
     growing.add([make(url, " ".join(WORDS), day=2), make("https://a.example/copy", " ".join(WORDS), day=3)])
     found = growing.add([make(url, "Corrected: " + " ".join(WORDS[::-1]), day=2)])
     assert (found.superseded.tolist(), found.root(1), growing.kept()) == ([0], 2, [2])
@@ -116,14 +103,14 @@ def test_a_corrected_text_takes_the_place_of_the_one_before_it_and_a_later_date_
     assert (found.superseded.tolist(), found.reasons) == ([], {3: Rejection.DUPLICATE_URL})
 
 
-def test_a_new_article_can_join_two_that_are_kept(tmp_path):
+def test_a_new_article_can_join_two_that_are_kept():
     # Of 56 spans the middle text shares 51 with each of the others (51 / 61 = 0.84), these share 46 (46 / 66 = 0.70).
     left, middle = list(WORDS), list(WORDS)
     left[:5] = [f"left{number}" for number in range(5)]
     right = list(WORDS)
     right[-5:] = [f"right{number}" for number in range(5)]
     texts = [make(f"https://a.example/{name}", " ".join(words)) for name, words in (("l", left), ("r", right))]
-    growing = Growing(tmp_path)
+    growing = Growing()
     assert growing.add(texts).reasons == {}
     found = growing.add([make("https://a.example/m", " ".join(middle))])
     (only,) = growing.kept()
@@ -132,7 +119,7 @@ def test_a_new_article_can_join_two_that_are_kept(tmp_path):
     assert len(found.superseded) + len(found.reasons) == 2
 
 
-def test_reasons_are_the_strongest(tmp_path):
+def test_reasons_are_the_strongest():
     body = " ".join(WORDS)
     near = " ".join([*WORDS[:-1], "other"])
     articles = [
@@ -141,20 +128,20 @@ def test_reasons_are_the_strongest(tmp_path):
         make("https://a.example/2", body.upper(), 2),
         make("https://a.example/3", near, 2),
     ]
-    assert Growing(tmp_path).add(articles).reasons == {
+    assert Growing().add(articles).reasons == {
         1: Rejection.DUPLICATE_URL,
         2: Rejection.DUPLICATE_BODY,
         3: Rejection.NEAR_DUPLICATE,
     }
 
 
-def test_an_article_is_known_only_with_the_same_texts_and_date(tmp_path):
+def test_an_article_is_known_only_with_the_same_texts_and_date():
     one = make("https://a.example/1", " ".join(WORDS))
-    growing = Growing(tmp_path)
+    growing = Growing()
     growing.add([one])
     others = [one, *(dataclasses.replace(one, **change) for change in ({"title": "New"}, {"body": "New."}))]
     others += [dataclasses.replace(one, byline_date=None), dataclasses.replace(one, keywords=("new",))]
-    known = Archive(str(tmp_path), OPTIONS).knows(signed(others)[0])
+    known = growing.seen.knows(signed(others).digests)
     assert known.tolist() == [True, False, False, False, True]
 
 
@@ -165,19 +152,18 @@ def test_a_digest_covers_where_one_text_ends_and_the_next_begins():
     )
 
 
-def test_without_a_search_for_near_duplicates_only_equal_ones_are_found(tmp_path):
+def test_without_a_search_for_near_duplicates_only_equal_ones_are_found():
     options = dataclasses.replace(OPTIONS, near_duplicate_threshold=1.1)
     articles = [make(f"https://a.example/{number}", body) for number, body in enumerate((" ".join(WORDS),) * 2)]
     articles.append(make("https://a.example/9", " ".join([*WORDS, "more"])))
-    rows = np.concatenate([signature(one, *sign(one, 0, 0, options), options) for one in articles])
-    found = find(Archive("", options), np.zeros(0, np.int64), rows, np.zeros(0, np.uint32), 1.1)
+    found = find(signed([], options), signed(articles, options), 1.1)
     assert list(found.reasons.values()) == [Rejection.DUPLICATE_BODY]
 
 
 @pytest.mark.parametrize("count", [200])
-def test_a_bucket_of_many_copies_is_compared_once_for_each(tmp_path, monkeypatch, count):
+def test_a_bucket_of_many_copies_is_compared_once_for_each(monkeypatch, count):
     compared = []
     monkeypatch.setattr("newsembed.updates.duplicates.similarity", lambda *_: compared.append(1) or 1.0)
     articles = [make(f"https://a.example/{number}", " ".join([*WORDS, f"end{number}"])) for number in range(count)]
-    assert len(Growing(tmp_path).add(articles).reasons) == count - 1
+    assert len(Growing().add(articles).reasons) == count - 1
     assert len(compared) == count - 1

@@ -4,12 +4,13 @@ import sys
 from pathlib import Path
 
 import pytest
-from newsembed.formats.archive import DEAD_LETTERS_FILE, read_pointer
+from newsembed.formats.archive import Archive, read_runs
 from newsembed.formats.parquet import read_records
 from newsembed.formats.records import DeadLetter
+from newsembed.updates.intake import crawl_state
 from newsembed.updates.options import Sources, UpdateOptions
-from newsembed.updates.run import update
-from stream import CHOICE, CLEAN, OPTIONS, Words, articles_of, current, told
+from newsembed.updates.run import _LETTERS, update
+from stream import CHOICE, CLEAN, OPTIONS, Words, articles_of, told
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "beam_pipelines" / "crawl"))
 from crawling import options, serving
@@ -55,7 +56,7 @@ def crawl(web, tmp_path):
 
 
 def titles(archive):
-    return sorted(one.title for one in articles_of(archive))
+    return sorted(row["title"] for row in articles_of(archive))
 
 
 def test_urls_that_failed_are_among_the_dead_letters_and_those_that_did_not_change_are_not(web, crawl, tmp_path):
@@ -64,7 +65,7 @@ def test_urls_that_failed_are_among_the_dead_letters_and_those_that_did_not_chan
     crawl(archive)
     web.add(f"{SITE}/", f"<html><head><title>News</title></head><body>{front(1, 2, 9)}</body></html>")  # 9 is missing
     assert crawl(archive).crawl[0]["failed"] == {"http_error": 1}
-    letters = list(read_records(f"{archive}/{DEAD_LETTERS_FILE}", DeadLetter))
+    letters = list(read_records(f"{archive}/{_LETTERS}", DeadLetter))
     assert [one.reason for one in letters if one.key.endswith("story-9")] == ["http_error"]
     assert "not_modified" not in {one.reason for one in letters}
 
@@ -80,7 +81,7 @@ def test_the_next_run_stores_only_what_changed(web, crawl, tmp_path):
     assert (second.new, second.known, second.superseded) == (1, 0, 0)
     assert second.crawl[0]["rejected"]["not_modified"] == 2
     assert len(titles(archive)) == 3
-    assert list((Path(current(archive)) / "crawl_state").iterdir())
+    assert crawl_state(Archive(str(archive)))
     third = crawl(archive)
     assert (third.read, third.new, third.published) == (0, 0, False)
 
@@ -95,7 +96,7 @@ def test_the_pages_of_a_crawl_that_was_cut_off_are_read_by_the_next_run(web, cra
 
     with pytest.raises(KeyboardInterrupt):
         crawl(archive, reached=stop)
-    assert read_pointer(str(archive)) is None
+    assert read_runs(str(archive)) == []
     publish(web, 1, 2)
     report = crawl(archive)
     assert (report.new, len(report.crawl)) == (2, 2)

@@ -1,7 +1,6 @@
 """The report of an update, line by line, and the options that an archive keeps."""
 
 import dataclasses
-import json
 
 import pytest
 from newsembed.beam_pipelines.clean.options import CleanOptions
@@ -35,13 +34,6 @@ def printed(capsys, report):
     *table, last = capsys.readouterr().out.strip().splitlines()
     words = [line.strip(" |│┃").split() for line in table]
     return {" ".join(line[:-1]).rstrip(" |│"): line[-1] for line in words if line and line[-1][0].isdigit()}, last
-
-
-def test_the_balance_is_what_is_not_accounted_for():
-    assert REPORT.balance == 0
-    assert dataclasses.replace(REPORT, read=1043).balance == 3
-    for changed in ({"new": 999}, {"known": 6}, {"rejected": {"too_short": 27}}, {"failed": {}}):
-        assert dataclasses.replace(REPORT, **changed).balance > 0
 
 
 def test_every_count_is_printed_with_the_largest_reason_first(capsys):
@@ -98,14 +90,6 @@ def test_a_crawl_that_could_fetch_nothing_says_so_and_where_the_urls_are(capsys,
     assert ("`newsembed rejected archive` prints" in shown) is bool(crawl["failed"])
 
 
-def test_the_file_of_a_report_names_what_was_read_in():
-    values = REPORT.to_json()
-    assert values["in"] == 1040
-    assert "read" not in values
-    assert json.loads(json.dumps(values))["crawl"][0]["in"] == 30
-    assert {field.name for field in dataclasses.fields(Report)} - {"read"} == set(values) - {"in"}
-
-
 CHOICE = EncoderChoice("static:model", 64)
 KEPT = UpdateOptions().to_json(CHOICE, "d1")
 
@@ -143,8 +127,3 @@ def test_options_that_make_other_articles_are_refused_by_name(changed, field, pr
 def test_a_state_of_the_crawl_is_the_archives_own():
     with pytest.raises(InputError, match="keeps the state"):
         UpdateOptions(crawl=CrawlOptions(state="folder"))
-
-
-def test_how_an_encoder_reads_is_all_but_its_name():
-    choice = EncoderChoice("static:model", 64, "document: ", "mean", training=2, first="static:before")
-    assert choice.reading() == {"max_length": 64, "document_prompt": "document: ", "long_documents": "mean"}

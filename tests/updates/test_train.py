@@ -13,49 +13,26 @@ import jax
 import numpy as np
 import orbax.checkpoint as ocp
 import pytest
-from newsembed.beam_pipelines.output_lock import locked
 from newsembed.errors import InputError
-from newsembed.formats.archive import (
-    HISTORY,
-    LAST_RUN,
-    current_index,
-    decision_file,
-    read_pointer,
-    trained_model,
-    training_work,
-    trainings,
-)
+from newsembed.formats.archive import last_number, read_runs
 from newsembed.formats.digests import write_sums
 from newsembed.formats.model_folder import ModelFolder
 from newsembed.formats.parquet import read_stream, write_shard
 from newsembed.formats.records import Article, Triplet
-from newsembed.launch import cli
-from newsembed.launch import update as command
+from newsembed.formats.trainings import decision_file, trained_model, training_work, trainings
+from newsembed.formats.vocabulary import SPECIAL_TOKENS
 from newsembed.launch.verify import verify
 from newsembed.serving.index import DocumentIndex
 from newsembed.serving.search import index_encoder
 from newsembed.serving.specs import encoder_from_spec
-from newsembed.studies.retrain import conduct
-from newsembed.studies.retrain.conduct import STEPS, Retraining, check_trainable
-from newsembed.studies.retrain.options import RetrainOptions
+from newsembed.studies.retrain import STEPS, Retraining, RetrainOptions
 from newsembed.updates.options import EncoderChoice, Sources, current_choice
 from newsembed.updates.replacement import REPLACEMENT_STEPS, keep_decision, replace_encoder
 from newsembed.updates.run import update
-from stream import OPTIONS, article, articles_of, copied, current, events_of, vectors_of, write
+from stream import OPTIONS, article, articles_of, copied, events_of, write
 
 WORDS = ["".join(pair) for pair in itertools.product("bcdfghjklm", "aeiou")]
-PIECES = [
-    "[PAD]",
-    "[UNK]",
-    "[CLS]",
-    "[SEP]",
-    "[MASK]",
-    *WORDS,
-    ".",
-    *"0123456789",
-    *(f"##{n}" for n in range(10)),
-    "title",
-]
+PIECES = [*SPECIAL_TOKENS, *WORDS, ".", *"0123456789", *(f"##{n}" for n in range(10)), "title"]
 WIDTH, STEPS_TRAINED = 16, 3
 CONFIG = """
 BATCH_SIZE = 8
@@ -72,14 +49,8 @@ def write_model(folder, *, good, step):
     """A model without layers: a good one has a vector for each word, a bad one two vectors for all words."""
     vocabulary = "".join(f"{piece}\n" for piece in PIECES).encode()
     shape = {"vocab_size": len(PIECES), "hidden_size": WIDTH, "embedding_size": WIDTH, "num_layers": 0, "num_heads": 1}
-    shape |= {
-        "mlp_size": 1,
-        "max_length": 128,
-        "num_topics": 2,
-        "positions": "rotary",
-        "norm": "pre",
-        "pooling": "mean",
-    }
+    shape |= {"mlp_size": 1, "max_length": 128, "num_topics": 2}
+    shape |= {"positions": "rotary", "norm": "pre", "pooling": "mean"}
     description = {"encoder": shape, "vocabulary_sha256": hashlib.sha256(vocabulary).hexdigest()}
     rng = np.random.default_rng(0)
     table = rng.normal(size=(len(PIECES), WIDTH))
@@ -120,7 +91,7 @@ def event_of(one):
 
 def mine(given, output, options, beam_args, reused):
     """In place of the mining jobs: all pairs of reports of one event."""
-    articles = [one for path in given["articles"] for one in read_stream(os.path.dirname(path), Article)]
+    articles = [one for path in given["articles"] for one in read_stream(path, Article)]
     articles = list({one.doc_id: one for one in articles}.values())
     write_shard(f"{output}/clean/articles/part-00000-of-00001.parquet", articles, Article)
     groups = itertools.groupby(sorted(articles, key=event_of), event_of)
@@ -195,22 +166,17 @@ def test_a_better_model_takes_the_place_of_the_old_one(archives, models, tmp_pat
     assert (mined["events"], mined["articles"], mined["queries"]) == (12, 36, 36)
     assert mined["candidate"] > mined["serving"] + 0.2
     assert mined["difference"]["low"] > 0
-    assert read_pointer(str(archive)).version == 2
+    assert last_number(str(archive)) == 2
     # The vectors and the index are of the new model, the articles and the events are those of before.
     encoder = encoder_from_spec(f"model:{trained_model(str(archive), 1)}")
-    index = DocumentIndex.load(current_index(str(archive)))
+    index = DocumentIndex.load(str(archive))
     assert index.encoder_digest == encoder.digest == index_encoder(index).digest
-    assert sorted(one.doc_id for one in index.documents) == [one.doc_id for one in articles_of(archive)]
-    stored = {
-        one.doc_id: row
-        for one, row in zip(read_stream(f"{current(archive)}/articles", Article), vectors_of(archive), strict=True)
-    }
-    for one in articles_of(archive):
-        np.testing.assert_allclose(stored[one.doc_id], encoder.encode([one.title], [one.body])[0], atol=1e-5)
+    for row in articles_of(archive):
+        np.testing.assert_allclose(row["vector"], encoder.encode([row["title"]], [row["body"]])[0], atol=1e-5)
     assert events_of(archive) == before
     decision = json.loads(Path(decision_file(str(archive), 1)).read_text())
     assert (decision["accepted"], decision["version"], decision["trained_on"]) == (True, 2, len(before))
-    assert json.loads(Path(current(archive), HISTORY).read_text().splitlines()[-1])["training"] == 1
+    assert read_runs(str(archive))[-1].report["training"] == 1
     assert all(not result.wrong for result in verify(str(archive)))
     assert not os.path.exists(training_work(str(archive)))
     values = trains.calls[0]
@@ -241,11 +207,11 @@ def test_the_next_update_and_the_next_training_go_on_with_the_new_model(archives
 
 def test_a_worse_model_is_kept_aside_and_does_not_serve(archives, models, tmp_path):
     archive = copied(archives / "good-archive", tmp_path / "archive")
-    before = read_pointer(str(archive))
+    before = last_number(str(archive))
     outcome = run_all(archive, models / "good", Trains(good=False))
     assert not outcome.trial["accepted"]
     assert outcome.trial["results"]["mined"]["difference"]["low"] < -0.01
-    assert read_pointer(str(archive)) == before
+    assert last_number(str(archive)) == before
     decision = json.loads(Path(decision_file(str(archive), 1)).read_text())
     assert (decision["accepted"], decision["version"]) == (False, None)
     assert ModelFolder(trained_model(str(archive), 1)).steps() == [STEPS_TRAINED]
@@ -255,16 +221,6 @@ def test_a_worse_model_is_kept_aside_and_does_not_serve(archives, models, tmp_pa
     assert trainings(str(archive)) == [1, 2]
     assert not os.path.exists(trained_model(str(archive), 1))
     assert os.path.exists(decision_file(str(archive), 1))
-
-
-def test_as_good_as_before_is_accepted_and_the_tolerance_decides(archives, models, tmp_path):
-    archive = copied(archives / "good-archive", tmp_path / "archive")
-    outcome = run_all(archive, models / "good", Trains(good=True))
-    assert outcome.trial["accepted"]
-    assert outcome.trial["results"]["mined"]["difference"] == {"value": 0.0, "low": 0.0, "high": 0.0}
-    worst = RetrainOptions(**(vars(TRAIN) | {"tolerance": 1.0}))
-    archive = copied(archives / "good-archive", tmp_path / "tolerant")
-    assert run_all(archive, models / "good", Trains(good=False), options=worst).trial["accepted"]
 
 
 class Killed(BaseException):
@@ -285,14 +241,14 @@ def test_a_training_that_is_cut_off_at_any_step_leaves_the_version_before_and_is
 ):
     name = "bad" if good else "good"
     archive, trains = copied(archives / f"{name}-archive", tmp_path / "archive"), Trains(good=good)
-    before = read_pointer(str(archive))
+    before = last_number(str(archive))
     steps = (*STEPS, *(REPLACEMENT_STEPS if good else ("record", "tidy")))
     for step in steps:
         with pytest.raises(Killed):
             run_all(archive, models / name, trains, kill_at(step))
-        assert all(not result.wrong for result in verify(current(archive)))
+        assert all(not result.wrong for result in verify(str(archive)))
         is_published = good and steps.index(step) >= steps.index("publish")
-        assert (read_pointer(str(archive)) == before) is not is_published
+        assert (last_number(str(archive)) == before) is not is_published
         if step in ("record", "tidy"):  # it is decided: a run now would be another training
             break
     assert len(trains.calls) == 1, "a finished training is not repeated"
@@ -300,7 +256,7 @@ def test_a_training_that_is_cut_off_at_any_step_leaves_the_version_before_and_is
     assert decision["version"] == (2 if good else None)
     whole = copied(archives / f"{name}-archive", tmp_path / "whole")
     run_all(whole, models / name, Trains(good=good))
-    np.testing.assert_array_equal(vectors_of(archive), vectors_of(whole))
+    assert articles_of(archive) == articles_of(whole)
     assert current_choice(str(archive), None).training == current_choice(str(whole), None).training
     # What was left is removed by the next one, which needs new articles.
     assert training(archive, models / name, trains, RetrainOptions(least_new=5)).missing_articles() == 5
@@ -315,10 +271,10 @@ def test_an_update_between_a_training_and_its_continuation_loses_nothing(archive
         path = write(tmp_path / f"{day}.jsonl", rows_of([day]))
         update(str(archive), encoder_from_spec(choice.spec), choice, Sources(articles=(path,)), OPTIONS)
     run_all(archive, models / "bad", Trains(good=True))
-    assert read_pointer(str(archive)).version == 5
+    assert last_number(str(archive)) == 5
     encoder = encoder_from_spec(f"model:{trained_model(str(archive), 1)}")
-    assert DocumentIndex.load(current_index(str(archive))).encoder_digest == encoder.digest
-    assert len(vectors_of(archive)) == len(articles_of(archive)) == (DAYS + 3) * EVENTS * 3
+    assert DocumentIndex.load(str(archive)).encoder_digest == encoder.digest
+    assert len(articles_of(archive)) == (DAYS + 3) * EVENTS * 3
 
 
 def test_a_training_that_fails_or_ends_early_says_what_to_do(archives, models, tmp_path):
@@ -348,79 +304,3 @@ def test_too_few_days_or_events_are_refused_before_training(archives, models, tm
         archive, models / "bad", trains, RetrainOptions(steps=STEPS_TRAINED, held_out_days=3, least_events=4)
     ).run()
     assert trains.calls
-
-
-def test_only_the_last_days_are_mined_if_asked(archives, models, tmp_path):
-    archive, found = copied(archives / "bad-archive", tmp_path / "archive"), []
-
-    def counts(given, *rest, **more):
-        mine(given, *rest, **more)
-        found.extend(one for path in given["articles"] for one in read_stream(os.path.dirname(path), Article))
-
-    few = RetrainOptions(steps=STEPS_TRAINED, held_out_days=3, mining_days=5, least_events=4)
-    Retraining(str(archive), str(models / "bad"), {}, few, command=Trains(), mine=counts).run()
-    assert len({one.byline_date for one in found}) == 5
-
-
-def test_a_model_that_cannot_be_trained_is_refused(models, tmp_path):
-    assert check_trainable(f"{models / 'good'}@5") == (str(models / "good"), 24)
-    with pytest.raises(InputError, match="no checkpoint of step 4"):
-        check_trainable(f"{models / 'good'}@4")
-    with pytest.raises(InputError, match="the model has no checkpoint to train from"):
-        check_trainable(str(tmp_path))
-    with pytest.raises(InputError, match="a SavedModel has no checkpoint"):
-        command.check_training(EncoderChoice("savedmodel:there"))
-    folder = shutil.copytree(models / "good", tmp_path / "other")
-    (folder / "config.gin").write_text("TASK_FEATURE_LENGTHS = {'tokens': 8}\n")
-    with pytest.raises(InputError, match="TASK_FEATURE_LENGTHS: the model was not trained on triplets"):
-        check_trainable(str(folder))
-    (folder / "config.gin").unlink()
-    with pytest.raises(InputError, match="no configuration to train with"):
-        check_trainable(str(folder))
-
-
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [("steps", 0), ("held_out_days", 0), ("mining_days", 14), ("least_events", 1), ("tolerance", 2.0), ("gin", ("A",))],
-)
-def test_options_out_of_range_are_named(name, value):
-    with pytest.raises(InputError, match=rf"--train\.{name}: got"):
-        RetrainOptions(**{name: value})
-
-
-def test_the_command_trains_after_an_update_and_says_when_it_does_not(archives, models, tmp_path, monkeypatch, capsys):
-    archive = copied(archives / "bad-archive", tmp_path / "archive")
-    rules = ["--clean.min_words=5", "--clean.min_sentences=1", "--clean.require_author=false"]
-    rules += ["--clean.require_language=false", "--clean.latest_date=2025-01-01", "--events.threshold=0.5"]
-    path = write(tmp_path / "next.jsonl", rows_of([DAYS]))
-    update_line = ["update", "--archive", str(archive), "--encoder", f"model:{models / 'bad'}", *rules]
-    assert cli.main([*update_line, "--articles", path, "--train"]) == 0
-    assert "not trained: 392 more articles are needed to train again (--train.least_new=500)" in capsys.readouterr().out
-    assert cli.main(["update", "--archive", str(archive), "--train"]) == 2  # nothing else was asked for
-    assert "--train.least_new: 392 more articles are needed" in capsys.readouterr().err
-    with locked(training_work(str(archive))):
-        assert cli.main(["update", "--archive", str(archive), "--train"]) == 2
-        assert "--train: another run" in capsys.readouterr().err
-    trains = Trains(good=True)
-    monkeypatch.setattr(conduct, "run_command", trains)
-    monkeypatch.setattr(Retraining, "__init__", _with(Retraining.__init__, command=trains, mine=mine))
-    less = [
-        "--train.least_new=10",
-        "--train.held_out_days=3",
-        "--train.least_events=4",
-        f"--train.steps={STEPS_TRAINED}",
-    ]
-    assert cli.main(["update", "--archive", str(archive), "--train", *less]) == 0
-    out = capsys.readouterr().out
-    assert "accepted; a model is accepted if the lower end of the 95 % interval" in out
-    assert "version 3 has the trained model" in out
-    assert read_pointer(str(archive)).version == 3
-    assert cli.main([*update_line, "--articles", path]) == 0
-    assert json.loads((archive / LAST_RUN).read_text())["known"] == EVENTS * 3
-
-
-def _with(init, **values):
-    def replaced(self, *args, **more):
-        init(self, *args, **values, **more)
-
-    return replaced

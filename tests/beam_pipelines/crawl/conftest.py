@@ -8,7 +8,7 @@ import pytest
 sys.path.insert(0, os.path.dirname(__file__))
 
 from crawling import Clock, serving
-from newsembed.beam_pipelines.crawl import rate_limits, site
+from newsembed.beam_pipelines.crawl import politeness, site
 
 
 @pytest.fixture
@@ -21,7 +21,7 @@ def web():
 def clock(monkeypatch):
     """The clock of pauses between requests and between attempts; timeouts of requests keep the real one."""
     found = Clock()
-    for module in (rate_limits, site):
+    for module in (politeness, site):
         monkeypatch.setattr(module, "time", found)
-    monkeypatch.setattr(rate_limits, "_limiters", {})  # their pauses are by the other clock
+    monkeypatch.setattr(politeness, "_limiters", {})  # their pauses are by the other clock
     return found

@@ -4,9 +4,8 @@ import datetime
 import gzip
 
 import pytest
-from crawling import all_letters, crawl, letters, page, stored
-from newsembed.beam_pipelines.crawl import CrawlOptions, Scope, Sitemaps
-from newsembed.beam_pipelines.crawl import sitemaps as sitemap_module
+from crawling import crawl, letters, page, stored
+from newsembed.beam_pipelines.crawl.options import CrawlOptions, Scope, Sitemaps
 from newsembed.errors import InputError
 
 XML = "application/xml"
@@ -54,12 +53,6 @@ def paths(tmp_path):
     return {url.removeprefix(HOME) for url in stored(tmp_path)}
 
 
-def test_sitemaps_are_left_alone_unless_asked_for(tmp_path, archive):
-    crawl(tmp_path, archive, f"{HOME}/")
-    assert paths(tmp_path) == {"/"}
-    assert archive.count(f"{HOME}/sitemap.xml") == 0
-
-
 def test_an_archive_is_found_through_robots_txt(tmp_path, archive):
     counts = crawl(tmp_path, archive, f"{HOME}/", sitemaps=Sitemaps.AUTO)
     articles = {"/", "/old", "/may", "/2023/05/30/late", "/new", "/undated"}
@@ -88,48 +81,12 @@ def test_dates_choose_from_an_archive(tmp_path, archive, since, until, expected,
     assert counts["tallies"]["entries_outside_dates"] == outside
 
 
-def test_a_sitemap_may_be_a_seed_gzipped_too(tmp_path, archive):
-    crawl(tmp_path, archive, f"{HOME}/2020-01.xml.gz", max_depth=1)
-    assert paths(tmp_path) == {"/2020-01.xml.gz", "/old"}
-
-
-def test_a_text_sitemap_may_be_a_seed(tmp_path, web):
-    web.add(f"{HOME}/sitemap.txt", f"{HOME}/1\n{HOME}/2\n", "text/plain")
-    for number in (1, 2):
-        web.add(f"{HOME}/{number}", page())
-    crawl(tmp_path, web, f"{HOME}/sitemap.txt")
-    assert paths(tmp_path) == {"/sitemap.txt", "/1", "/2"}
-
-
 def test_indexes_that_list_themselves_are_read_once(tmp_path, web):
     web.add(f"{HOME}/sitemap.xml", index(("/sitemap.xml", ""), ("/other.xml", "")), XML)
     web.add(f"{HOME}/other.xml", index(("/sitemap.xml", ""), ("/other.xml?", "")), XML)
     counts = crawl(tmp_path, web, f"{HOME}/sitemap.xml")
     assert counts["tallies"] == {"sitemaps": 2}
     assert len(set(web.requests)) == len(web.requests)
-
-
-def test_endless_indexes_are_limited(tmp_path, web):
-    for number in range(9):
-        web.add(f"{HOME}/sitemap{number}.xml", index((f"/sitemap{number + 1}.xml", "")), XML)
-    counts = crawl(tmp_path, web, f"{HOME}/sitemap0.xml", max_sitemaps_per_site=4)
-    assert (counts["out"], counts["rejected"]) == (4, {"page_limit": 1})
-
-
-def test_pages_are_limited_and_the_rest_is_named(tmp_path, archive):
-    counts = crawl(tmp_path, archive, f"{HOME}/", sitemaps=Sitemaps.AUTO, max_pages_per_site=2)
-    assert counts["tallies"] == {"pages": 2, "sitemaps": 2}
-    named = {letter.key.removeprefix(HOME) for letter in all_letters(tmp_path)}
-    assert named == {"/undated", "/2023-05.xml", "/2020-01.xml.gz"}
-    assert counts["rejected"] == {"page_limit": 3}
-
-
-def test_very_long_sitemaps_are_cut_and_counted(tmp_path, web, monkeypatch):
-    monkeypatch.setattr(sitemap_module, "MAX_ENTRIES", 3)
-    web.add(f"{HOME}/sitemap.xml", urlset(*((f"/{number}", "") for number in range(5))), XML)
-    counts = crawl(tmp_path, web, f"{HOME}/sitemap.xml")
-    assert counts["tallies"] == {"sitemaps": 1, "sitemap_entries_beyond_50000": 2}
-    assert counts["failed"] == {"http_error": 3}
 
 
 def test_broken_lists_are_stored_and_lead_nowhere(tmp_path, web):
@@ -188,23 +145,6 @@ def test_entries_of_a_site_that_is_crawled_itself_are_fetched_once(tmp_path, web
     counts = crawl(tmp_path, web, "http://feeds.b.example/rss", f"{HOME}/", scope=Scope.FEEDS)
     assert counts["tallies"] == {"pages": 3, "listed_entries": 1, "listed_again": 1}
     assert web.count(f"{HOME}/1") == 1
-
-
-def test_the_scope_may_be_the_host(tmp_path, web):
-    web.add(f"{HOME}/", page("http://blog.a.example/1", "http://a.example/2", "/3"))
-    for url in ("http://blog.a.example/1", "http://a.example/2", f"{HOME}/3"):
-        web.add(url, page())
-    crawl(tmp_path, web, f"{HOME}/", scope=Scope.HOST)
-    assert set(stored(tmp_path)) == {f"{HOME}/", "http://a.example/2", f"{HOME}/3"}
-
-
-def test_an_image_is_fetched_once_in_the_whole_crawl(tmp_path, web):
-    for host in ("a", "b", "c"):
-        web.add(f"http://{host}.example/", page(image="http://img.d.example/i.png"))
-    web.add("http://img.d.example/i.png", b"png", "image/png")
-    counts = crawl(tmp_path, web, "http://a.example/", "http://b.example/", "http://c.example/", fetch_images=True)
-    assert counts["tallies"] == {"pages": 3, "images": 1, "listed_images": 3, "listed_again": 2}
-    assert web.count("http://img.d.example/i.png") == 1
 
 
 def test_dates_are_in_order():

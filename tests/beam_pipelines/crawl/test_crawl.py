@@ -1,20 +1,12 @@
 """crawl: limits, politeness and address checks, against misbehaving servers on loopback."""
 
-import collections
-import contextlib
-import time
-
 import pytest
-from crawling import crawl, letters, options, page, stored
-from newsembed.beam_pipelines.crawl import CrawlOptions, group_by_site, read_seeds
-from newsembed.beam_pipelines.crawl.fetch import Fetcher, FetchError
+from crawling import crawl, letters, page, stored
+from newsembed.beam_pipelines.crawl import CrawlOptions
+from newsembed.beam_pipelines.crawl.job import group_by_site, read_seeds
+from newsembed.beam_pipelines.crawl.state import Visit
 from newsembed.errors import InputError
-from newsembed.formats.records import Failure, Rejection
 
-CHUNKED = (
-    b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nTransfer-Encoding: chunked\r\n\r\n4\r\ntwo "
-    b"\r\n6\r\npieces\r\n0\r\n\r\n"
-)
 ROBOTS = "User-agent: *\nDisallow: /private/\n"
 
 
@@ -63,25 +55,6 @@ def test_private_addresses_are_refused_before_anything_is_sent(tmp_path, web):
     assert web.requests == []
 
 
-def test_every_hop_is_vetted(web, monkeypatch):
-    """The first host counts as public; its redirect leads to one that does not."""
-    web.add("http://public.example/", "", status=301, Location="http://inside.example/secret")
-    web.add("http://inside.example/secret", page())
-    fetcher = Fetcher(options(web, allow_private_addresses=False))
-    vetted = []
-
-    def vet(peer):
-        vetted.append(peer)
-        if len(vetted) > 1:
-            raise FetchError(Rejection.PRIVATE_ADDRESS, peer)
-
-    monkeypatch.setattr(fetcher, "_vet", vet)
-    with contextlib.closing(fetcher), pytest.raises(FetchError) as raised:
-        fetcher.fetch("http://public.example/")
-    assert raised.value.reason is Rejection.PRIVATE_ADDRESS
-    assert web.requests == ["http://public.example/"]
-
-
 def test_every_url_that_is_not_stored_has_a_reason(tmp_path, web):
     links = ("/gone", "/broken", "/film", "/loop", "/away", "/huge", "/cut")
     web.add("http://a.example/", page(*links, image="/no-image"))
@@ -110,89 +83,12 @@ def test_every_url_that_is_not_stored_has_a_reason(tmp_path, web):
     assert not any("elsewhere" in url for url in web.requests)
 
 
-def drip(start, drop):
-    def write(out):
-        out.write(start)
-        for _ in range(200):
-            out.write(drop)
-            out.flush()
-            time.sleep(0.02)
-
-    return write
-
-
-@pytest.mark.parametrize(
-    "body",
-    [
-        drip(b"HTTP/1.1 200 OK\r\nX-Slow: ", b"x"),
-        drip(b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 9999\r\n\r\n", b"x"),
-        drip(b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nTransfer-Encoding: chunked\r\n\r\n", b"0"),
-    ],
-    ids=["header", "body", "chunk size"],
-)
-def test_a_server_that_sends_single_bytes_cannot_exceed_the_timeout(web, body):
-    web.add("http://a.example/", body)
-    fetcher = Fetcher(options(web, timeout_seconds=0.4))
-    with contextlib.closing(fetcher), pytest.raises(FetchError) as raised:
-        fetcher.fetch("http://a.example/")
-    assert raised.value.reason is Failure.TIMEOUT
-
-
-def test_a_connection_that_failed_is_not_used_again(web):
-    web.add("http://a.example/huge", "x" * 500_000)
-    web.add("http://a.example/fine", page(text="fine"))
-    fetcher = Fetcher(options(web, max_bytes=1000))
-    with contextlib.closing(fetcher):
-        with pytest.raises(FetchError, match="too_large"):
-            fetcher.fetch("http://a.example/huge")
-        assert b"fine" in fetcher.fetch("http://a.example/fine").body
-
-
-def test_a_kept_connection_asks_for_each_page_once(web):
-    for number in range(5):
-        web.add(f"http://a.example/{number}", page(text=str(number)), ETag="x")
-    web.add("http://a.example/chunked", lambda out: out.write(CHUNKED))
-    fetcher = Fetcher(options(web))
-    with contextlib.closing(fetcher):
-        bodies = [fetcher.fetch(f"http://a.example/{number}").body for number in range(5)]
-        connections = web.connections
-        assert fetcher.fetch("http://a.example/chunked").body == b"two pieces"
-    assert [f"<title>{number}</title>".encode() in body for number, body in enumerate(bodies)] == [True] * 5
-    assert web.requests == [f"http://a.example/{name}" for name in (*range(5), "chunked")]
-    assert connections == 1
-
-
-def test_pages_are_limited_for_each_site(tmp_path, web):
-    for host in ("a.example", "b.example"):
-        web.add(f"http://{host}/", page(*(f"/{number}" for number in range(9))))
-        for number in range(9):
-            web.add(f"http://{host}/{number}", page())
-    counts = crawl(tmp_path, web, "http://a.example/", "http://b.example/", max_pages_per_site=4)
-    assert (counts["out"], counts["rejected"]) == (8, {"page_limit": 12})
-
-
-def test_requests_to_a_host_keep_the_delay_of_its_robots(tmp_path, web):
-    times = collections.defaultdict(list)
-    web.add("http://a.example/robots.txt", "User-agent: *\nCrawl-delay: 0.2\n", "text/plain")
-    for number in range(3):
-        body = page(f"/{number + 1}").encode()
-        answer = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nConnection: close\r\n\r\n" + body
-        web.add(
-            f"http://a.example/{number}",
-            lambda out, answer=answer: (times["a"].append(time.monotonic()), out.write(answer)),
-        )
-    crawl(tmp_path, web, "http://a.example/0")
-    gaps = [later - earlier for earlier, later in zip(times["a"], times["a"][1:], strict=False)]
-    assert len(gaps) == 2
-    assert min(gaps) >= 0.15
-
-
 def test_seeds_are_grouped_by_site_and_checked(tmp_path):
     path = tmp_path / "seeds.txt"
     path.write_text("# comment\n\nhttp://www.b.example/1\nhttp://a.example/\nhttp://b.example/2\nhttp://a.example/\n")
-    assert group_by_site(read_seeds(str(path))) == [
-        ("a.example", ["http://a.example/"]),
-        ("b.example", ["http://www.b.example/1", "http://b.example/2"]),
+    assert group_by_site(map(Visit, read_seeds(str(path)))) == [
+        ("a.example", [Visit("http://a.example/")]),
+        ("b.example", [Visit("http://www.b.example/1"), Visit("http://b.example/2")]),
     ]
     path.write_text("http://a.example/\nftp://a.example/\n")
     with pytest.raises(InputError, match=r"seeds\.txt:2: got 'ftp://a\.example/', expected an absolute http"):

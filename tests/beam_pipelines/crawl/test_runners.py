@@ -1,11 +1,9 @@
 """The same crawl by one process, by several, and by repeated shards: the same URLs, each stored once."""
 
 import pytest
-from crawling import ONE, letters, page, stored
 from crawling import crawl as crawl_pages
+from crawling import letters, page, stored
 from crawling import options as page_options
-from newsembed.beam_pipelines import jobs
-from newsembed.beam_pipelines.crawl import JOB
 from newsembed.beam_pipelines.crawl import job as crawl_job
 from newsembed.beam_pipelines.shards import Phase, Shard
 
@@ -65,41 +63,3 @@ def test_a_shard_that_is_run_again_asks_for_nothing_and_writes_nothing_twice(tmp
     assert shard.counts().written == 6
     assert len(sites.requests) == asked
     assert {path.name: path.read_bytes() for path in (tmp_path / "work/warc").iterdir()} == files
-
-
-def test_an_interrupted_site_is_crawled_completely(tmp_path, sites):
-    """A partial WARC of a lost worker has a temporary name and is never published."""
-    warc = tmp_path / "out/.work-0123456789abcdef/warc"
-    warc.mkdir(parents=True)
-    (warc / "s0.example.warc.gz.0123.tmp").write_bytes(b"half")
-    counts = crawl(tmp_path, sites, SITES[0])
-    assert counts["out"] == 5
-    assert {path.name for path in (tmp_path / "out/warc").iterdir()} == {
-        f"{name}.{ending}"
-        for name in ("s0.example", "s0.example.images", "img.example.images")
-        for ending in ("warc.gz", "cdxj")
-    }
-
-
-def test_a_finished_crawl_is_not_repeated(tmp_path, sites):
-    (tmp_path / "seeds.txt").write_text(SITES[0])
-    inputs = {"seeds": [str(tmp_path / "seeds.txt")]}
-    assert not jobs.execute(JOB, inputs, str(tmp_path / "out"), options(sites), ONE).skipped
-    asked = len(sites.requests)
-    assert jobs.execute(JOB, inputs, str(tmp_path / "out"), options(sites), ONE).skipped
-    assert len(sites.requests) == asked
-
-
-def test_progress_counts_sites_and_what_they_stored(tmp_path, sites):
-    seen = []
-    (tmp_path / "seeds.txt").write_text("\n".join(SITES))
-    jobs.execute(
-        JOB,
-        {"seeds": [str(tmp_path / "seeds.txt")]},
-        str(tmp_path / "out"),
-        options(sites),
-        ONE,
-        lambda *step: seen.append(step),
-    )
-    assert ("fetch", 6, 6, "0.0 MB") in seen  # a few kilobytes are stored
-    assert all(done <= total for _, done, total, _ in seen)

@@ -6,7 +6,7 @@ import json
 
 import pytest
 from newsembed.beam_pipelines.crawl.fetch import Fetched
-from newsembed.beam_pipelines.crawl.sitemaps import Entry
+from newsembed.beam_pipelines.crawl.sources import Entry
 from newsembed.beam_pipelines.crawl.state import (
     UrlRecord,
     check_states,
@@ -44,11 +44,6 @@ def test_state_comes_back_as_it_was(tmp_path):
     assert [found.name for found in (tmp_path / "state").iterdir()] == ["a.example.json.gz"]
 
 
-def test_a_first_crawl_knows_nothing(tmp_path):
-    check_states(str(tmp_path / "state"))
-    assert read_state(str(tmp_path / "none.json.gz")) == {}
-
-
 def test_urls_without_requests_for_400_days_are_forgotten(tmp_path):
     path = str(tmp_path / "s.json.gz")
     old = UrlRecord("x", "", "d", TODAY - datetime.timedelta(days=401))
@@ -67,12 +62,6 @@ def test_records_of_very_long_lists_have_no_links():
     assert record_of(fetched(), "sitemap", (*LINKS * 2_500, LINKS[0])).links is None
 
 
-def test_both_validators_are_kept_under_their_names():
-    record = record_of(fetched(ETag='"1"', Last_Modified="Wed, 01 May 2024 00:00:00 GMT"))
-    assert (record.etag, record.modified) == ('"1"', "Wed, 01 May 2024 00:00:00 GMT")
-    assert record.digest == "02083f4579e08a612425c0c1a17ee47add783b94"  # sha1sum of "body"
-
-
 def damaged(raw):
     value = json.loads(gzip.decompress(raw))
     yield "cut", raw[:-9]
@@ -80,9 +69,8 @@ def damaged(raw):
     yield "empty", b""
     yield "no gzip", b"{}"
     yield "no JSON", gzip.compress(b"{")
-    yield "another format", gzip.compress(json.dumps(value | {"format": "newsembed crawl state 9"}).encode())
     yield "a list", gzip.compress(b"[]")
-    yield "no pages", gzip.compress(json.dumps({"format": value["format"], "urls": []}).encode())
+    yield "no pages", gzip.compress(json.dumps({"urls": []}).encode())
     yield "short entry", gzip.compress(json.dumps(value | {"pages": {"http://a.example/": ["x"]}}).encode())
     yield "link out of range", gzip.compress(json.dumps(value | {"urls": []}).encode())
 

@@ -7,12 +7,10 @@ import json
 import re
 
 import pytest
-from crawling import ONE, crawl, page, stored
+from crawling import crawl, page, stored
 from fastwarc.warc import ArchiveIterator, WarcRecordType
-from newsembed.beam_pipelines import jobs
 from newsembed.beam_pipelines.crawl.fetch import Fetched
 from newsembed.beam_pipelines.crawl.warc import WarcWriter
-from newsembed.beam_pipelines.extract import JOB as EXTRACT
 
 URL = "http://www.a.example/1"
 
@@ -46,15 +44,6 @@ def test_records_name_one_another(path):
     assert request["WARC-Target-URI"] == response["WARC-Target-URI"] == URL
     assert response["WARC-IP-Address"] == "127.0.0.1"
     assert request["Content-Type"] == "application/http; msgtype=request"
-
-
-def test_readers_may_enter_at_any_record(path):
-    with path.open("rb") as source:
-        offsets = [record.stream_pos for record in ArchiveIterator(source)]
-        source.seek(offsets[2])
-        record = next(iter(ArchiveIterator(source)))
-        assert record.headers["WARC-Target-URI"] == URL
-        assert record.record_date is not None
 
 
 def test_the_index_lists_each_response_where_it_begins(path):
@@ -119,23 +108,6 @@ def test_warcio_reads_and_checks_it(path):
                 assert record.http_headers.get_statuscode() == "200"
                 found[record.rec_headers.get_header("WARC-Target-URI")] = body
     assert found == {URL: page(text="Ein Gruß.").encode()}
-
-
-def test_warcio_check_reports_no_problem(path, capsys):
-    pytest.importorskip("warcio", reason="warcio is a second reader, of the dev extra")
-    from warcio.cli import main
-
-    with pytest.raises(SystemExit) as ended:
-        main(["check", "-v", str(path)])
-    assert not ended.value.code
-    said = capsys.readouterr().out
-    assert "fail" not in said.lower()
-    assert said.count("digest pass") == 3
-
-
-def test_extract_reads_it(path, tmp_path):
-    counts = jobs.execute(EXTRACT, {"warc": [str(path)]}, str(tmp_path / "extracted"), beam_args=ONE).manifest["counts"]
-    assert counts["in"] == 1
 
 
 @pytest.mark.parametrize(

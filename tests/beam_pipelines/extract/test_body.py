@@ -4,7 +4,7 @@ import pytest
 from newsembed.beam_pipelines.extract import body
 from newsembed.beam_pipelines.extract.body import Body, is_within_slow_limits, read_body, slow_text
 from newsembed.beam_pipelines.extract.content import Content
-from newsembed.beam_pipelines.extract.layout import Block, Layout
+from newsembed.beam_pipelines.extract.layout import Block, Element, Layout, Name
 
 
 def words(*counts, letter="w"):
@@ -26,7 +26,8 @@ def read(monkeypatch):
 
         monkeypatch.setattr(body, "main_content", main_content)
         monkeypatch.setattr(body, "slow_text", lambda html, url: run.asked.append((html, url)) or slow)
-        layout = Layout([Block("", 0.0, 0, prose)], [0], [""], [], [False], ["body"])
+        element = Element("body", "", Name.NEUTRAL, False, None)
+        layout = Layout([Block("", 0.0, element, prose)], [element])
         return read_body("<p>", layout, "http://a.example/1", "A title", stated, live_blog=False)
 
     run.asked = []
@@ -126,16 +127,6 @@ def test_where_names_removed_much_a_reader_without_names_must_agree(read, share,
     assert (read.asked == []) == sure
 
 
-@pytest.mark.parametrize("live_blog", [True, False])
-def test_the_rules_get_the_title_and_whether_it_is_a_live_blog(monkeypatch, live_blog):
-    seen = []
-    found = Content("o" * 300, 1.0)
-    monkeypatch.setattr(body, "main_content", lambda *given, **options: seen.append((given, options)) or found)
-    layout = Layout([], [0], [""], [], [False], ["body"])
-    read_body("<p>", layout, "http://a.example/1", "A title", "", live_blog=live_blog)
-    assert seen == [((layout, "A title"), {"live_blog": live_blog})]
-
-
 def test_bodies_have_at_most_fifty_thousand_characters(read):
     long = "word " * 20_000
     assert len(read(long).text) == 50_000
@@ -166,3 +157,20 @@ def test_a_short_summary_in_json_ld_does_not_replace_the_text(read):
     assert read(own, STATED) == Body(own, "markup")
     assert read.asked == []
     assert read(words(300, letter="y"), STATED).source == "json-ld"  # more than a quarter as long
+
+
+def test_json_ld_that_has_other_stories_in_between_does_not_replace_the_text(read):
+    own = f"{words(40)}\n{words(40, 79)}"
+    inserts = f"{words(40)} {words(60, letter='x')} {words(40, 79)}"
+    assert read(own, inserts).source == "markup"
+    assert read(own, f"{words(79)} {words(60, letter='x')}").source == "json-ld", (
+        "the rest of a text that the page cuts"
+    )
+
+
+def test_a_short_text_that_is_a_small_part_of_the_prose_is_compared_with_others(read):
+    own, whole = words(70), f"{words(99)} {words(99, letter='x')}"
+    assert read(own, "", whole, share=0.34, second=whole).text == whole
+    assert read(own, "", whole, share=0.35, second=whole).text == own
+    long = " ".join(words(90, letter=letter) for letter in "ab")
+    assert read(long, "", f"{long} {whole}", share=0.34, second=f"{long} {whole}").text == long

@@ -1,12 +1,10 @@
 """extract: which blocks of a page are its text, one rule at a time."""
 
 import pytest
-from newsembed.beam_pipelines.extract.content import main_content, running_text
-from newsembed.beam_pipelines.extract.hints import Name, is_hidden_name, judge_name
+from newsembed.beam_pipelines.extract.content import main_content
 from newsembed.beam_pipelines.extract.layout import lay_out
-from newsembed.beam_pipelines.extract.links import links_of
 from newsembed.beam_pipelines.extract.page import parse
-from newsembed.beam_pipelines.extract.trimming import ends_article, is_boilerplate, is_portrait
+from newsembed.beam_pipelines.extract.trimming import is_boilerplate, is_portrait
 
 SENTENCE = (
     "The council of the river town voted late on Tuesday to raise the embankment "
@@ -34,18 +32,6 @@ def test_a_block_weighs_its_characters_outside_links():
     assert block.prose == pytest.approx(characters - 41)
 
 
-def test_a_block_with_half_of_its_text_in_links_is_not_prose():
-    half = len(SENTENCE) // 2
-    (block,) = layout_of(f"<p><a href=/x>{SENTENCE[:half]}</a>{SENTENCE[half:]}</p>").blocks
-    assert block.prose == 0
-
-
-@pytest.mark.parametrize(("characters", "is_prose"), [(59, False), (60, True)])
-def test_prose_has_sixty_characters(characters, is_prose):
-    (block,) = layout_of(f"<p>{'x' * (characters - 1)}.</p>").blocks
-    assert bool(block.prose) == is_prose
-
-
 def test_text_after_the_page_body_is_not_read():
     body = parse(f"<html><body>{BODY}</body></html>").find("body")
     body.tail = SENTENCE
@@ -70,44 +56,10 @@ def test_hidden_text_inside_a_paragraph_is_left_out():
         assert lines_of(f"<article>{BODY.replace('</p>', hidden + '</p>', 1)}</article>") == PARAGRAPHS
 
 
-def test_comments_in_the_markup_cut_no_text():
-    assert lines_of(f"<article>{BODY.replace('river', 'ri<!-- a comment -->ver<?pi x?>')}</article>") == PARAGRAPHS
-
-
-def test_a_list_with_more_than_half_of_its_text_in_links_is_left_out():
-    for linked, kept in ((101, False), (100, True)):
-        items = f"<ul><li><a href=/x>{'l' * (linked - 1)}.</a></li><li>{'t' * 99}.</li></ul>"
-        assert ("t" * 99 + "." in lines_of(f"<article>{BODY}{items}{BODY}</article>")) == kept
-
-
-def test_a_box_that_is_mostly_links_is_left_out():
-    # 70 of 100 characters are in links: more than the 60 % of a box, fewer than 90 %.
-    box = f"<div><p><a href=/x>{'l' * 69}.</a></p><p>{'t' * 29}.</p></div>"
-    assert lines_of(f"<article>{BODY}{box}{BODY}</article>") == [*PARAGRAPHS, *PARAGRAPHS]
-
-
 def test_a_body_named_by_itemprop_is_the_article():
     other = "".join(f"<p>Another story of the day, {number}. {SENTENCE}</p>" for number in range(3))
     page = f'<div><div>{other}</div><div itemprop="articleBody">{BODY}</div></div>'
     assert lines_of(page) == PARAGRAPHS
-
-
-def test_the_first_of_two_marked_bodies_is_the_article_even_if_the_second_is_longer():
-    longer = "".join(f"<p>Another story of the day, {number}. {SENTENCE}</p>" for number in range(8))
-    page = f'<div><div class="story-body">{BODY}</div><div class="story-body">{longer}</div></div>'
-    assert lines_of(page) == PARAGRAPHS
-
-
-def test_a_marked_body_with_a_small_part_of_the_text_is_not_the_article():
-    page = f'<div><div class="story-body">{BODY}</div><div>{BODY * 2}</div></div>'  # a third of the prose
-    assert lines_of(page) == PARAGRAPHS * 3
-    larger = f'<div><div class="story-body">{BODY}</div><div>{BODY}</div></div>'  # half of it
-    assert lines_of(larger) == PARAGRAPHS
-
-
-def test_a_story_with_two_headings_is_one_story():
-    story = f"<article><h1>{TITLE}</h1><h1>A second heading</h1>{BODY}</article>"
-    assert lines_of(f"<div>{story}<div>{BODY * 5}</div></div>") == PARAGRAPHS * 6
 
 
 def test_short_lines_stay_in_elements_of_the_kind_that_holds_the_prose():
@@ -118,75 +70,6 @@ def test_short_lines_stay_in_elements_of_the_kind_that_holds_the_prose():
         *PARAGRAPHS,
     ]
     assert lines_of(f"<article>{BODY}<div>Nobody knows.</div>{BODY}</article>") == PARAGRAPHS * 2
-
-
-def test_a_teaser_in_an_article_element_is_not_a_story_of_its_own():
-    teaser = f"<article><h1>{TITLE}</h1><p>{SENTENCE}</p></article>"
-    other = f"<article><h1>Another</h1>{BODY}</article>"
-    assert lines_of(f"<div>{teaser}{other}</div>") == PARAGRAPHS
-
-
-def test_a_box_name_is_released_only_where_it_contains_most_of_the_text():
-    # The box has 10 of 11 parts of the prose: without it less than a fifth is left.
-    assert lines_of(f'<div class="sidebar">{BODY * 10}</div><div>{BODY}</div>') == [*PARAGRAPHS * 10]
-    # The box has half of the prose.
-    assert lines_of(f'<div class="sidebar">{BODY}</div><div>{BODY}</div>') == PARAGRAPHS
-
-
-@pytest.mark.parametrize(("paragraphs", "counted"), [(2, False), (3, True)])
-def test_running_text_has_three_paragraphs(paragraphs, counted):
-    text = "x" * 99 + "."
-    layout = layout_of(f"<div>{f'<p>{text}</p>' * paragraphs}</div>")
-    assert running_text(layout) == (100 * paragraphs if counted else 0)
-
-
-def test_names_of_states_and_pairs():
-    assert judge_name("has-sidebar") is judge_name("is-comment") is Name.NEUTRAL
-    assert judge_name("sidebar-has") is Name.BOILERPLATE
-    assert judge_name("story-read-more-box") is Name.BOILERPLATE, "a pair of tokens among others"
-    assert judge_name("more-reading") is Name.NEUTRAL
-    assert is_hidden_name("visually-hidden")
-    assert is_hidden_name("photoCredit")
-    assert not is_hidden_name("hidden-gem")
-
-
-@pytest.mark.parametrize(
-    ("line", "verdict"),
-    [
-        ("The tower at dusk. (Ann Lee/The News). ", True),  # the credit ends up to three characters before the end
-        ("The River News 2016, all rights reserved by the publisher", True),
-        ("Sign up for our newsletter to get the news of the river town every morning.", True),
-        ("Sign up " + "x" * 193, True),
-        ("Sign up " + "x" * 393, False),
-    ],
-)
-def test_calls_credits_and_notices(line, verdict):
-    assert is_boilerplate(line) is verdict
-
-
-def test_headings_of_related_stories_end_an_article():
-    assert ends_article("Most popular stories of the week")
-    assert not ends_article("Most popular stories of the week " + "in the town " * 6)
-
-
-def links(html, url="http://s.example/town/1"):
-    return list(links_of(parse(f"<html><body>{html}</body></html>"), url)[0])
-
-
-def test_links_are_resolved_on_their_page_and_generic_texts_are_empty():
-    assert links('<a href="2">Two walls</a><a href="/3">Three walls</a><a href="//t.example/4">Four walls</a>') == [
-        ("http://s.example/town/2", "Two walls"),
-        ("http://s.example/3", "Three walls"),
-        ("http://t.example/4", "Four walls"),
-    ]
-    assert links('<a href="/2">Read more »</a><a href="/2">Two walls</a><a href="/2">Two  walls</a>') == [
-        ("http://s.example/2", ""),
-        ("http://s.example/2", "Two walls"),
-    ]
-
-
-def test_links_of_a_page_to_itself_are_left_out():
-    assert links('<a href="/town/1">This</a><a href="#top">Top</a><a href="mailto:a@b.c">Mail</a>') == []
 
 
 def table(rows, before="<table>", after="</table>"):
@@ -212,9 +95,11 @@ def test_rows_of_data_are_lines_of_the_text(around):
         [(row[0],) for row in RESULTS],  # one column
         [(f"<a href=/{row[0]}>{row[0]} party</a>", "") for row in RESULTS],  # links
         [*RESULTS, (table(RESULTS), "x", "y")],  # a table inside: the outer one arranges the page
-        [(f"Name {number}", f"Office {number}", "x" * 30) for number in range(40)],  # more than the text
+        [
+            (f"<a href=/{one}>Name {one}</a>", f"Office {one}", "x" * 30) for one in range(40)
+        ],  # of links, longer than the text
     ],
-    ids=["two rows", "one column", "links", "tables of tables", "longer than the text"],
+    ids=["two rows", "one column", "links", "tables of tables", "long and linked"],
 )
 def test_other_tables_are_not_part_of_the_text(rows):
     found = lines_of(f"<article>{BODY}{table(rows)}</article>")
@@ -240,10 +125,7 @@ def test_an_id_made_of_the_heading_does_not_say_what_the_element_is():
     text = f"<h2>Spring menu ideas</h2><p>{SENTENCE}In this section.</p>"
     kept = f"<section id=spring-menu-ideas>{text}</section>"
     left = f"<section id=spring-menu-box>{text}</section>"
-    assert lines_of(f"<article>{BODY}{kept}</article>")[6:] == [
-        "Spring menu ideas",
-        f"{SENTENCE}In this section.",
-    ]
+    assert lines_of(f"<article>{BODY}{kept}</article>")[6:] == ["Spring menu ideas", f"{SENTENCE}In this section."]
     assert lines_of(f"<article>{BODY}{left}</article>") == PARAGRAPHS
 
 
@@ -258,41 +140,6 @@ def test_items_and_sentences_do_not_end_a_text():
     ]
     ended = f"{BODY}<h3>Related</h3><p>{SENTENCE}Another story.</p>"
     assert lines_of(f"<article>{ended}</article>") == PARAGRAPHS
-
-
-@pytest.mark.parametrize(
-    "line",
-    [
-        "By signing up, you agree to our terms and that we may write to you.",
-        "Already have an account? Log in",
-        "To continue reading this article, choose a plan",
-        "To view this video please enable JavaScript, and consider upgrading",
-        "This post may contain affiliate links.",
-    ],
-)
-def test_notices_of_the_site_are_left_out(line):
-    assert is_boilerplate(line)
-
-
-def test_words_in_parentheses_are_a_credit_except_in_items():
-    assert is_boilerplate("The pier (Ann Lee/River News)")
-    assert not is_boilerplate("Trousers (short legs/long legs)", item=True)
-
-
-def test_contact_ends_an_article_only_as_a_label():
-    assert ends_article("Contact us")
-    assert ends_article("Contact the author: ann@river.example")
-    assert not ends_article("Contact management")
-
-
-@pytest.mark.parametrize("name", ["fact-box", "infobox infobox--right", "image-widget_caption__x1", "article__factbox"])
-def test_boxes_of_facts_are_boilerplate(name):
-    assert judge_name(name) is Name.BOILERPLATE
-
-
-def test_a_switch_in_a_name_is_a_state():
-    assert judge_name("sidebar-enabled--false") is Name.NEUTRAL
-    assert judge_name("sidebar") is Name.BOILERPLATE
 
 
 NOTE = f"<section class='compact-note'><p>{SENTENCE * 5}</p></section>"
@@ -391,14 +238,6 @@ def test_elements_that_are_shown_on_some_screens_are_kept(names):
 
 
 @pytest.mark.parametrize(
-    "names",
-    ["post-excerpt", "rating-feedback", "ad-x-after-content", "latest-posts", "article-list", "story-highlights"],
-)
-def test_names_of_lists_of_stories(names):
-    assert judge_name(names) is Name.BOILERPLATE
-
-
-@pytest.mark.parametrize(
     ("line", "is_about_the_author"),
     [
         ("Ann Lee Moss is the director of the river institute at Northbank.", True),
@@ -424,3 +263,51 @@ def test_portraits_of_authors_of_other_professions(line, is_about_the_author):
 )
 def test_notices_of_sites(line, expected):
     assert is_boilerplate(line) == expected
+
+
+def links(*titles):
+    return "".join(f"<li><a href=/{number}>{title}</a></li>" for number, title in enumerate(titles))
+
+
+def test_a_list_of_links_stays_where_a_sentence_introduces_it():
+    items = [f"Report of the harbour board {number}" for number in range(4)]
+    intro = f"{SENTENCE}These are the reports:"
+    assert lines_of(f"<article>{BODY}<p>{intro}</p><ul>{links(*items)}</ul>{BODY}</article>") == [
+        *PARAGRAPHS,
+        intro,
+        *items,
+        *PARAGRAPHS,
+    ]
+    assert lines_of(f"<article>{BODY}<p>{SENTENCE}</p><ul>{links(*items)}</ul>{BODY}</article>") == [
+        *PARAGRAPHS,
+        SENTENCE.strip(),
+        *PARAGRAPHS,
+    ]
+
+
+@pytest.mark.parametrize("name", ["read-more", "ad-container", "topics", "story-list"])
+def test_much_of_the_body_behind_a_weak_name_is_a_part_of_it(name):
+    rest = [f"{SENTENCE}Rest {number}." for number in range(6)]
+    part = "".join(f"<p>{text}</p>" for text in rest)
+    assert lines_of(f"<div class=story-body>{BODY}<div class={name}>{part}</div></div>") == [*PARAGRAPHS, *rest]
+    few = "".join(f"<p>{text}</p>" for text in rest[:2])
+    assert lines_of(f"<div class=story-body>{BODY}<div class={name}>{few}</div></div>") == PARAGRAPHS
+    assert lines_of(f"<div class=story-body>{BODY}<div class='{name} related'>{part}</div></div>") == PARAGRAPHS
+
+
+def test_hidden_text_is_a_part_of_the_body_where_it_is_most_of_it():
+    rest = [f"{SENTENCE}Rest {number}." for number in range(12)]
+    parts = [f"<div class=hidden>{''.join(f'<p>{text}</p>' for text in rest[:count])}</div>" for count in (12, 6)]
+    assert lines_of(f"<div class=story-body>{BODY}{parts[0]}</div>") == [*PARAGRAPHS, *rest]
+    assert lines_of(f"<div class=story-body>{BODY}{parts[1]}</div>") == PARAGRAPHS
+
+
+def test_a_list_of_the_text_is_not_a_list_of_posts():
+    items = "".join(f"<li>{SENTENCE}Item {number}.</li>" for number in range(2))
+    found = lines_of(f"<article>{BODY}<ul class=postList>{items}</ul>{BODY}</article>")
+    assert found[6:8] == [f"{SENTENCE}Item 0.", f"{SENTENCE}Item 1."]
+
+
+def test_a_table_longer_than_the_text_stays():
+    rows = [(f"Name {number}", f"Office {number}", "x" * 30) for number in range(40)]
+    assert len(lines_of(f"<article>{BODY}{table(rows)}</article>")) == len(PARAGRAPHS) + len(rows)

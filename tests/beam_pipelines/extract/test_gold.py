@@ -1,33 +1,56 @@
 """Quality floors on pages with a known truth: a change that reads them worse fails. Never lower a floor."""
 
-import os
-import sys
+import datetime
 from pathlib import Path
 
 import pytest
-from newsembed.beam_pipelines.extract.page import extract_page
+from newsembed.beam_pipelines.extract import layout
+from newsembed.beam_pipelines.extract.layout import lay_out
+from newsembed.beam_pipelines.extract.page import extract_page, parse
 from newsembed.benchmarks import gold_pages
-
-sys.path.insert(0, os.path.dirname(__file__))
-
-from written_pages import PAGES
+from newsembed.benchmarks.gold_pages import GoldPage
 
 DATA = Path(__file__).parents[3] / "../shared/data/html-gold"
 FLOORS = {"fundus-evaluation": 0.975, "newspaper4k": 0.965}
 
 
-@pytest.mark.parametrize("page", PAGES, ids=[page.name for page in PAGES])
+def written(kind):
+    """Pages of `pages/`: a line "name | URL | authors | day" (? where unknown), a line of HTML, and the true text.
+
+    `written.txt` has common templates and languages, `unusual.txt` small and broken sites, `unseen.txt` publishers that
+    the rules were not written for. A page stays as it is when a rule fails on it; new pages are added.
+    """
+    for block in (Path(__file__).parent / "pages" / f"{kind}.txt").read_text().strip().split("\n\n"):
+        head, html, body = block.split("\n", 2)
+        name, url, authors, day = head.split(" | ")
+        people = None if authors == "?" else tuple(authors.split(", "))
+        date = None if day == "?" else datetime.date.fromisoformat(day)
+        yield GoldPage(name, url, html.encode(), body, authors=people, day=date)
+
+
+@pytest.mark.parametrize("page", [*written("written")], ids=lambda page: page.name)
 def test_pages_written_for_the_tests_are_read_exactly(page):
     article = extract_page(page.html, page.url).article
     assert article.body == page.body
     assert article.byline_date == page.day
-    if page.authors is not None:
-        assert article.authors == page.authors
+    assert page.authors is None or article.authors == page.authors
 
 
-def test_the_written_pages_reach_the_scores_of_the_benchmark():
-    found = [(page, extract_page(page.html, page.url).article) for page in PAGES]
-    assert gold_pages.body_scores(gold_pages.match(page, article.body) for page, article in found) == (1.0, 1.0, 1.0)
+@pytest.mark.parametrize("page", [*written("unusual")], ids=lambda page: page.name)
+def test_unusual_pages_are_read_nearly_exactly(page):
+    article = extract_page(page.html, page.url).article
+    assert gold_pages.match(page, article.body).f1 >= 0.95, article.body
+
+
+def test_text_in_elements_left_open_is_found_only_where_there_is_little_other_text():
+    long, medium, short = (f"<p>{'x' * (count - 1)}.</p>" for count in (1_300, 320, 110))
+
+    def found(body):
+        return layout.total_of(lay_out(parse(f"<html><body>{body}</body></html>")).blocks)
+
+    assert found(f"<div><button>Menu</div>{long}") > 1_000
+    assert found(f"<aside>{long}</aside><div>{medium}</div>") == 320
+    assert found(f"<aside>{medium}</aside><p>{short}</p>") == 110
 
 
 @pytest.fixture(params=FLOORS)
@@ -50,3 +73,13 @@ def test_bodies_authors_and_days_of_real_pages_reach_the_floors(gold):
     assert sum(ours == true for ours, true in dated) >= 0.95 * len(dated), dated
     named = [(article.authors if article else (), page.authors) for page, article in found if page.authors is not None]
     assert not named or gold_pages.author_f1(named) >= 0.95, named
+
+
+def test_pages_written_after_the_rules_reach_the_floor():
+    matches = {}
+    for page in written("unseen"):
+        article = extract_page(page.html, page.url).article
+        matches[page.name] = gold_pages.match(page, article.body if article else "")
+    assert gold_pages.body_scores(matches.values())[0] >= 0.94
+    # Two sentences between 25 links with long names are taken for a list of links.
+    assert [name for name, one in matches.items() if one.f1 < 0.9] == ["association with a long menu"]

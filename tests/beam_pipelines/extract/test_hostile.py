@@ -1,30 +1,29 @@
-"""Pages made to stop a reader: bounded and counted, and the shard continues."""
+"""Pages made to stop a reader: bounded and counted, and the shard continues; messages of the reading process."""
 
+import contextlib
+import datetime
+import io
 import os
 import pickle
+import re
 import struct
 import threading
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from newsembed.beam_pipelines import jobs
 from newsembed.beam_pipelines.crawl.fetch import Fetched
 from newsembed.beam_pipelines.crawl.warc import WarcWriter
 from newsembed.beam_pipelines.extract import JOB
-from newsembed.beam_pipelines.extract.decoding import decode
-from newsembed.beam_pipelines.extract.isolation import (
-    Limits,
-    PageMemoryError,
-    PageReadError,
-    PageTimeoutError,
-    Reader,
-    reader,
-)
+from newsembed.beam_pipelines.extract.feeds import Feed
+from newsembed.beam_pipelines.extract.isolation import Limits, PageError, Reader, pack, read_payload, reader, unpack
 from newsembed.beam_pipelines.extract.job import ExtractOptions
-from newsembed.beam_pipelines.extract.page import ArticlePage, ExtractedPage, PageTooLargeError, extract_page
-from newsembed.beam_pipelines.extract.wire import pack
+from newsembed.beam_pipelines.extract.page import ExtractedPage, PageTooLargeError, extract_page
 from newsembed.errors import InputError
 from newsembed.formats import parquet
-from newsembed.formats.records import Article, DeadLetter
+from newsembed.formats.records import Article, DeadLetter, Rejection
+from PIL import Image
 
 SENTENCE = (
     "The council of the river town voted late on Tuesday to raise the embankment "
@@ -50,7 +49,6 @@ READ = {
     "a root that is closed": "<html lang='en'/>" + GOOD.removeprefix("<html>"),
     "no address": GOOD,
 }
-ANSWERS = 4  # the descriptor by which the reading process answers: the second one that it opens
 REFUSED = {
     "50 MB of one tag": "<p>" * 17_000_000,
     "a million tags": "<i>" * 1_000_000,
@@ -90,59 +88,33 @@ def test_a_page_of_nothing_else_is_a_page_without_an_article(html):
     assert page.article is None
 
 
-@pytest.mark.parametrize(
-    ("raw", "charset", "text"),
-    [
-        (
-            "naïve – “déjà vu”".encode(),
-            "iso-8859-1",
-            "naïve – “déjà vu”",
-        ),  # a header that every server of a company sends
-        ("naïve “déjà”".encode("windows-1252"), "utf-8", "naïve “déjà”"),
-        ("<meta charset=shift_jis>日本の記事".encode("shift_jis"), "", "<meta charset=shift_jis>日本の記事"),
-        ("<meta charset=utf-4>naïve".encode("latin-1"), "zip", "<meta charset=utf-4>naïve"),
-        ("\ufeffmarked".encode("utf-16-le"), "", "marked"),
-        (b"\xef\xbb\xbfmarked", "", "marked"),
-    ],
-)
-def test_the_bytes_count_more_than_the_declared_charset(raw, charset, text):
-    assert decode(raw, charset) == text
-
-
-def test_binary_data_is_not_text():
-    assert decode(bytes(range(256)) * 20, "utf-8") is None
-
-
-def spin():
-    while True:
-        pass
-
-
-def swallow():
-    kept = []
-    while True:
-        kept.append(bytearray(1 << 24))
-
-
 def test_the_child_process_ends_at_its_limits_and_the_next_call_works():
     bounded = Reader(Limits(seconds=0.5, megabytes=256))
     try:
         assert bounded.call(max, 3, 4) == 4
         first = bounded.call(os.getpid)
         assert bounded.call(os.getpid) == first != os.getpid()
-        with pytest.raises(PageTimeoutError, match=r"longer than 0\.5 seconds"):
+        with pytest.raises(PageError, match=r"longer than 0\.5 seconds"):
             bounded.call(eval, "sum(1 for _ in iter(int, 1))")  # never returns to Python's loop of signals
-        with pytest.raises(PageMemoryError, match="256 MB"):
+        with pytest.raises(PageError, match="256 MB"):
             bounded.call(bytearray, 1 << 30)
-        with pytest.raises(PageMemoryError, match="ended with 3"):
+        with pytest.raises(PageError, match="ended with 3"):
             bounded.call(eval, "__import__('os')._exit(3)")  # by its name: `make coverage` replaces the function
-        with pytest.raises(PageReadError, match="ValueError: invalid literal"):
+        with pytest.raises(PageError, match="ValueError: invalid literal"):
             bounded.call(int, "x")
-        with pytest.raises(PageReadError, match="TypeError: got a value of type complex"):
+        with pytest.raises(PageError, match="TypeError: got a value of type complex"):
             bounded.call(complex, 1, 2)
         assert bounded.call(max, 5, 6) == 6
     finally:
         bounded.close()
+
+
+def written(bounded, raw):
+    """A script that writes bytes to the pipe of the child that runs it."""
+    if bounded._child is None:
+        bounded.call(os.getpid)
+    descriptor = re.search(r"serve\((\d+)", bounded._child.args[-1])[1]
+    return f"__import__('os').write({descriptor}, {raw!r})"
 
 
 def test_what_a_taken_over_process_sends_is_never_run(tmp_path):
@@ -153,16 +125,16 @@ def test_what_a_taken_over_process_sends_is_never_run(tmp_path):
     bounded = Reader(Limits(seconds=5.0, megabytes=256))
     try:
         bounded.call(os.getpid)
-        for raw in (pickle.dumps(("value", Harm())), b"", b"\xff" * 99, pack(("value", 1))[:-1], pack(7)):
-            sent = struct.pack("<Q", len(raw)) + raw
+        harmful = pickle.dumps(("value", Harm()))
+        for raw in (harmful, b"", b"\xff" * 99, pack(("value", 1))[:-1], pack(7)):
             # The child writes an answer of its own before the one that Reader waits for.
-            script = f"__import__('os').write({ANSWERS}, {sent!r})"
-            with pytest.raises(PageReadError, match="the reading process gave no answer"):
+            script = written(bounded, struct.pack("!i", len(raw)) + raw)
+            with pytest.raises(PageError, match="the reading process gave no answer"):
                 bounded.call(eval, script)
             assert bounded.call(max, 5, 6) == 6
-        huge = struct.pack("<Q", 1 << 40)
-        with pytest.raises(PageReadError, match="a message of 1099511627776 bytes"):
-            bounded.call(eval, f"__import__('os').write({ANSWERS}, {huge!r})")
+        huge = struct.pack("!iQ", -1, 1 << 40)
+        with pytest.raises(PageError, match="gave no answer: bad message length"):
+            bounded.call(eval, written(bounded, huge))
     finally:
         bounded.close()
     assert not (tmp_path / "harmed").exists()
@@ -221,4 +193,74 @@ def test_the_bounds_hold_inside_a_beam_worker(tmp_path):
 def test_limits_that_would_reject_every_page_are_rejected():
     with pytest.raises(InputError, match="--page_seconds: got 0, expected at least"):
         ExtractOptions(page_seconds=0)
-    assert isinstance(extract_page(GOOD, URL).article, ArticlePage)
+
+
+DAY = datetime.date(2021, 3, 1)
+ARTICLE = Article(
+    *("00", "http://s.example/1", "s.example", "A\u2028 title \ud800", "One.\n\nTwo."),
+    authors=("Ann Lee", "Bo Chen"),
+    byline_date=DAY,
+    live_blog=True,
+    sources=("title: markup",),
+)
+VALUES = [
+    ExtractedPage(article=ARTICLE, links=(("http://s.example/2", "Two"), ("http://s.example/3", "")), links_beyond=4),
+    ExtractedPage(rejection=Rejection.NO_CONTENT, detail="0 characters"),
+    ExtractedPage(hub_title="Weather"),
+    Feed("F", (("/1", "One"),), (("/1", DAY, ("Ann Lee",)), ("/2", None, ())), 3),
+    b"\x00\xff",
+    None,
+]
+
+
+@pytest.mark.parametrize("value", VALUES, ids=[type(value).__name__ for value in VALUES])
+def test_what_the_process_answers_arrives_unchanged(value):
+    kind, found = unpack(pack(("value", value)))
+    assert kind == "value"
+    assert found == value
+    assert type(found) is type(value)
+    if isinstance(value, ExtractedPage):
+        assert type(found.rejection) is type(value.rejection)
+
+
+@given(st.binary(max_size=40))
+def test_other_bytes_are_no_message(damage):
+    raw = pack(("value", VALUES[0]))
+    for damaged in (damage, raw[: len(raw) // 2], raw + damage[:1]):
+        with contextlib.suppress(ValueError):
+            unpack(damaged)
+    with pytest.raises(TypeError, match="type set"):
+        pack({1})
+    with pytest.raises(ValueError, match="KeyError: 'Popen'"):
+        unpack(pack({"=": "Popen", "args": ["true"]}))
+
+
+def png(size, *, flip=False):
+    picture = Image.linear_gradient("L").resize((size, size))
+    buffer = io.BytesIO()
+    (picture.rotate(90) if flip else picture).save(buffer, "PNG")
+    return buffer.getvalue()
+
+
+def test_a_payload_is_read_by_its_kind():
+    """A page may turn out to be a feed; images have one hash in every size, and another if they show something else."""
+    assert read_payload(
+        99, "page", GOOD.replace("raises", "räumt").encode("latin-1"), "latin-1", URL
+    ).article.title == ("Council räumt embankment")
+    feed = b"<rss><channel><title>F</title><item><title>One</title><link>/1</link></item></channel></rss>"
+    assert (
+        read_payload(99, "page", feed, "", URL)
+        == read_payload(99, "feed", feed, "", URL)
+        == Feed("F", (("http://s.example/1", "One"),))
+    )
+    assert read_payload(99, "feed", GOOD.encode(), "", URL) is None
+    assert read_payload(99, "page", bytes(range(256)) * 20, "", URL) is None
+    one, same, other = (read_payload(99, "image", raw, "", URL) for raw in (png(64), png(200), png(64, flip=True)))
+    assert one == same != other
+    assert len(one) == 8
+
+
+def test_an_image_that_would_fill_the_memory_is_an_error(monkeypatch):
+    monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 1_000)
+    with pytest.raises(Image.DecompressionBombWarning):
+        read_payload(99, "image", png(40), "", URL)

@@ -3,8 +3,8 @@
 import datetime
 
 import pytest
+from newsembed.beam_pipelines.extract.bylines import bylines, days
 from newsembed.beam_pipelines.extract.layout import lay_out
-from newsembed.beam_pipelines.extract.markup import bylines, days
 from newsembed.beam_pipelines.extract.page import parse
 
 SENTENCE = "The council of the river town voted on Tuesday to raise the embankment before the autumn rains, it says."
@@ -18,8 +18,9 @@ def shown(body):
 
 
 def found(body):
+    """The published and the modified day."""
     tree = parse(f"<html><body>{body}</body></html>")
-    return days(tree, lay_out(tree))
+    return tuple(day and day.day for day in days(tree, lay_out(tree)))
 
 
 @pytest.mark.parametrize(
@@ -32,10 +33,7 @@ def found(body):
         ("<p data-testid=byline-1>Ann Lee</p>", ("Ann Lee",)),
         ("<p class=storyAuthor>Ann Lee</p>", ("Ann Lee",)),
         ("<p class=byline>Ann Lee</p><p class=byline>Ann Lee</p><p class=byline>Bo Chen</p>", ("Ann Lee", "Bo Chen")),
-        (
-            "<p class=byline><b itemprop=name>Ann Lee</b>, <b itemprop=name>Bo Chen</b> x</p>",
-            ("Ann Lee, Bo Chen",),
-        ),
+        ("<p class=byline><b itemprop=name>Ann Lee</b>, <b itemprop=name>Bo Chen</b> x</p>", ("Ann Lee, Bo Chen",)),
         ("<div itemprop=author><meta itemprop=name content='Ann Lee'></div>", ("Ann Lee",)),
         ("<div itemprop=author content='Ann Lee'></div>", ("Ann Lee",)),
         ("<p class=byline>Ann</p>", ()),  # three letters are not a name
@@ -117,8 +115,7 @@ def test_such_a_line_is_searched_to_the_third_paragraph(before, is_read):
         ("<time datetime=1989-12-31>March 1, 2021</time>", MARCH, None),
         ("<time datetime=1989-12-31></time>", None, None),
         ("<time datetime=1990-01-01></time>", datetime.date(1990, 1, 1), None),
-        ("<time datetime=2100-12-31></time>", datetime.date(2100, 12, 31), None),
-        ("<time datetime=2101-01-01></time>", None, None),
+        ("<time datetime=2100-12-31></time>", None, None),  # to come
         ("<time>soon</time>", None, None),
         ("<time>March 1, 1989</time>", None, None),
     ],
@@ -139,4 +136,4 @@ def test_days_by_their_marks(body, published, modified):
     ],
 )
 def test_a_short_line_with_a_day_before_the_text_is_its_day(line, day):
-    assert found(f"<div>{line}</div>{PROSE}") == (day, None)
+    assert found(f"<div>{line}</div>{PROSE}")[0] == day

@@ -5,8 +5,7 @@ import json
 import pytest
 from newsembed.beam_pipelines import jobs
 from newsembed.beam_pipelines.extract import JOB
-from newsembed.beam_pipelines.extract.posts import clean_post
-from newsembed.errors import InputError
+from newsembed.beam_pipelines.extract.rows import clean_post
 from newsembed.formats import parquet
 from newsembed.formats.records import DeadLetter, Post, make_doc_id
 
@@ -72,17 +71,3 @@ def test_posts_are_joined_by_canonical_url_and_every_other_is_counted(sources, t
     assert [(letter.key, letter.reason, letter.sample) for letter in letters] == [
         ("http://x.example/3", "no_article", "Elsewhere")
     ]
-
-
-def test_without_posts_there_is_no_stream_of_posts(sources, tmp_path):
-    jobs.execute(JOB, {"articles": sources["articles"]}, str(tmp_path / "out"), beam_args=ONE)
-    assert not (tmp_path / "out/posts").exists()
-
-
-def test_posts_alone_are_no_input(sources, tmp_path):
-    with pytest.raises(InputError, match="no input"):
-        jobs.execute(JOB, {"posts": sources["posts"]}, str(tmp_path / "out"), beam_args=ONE)
-    bad = tmp_path / "p.txt"
-    bad.write_text("x")
-    with pytest.raises(InputError, match="--posts"):
-        jobs.execute(JOB, {**sources, "posts": [str(bad)]}, str(tmp_path / "out"), beam_args=ONE)

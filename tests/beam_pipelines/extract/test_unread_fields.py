@@ -7,21 +7,9 @@ from newsembed.beam_pipelines import jobs
 from newsembed.beam_pipelines.extract import JOB
 from newsembed.beam_pipelines.extract.rows import row_to_article, unread_fields
 from newsembed.beam_pipelines.progress import print_outcomes
+from newsembed.errors import InputError
 from newsembed.formats import parquet
 from newsembed.formats.records import Article, Hub
-
-
-def test_fields_that_nothing_reads_are_named(tmp_path, capsys):
-    row = {"url": "https://n.example/1", "title": "A title", "body": "text", "doc_id": "x", "feeds": ["f"]}
-    wrong = {"author": "A. Name", "date": "2024-01-01", "authors": ["A. Name"], "published": None, "tags": []}
-    lines = [{**row, **wrong}, {**row, "url": "https://n.example/2", "date": "2024-01-02"}]
-    path = tmp_path / "a.jsonl"
-    path.write_text("\n".join(map(json.dumps, lines)))
-    counts = jobs.execute(
-        JOB, {"articles": [str(path)]}, str(tmp_path / "out"), beam_args=["--direct_num_workers=1"]
-    ).manifest["counts"]
-    print_outcomes([("extract", jobs.Outcome({"counts": counts}, skipped=False, seconds=1.0))])
-    assert "note: extract does not read these fields: date 2, author 1\n" in capsys.readouterr().out
 
 
 def extracted(tmp_path, *rows):
@@ -55,7 +43,7 @@ def test_dates_that_nothing_reads_and_tags_in_bodies_are_counted_and_shown(tmp_p
 
 
 def test_texts_of_another_type_fail_and_one_text_is_one_feed(tmp_path):
-    wrong = ({"title": ["a"]}, {"body": {"text": "x"}}, {"text": 3})
+    wrong = ({"title": 4}, {"body": 3}, {"title": [], "body": "x"})
     right = {"feeds": "top", "keywords": "flood, rain"}
     counts, articles, hubs = extracted(tmp_path, *wrong, right, {"feeds": 5})
     assert (counts["in"], counts["out"], counts["failed"]) == (5, 2, {"missing_field": 3})
@@ -74,7 +62,9 @@ def test_texts_of_another_type_fail_and_one_text_is_one_feed(tmp_path):
 )
 def test_the_field_that_is_missing_or_of_another_type_is_named(row, problem):
     full = {"url": "https://n.example/1", "title": "A title", "body": "Some text."}
-    assert row_to_article(full | row) == (None, problem)
+    with pytest.raises(InputError) as raised:
+        row_to_article(full | row)
+    assert str(raised.value) == problem
 
 
 def test_of_fields_that_nothing_reads_the_first_twenty_are_counted():
@@ -83,3 +73,20 @@ def test_of_fields_that_nothing_reads_the_first_twenty_are_counted():
     assert unread_fields({"f0": 1} | {f"g{number}": 1 for number in range(5)}, known) == ["f0", "g0", "g1"]
     assert unread_fields({"g4": 1, "f3": 1, "url": 1}, known) == ["f3"]
     assert len(known) == 20
+
+
+def test_dates_and_authors_of_rows_in_other_forms(tmp_path):
+    rows = [
+        {"byline_date": 1715587200, "authors": "['Ann Lee', 'Bo Chen']"},
+        {"byline_date": 1715587200000, "authors": [{"name": "Lee, Ann"}, "Bo Chen"]},
+        {"published_at": "May 13, 2024, 8:00 PM", "authors": "Ann Lee; Bo Chen"},
+        {"byline_date": "05/13/2024", "authors": "[1, 2]"},
+        {"byline_date": "05/12/2024", "language": "en", "authors": "[]"},
+    ]
+    counts, articles, _ = extracted(tmp_path, *rows)
+    assert [str(articles[str(place)].byline_date) for place in range(5)] == ["2024-05-13"] * 4 + ["2024-05-12"]
+    assert [articles[str(place)].authors for place in range(4)] == [("Ann Lee", "Bo Chen")] * 3 + [()]
+    assert {name: counts["tallies"].get(name) for name in ("guessed_dates", "unread_field:authors")} == {
+        "guessed_dates": 1,
+        "unread_field:authors": 1,
+    }

@@ -4,8 +4,7 @@ import json
 
 import pytest
 from newsembed.errors import InputError
-from newsembed.evaluation.diagnostics.articles import collect, sample
-from newsembed.evaluation.events import EventDocument
+from newsembed.evaluation.events import EventDocument, collect, sample
 from newsembed.formats.articles import write_articles
 
 
@@ -97,18 +96,3 @@ def test_a_sample_holds_whole_events_and_the_queries():
     assert kept == sample(articles, 20, keep=["13"], seed=5)
     assert kept != sample(articles, 20, keep=["13"], seed=6)
     assert sample(articles, 60) == articles
-
-
-def test_five_queries_are_drawn_and_the_seed_decides_what_is_drawn(tmp_path):
-    path = write(tmp_path, [{"id": f"a{number}", "title": "t", "body": ""} for number in range(30)])
-    found = collect(path)
-    assert len(found.queries) == 5
-    assert found.queries == collect(path, seed=0).queries != collect(path, seed=1).queries
-    some = collect(path, limit=10)
-    assert some.articles == collect(path, limit=10, seed=0).articles != collect(path, limit=10, seed=1).articles
-
-
-def test_an_event_that_just_fits_is_kept():
-    articles = [EventDocument(str(number), "t", "b", event=f"e{number // 2}") for number in range(6)]
-    assert len(sample(articles, 4)) == 4
-    assert len(sample(articles, 5)) == 4

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from newsembed.evaluation.diagnostics.attention import SPECIAL, attention_by_tag, tag_tokens
+from newsembed.evaluation.tokens import SPECIAL, attention_by_tag, tag_tokens
 
 
 def row(*ids):
@@ -42,11 +42,3 @@ def test_attention_by_tag_by_hand():
     assert found["NOUN"].lift[1] == pytest.approx(0.65 / 0.375)
     for layer in range(2):
         assert sum(one.attention[layer] for one in found.values()) == pytest.approx(1)
-    with pytest.raises(ValueError, match="no document"):
-        attention_by_tag([], [], [])
-
-
-def test_even_attention_has_a_ratio_of_one():
-    attention = [np.full((1, length), 1 / length, np.float32) for length in (4, 9)]
-    tags = [["A", "B", "B", "A"], ["A"] * 3 + ["B"] * 6]
-    assert [one.lift[0] for one in attention_by_tag(attention, tags, tags)] == pytest.approx([1, 1])

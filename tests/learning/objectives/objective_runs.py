@@ -6,8 +6,9 @@ import functools
 import jax
 import numpy as np
 import optax
+from newsembed.learning.objectives.texts import documents_of
 from newsembed.learning.partitioning import Partitioner
-from newsembed.models.losses import DocumentIds
+from newsembed.models.losses import Documents
 from newsembed.training.train_state import plan_state
 from toy_corpus import toy_config, toy_objectives
 
@@ -63,7 +64,7 @@ def embeddings_of(batch):
 
 
 def ids_of(batch):
-    return DocumentIds(*(batch[f"{name}_doc_id"] for name in ("anchor", "positive", "negative")))
+    return Documents(*(documents_of(batch, name, events=False) for name in ("anchor", "positive", "negative")))
 
 
 def translation_rows(languages):

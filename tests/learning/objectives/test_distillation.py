@@ -7,10 +7,9 @@ import numpy as np
 import pytest
 from newsembed.errors import InputError
 from newsembed.formats.teacher import NO_DAY, Teacher, write_teacher
-from newsembed.learning.objectives import ALTERNATIVES, OBJECTIVES, Model, Objectives
-from newsembed.learning.objectives.distillation import Distillation, _Tables, _Text, soft_cross_entropy
+from newsembed.learning.objectives import Model, Objectives
+from newsembed.learning.objectives.distillation import Distillation, soft_cross_entropy
 from objective_runs import WITHOUT_DROPOUT, assert_close, embeddings_of, jit, parameters
-from toy_corpus import LENGTHS
 
 UNKNOWN = 2  # the row of the batch whose positive the teacher lacks
 SAME = 5  # the row whose anchor and positive are one document
@@ -142,66 +141,6 @@ def test_texts_that_the_teacher_lacks_and_negatives_have_no_part(path, batch):
     assert_close(same_gradient, gradient)
     other["anchor_tokens"][0, 1:3] = 40
     assert value_of(path, other)[0][0] != pytest.approx(loss, rel=1e-4)
-
-
-def test_chunks_change_nothing(path, batch):
-    (loss, _), gradient = value_of(path, batch)
-    (chunked_loss, _), chunked = value_of(path, batch, gradient_chunk=8)
-    assert chunked_loss == pytest.approx(loss, rel=1e-6)
-    assert_close(chunked, gradient)
-
-
-def test_anchors_find_positives_in_held_out_retrieval(path, batch):
-    found = objectives(path).pairs("triplets", parameters(), batch)
-    anchors, positives, _ = embeddings_of(batch)
-    np.testing.assert_allclose(found.query, anchors, atol=1e-6)
-    np.testing.assert_allclose(found.answer, positives, atol=1e-6)
-    np.testing.assert_array_equal(found.query_ids[:, :2], batch["anchor_doc_id"])
-    np.testing.assert_array_equal(found.answer_ids[:, 2:], batch["positive_event"])
-    np.testing.assert_array_equal(found.kind, batch["augmentation"])
-
-
-def test_it_is_no_default_and_counts_the_products_with_all_keys(path, teacher):
-    assert OBJECTIVES["triplets"] is not Distillation
-    assert Distillation in ALTERNATIVES
-    each = WITHOUT_DROPOUT.flops("embed", LENGTHS["anchor_tokens"]) + 4 * len(teacher.keys) * teacher.keys.shape[1]
-    assert Distillation(teacher=path).flops(WITHOUT_DROPOUT, LENGTHS, 3) == pytest.approx(6 * each)
-
-
-@pytest.mark.parametrize(
-    "changes",
-    [{"teacher": ""}, {"temperature": 0.0}, {"pair_weight": -0.1}, {"near_days": -1}, {"near_similarity": 1.1}],
-)
-def test_options_out_of_range_are_refused(changes):
-    with pytest.raises(InputError, match=f"Distillation.{next(iter(changes))}"):
-        dataclasses.replace(Distillation(teacher="some.npz"), **changes)
-
-
-def test_near_is_up_to_the_days_and_above_the_similarity_and_ties_are_found(tmp_path):
-    path = str(tmp_path / "teacher.npz")
-    keys = np.float32([[1, 0], [1, 0], [0.6, 0.8], [1, 0], [1, 0]])
-    days = np.int32([10, 12, 10, 13, NO_DAY])
-    ids, neighbors = np.arange(10, dtype=np.int32).reshape(5, 2), np.int32([[1], [0], [0], [0], [0]])
-    write_teacher(path, Teacher(ids, keys, days, neighbors, np.full((5, 1), 0.5, np.float32)))
-    rows = np.int32([0, 4])  # the second one has no day
-
-    tables = _Tables(*Distillation(teacher=path).tables().values())
-
-    def near(**options):
-        return np.asarray(Distillation(teacher=path, **options)._near(tables, rows)).tolist()
-
-    none = [False] * 5
-    assert near(near_days=2, near_similarity=0.5) == [[True, True, True, False, False], none]
-    assert near(near_days=1, near_similarity=0.5) == [[True, False, True, False, False], none]
-    assert near(near_days=3, near_similarity=float(keys[2, 0])) == [[True, True, False, True, False], none]
-    assert near(near_days=3, near_similarity=1.0) == [none, none]
-    vectors = np.float32([[1, 0], [0, 1], [0.6, 0.8]])
-    text = _Text(vectors, np.int32([0, 0, 0]), np.int32([1, 1, 2]))
-    *_, found = Distillation(teacher=path)._parts(tables, text, np.zeros((3, 5), bool))
-    # The pair of the first ties with others, that of the second is below another, that of the third is above all.
-    assert np.asarray(found).tolist() == [1, 0, 1]
-    *_, alone = Distillation(teacher=path)._parts(tables, text, np.ones((3, 5), bool))
-    assert np.asarray(alone).tolist() == [1, 1, 1]
 
 
 def test_a_step_gets_the_teacher_as_an_argument_and_not_as_a_constant(path, teacher, batch):

@@ -3,46 +3,32 @@
 import dataclasses
 from typing import ClassVar
 
-import gin
 import jax.numpy as jnp
 import optax
 import pytest
 from newsembed.errors import InputError
 from newsembed.learning import objectives
 from newsembed.learning.objectives import Model, Objective, Objectives, objectives_of
-from newsembed.learning.objectives.contrastive import LOG_TEMPERATURE, Contrastive
+from newsembed.learning.objectives.contrastive import Contrastive
 from newsembed.learning.objectives.topics import Topics
 from newsembed.learning.partitioning import Partitioner
 from newsembed.models.encoders import Capability
-from newsembed.training.train_state import plan_state
-from newsembed.training.train_step import make_train_steps
+from newsembed.training.train_state import make_train_steps, plan_state
 from objective_runs import CONFIG
 
 
 @dataclasses.dataclass(frozen=True)
 class Halving(Objective):
-    """Half of a parameter of its own."""
+    """Half of a bias."""
 
     tasks: ClassVar[tuple[str, ...]] = ("halving",)
-    parameter_names: ClassVar[tuple[str, ...]] = ("half",)
-
-    start: float = 3.0
 
     @property
     def needs(self):
         return (Capability.TOPICS,)
 
     def loss(self, model, params, batch, key):
-        return params["half"] / 2, {"accuracy": jnp.zeros(())}
-
-    def flops(self, config, lengths, batch_size):
-        return float(batch_size)
-
-    def initial_parameters(self):
-        return {"half": jnp.float32(self.start)}
-
-    def constrain(self, params):
-        return params | {"half": jnp.maximum(params["half"], 0.0)}
+        return params["bias"] / 2, {"accuracy": jnp.zeros(())}
 
 
 @pytest.fixture
@@ -59,7 +45,7 @@ def test_tasks_of_one_class_share_one_objective_and_its_step():
     partitioner, optimizer = Partitioner(), optax.sgd(0.1)
     mesh = partitioner.make_mesh()
     layout = plan_state(CONFIG.module(), optimizer, partitioner, mesh)
-    steps = make_train_steps(Objectives(Model(CONFIG), chosen), optimizer, layout.abstract, partitioner, mesh)
+    steps = make_train_steps(Objectives(Model(CONFIG), chosen), optimizer, layout)
     assert steps["mlm"] is steps["tlm"]
     assert steps["mlm"] is not steps["topics"]
 
@@ -69,11 +55,6 @@ def test_a_given_objective_takes_the_place_of_the_registered_one():
     chosen = objectives_of(["triplets", "topics"], [mine])
     assert chosen["triplets"] is mine
     assert chosen["topics"] == Topics()
-
-
-def test_gin_configures_the_registered_objectives():
-    gin.parse_config("Contrastive.temperature = 0.25")
-    assert objectives_of(["triplets"])["triplets"].temperature == 0.25
 
 
 def test_a_task_without_an_objective_is_named():
@@ -97,12 +78,7 @@ def test_a_task_is_registered_once(registry):
 
 def test_an_objective_of_another_module_serves_its_own_task(registry):
     assert objectives.register(Halving) is Halving
-    chosen = objectives_of(["halving"])
-    assert chosen == {"halving": Halving()}
-    assert objectives.parameter_names() == {"half", LOG_TEMPERATURE}
-    table = Objectives(Model(CONFIG), chosen)
-    assert table.initial_parameters() == {"half": 3.0}
-    assert table.constrain({"half": jnp.float32(-1.0), "other": 2}) == {"half": 0.0, "other": 2}
+    assert objectives_of(["halving"]) == {"halving": Halving()}
 
 
 def test_an_architecture_that_lacks_what_an_objective_needs_is_named(monkeypatch):

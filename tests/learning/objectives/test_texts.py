@@ -10,6 +10,12 @@ import pytest
 from newsembed.errors import InputError
 from newsembed.formats.vocabulary import VocabularyFile
 from newsembed.learning.objectives import OBJECTIVES, Model, Objectives, continuation_pieces
+from newsembed.learning.objectives.contrastive import Contrastive
+from newsembed.learning.objectives.denoising import Denoising
+from newsembed.learning.objectives.distillation import Distillation
+from newsembed.learning.objectives.linking import Linking
+from newsembed.learning.objectives.masked_language import MaskedLanguageModel, MaskedTexts
+from newsembed.learning.objectives.translation import BilingualTranslation, Translation
 from objective_runs import CONFIG, KEY, assert_close, loss_of, with_gradient
 from toy_corpus import VOCAB_SIZE, toy_objectives
 
@@ -18,7 +24,6 @@ from toy_corpus import VOCAB_SIZE, toy_objectives
     ("task", "options"),
     [
         ("mlm", {"gradient_chunk": 4, "vocabulary_chunk": 13}),
-        ("triplets", {"gradient_chunk": 9}),
         ("topics", {"gradient_chunk": 5}),
     ],
     ids=lambda value: str(value) if isinstance(value, str) else "",
@@ -35,10 +40,8 @@ def test_8192_triplets_fit_where_the_whole_batch_does_not():
     rows, length = 8192, 64
     params = nn.unbox(jax.eval_shape(config.module().init, KEY, jnp.zeros((1, 1), jnp.int32)))["params"]
     batch = {f"{name}_tokens": (rows, length) for name in ("anchor", "positive", "negative")}
-    batch |= {f"{name}_doc_id": (rows, 2) for name in ("anchor", "positive", "negative")} | {
-        "translated": (rows,),
-        "augmentation": (rows,),
-    }
+    batch |= {f"{name}_doc_id": (rows, 2) for name in ("anchor", "positive", "negative")}
+    batch |= {"translated": (rows,), "augmentation": (rows,)}
     batch = {name: jax.ShapeDtypeStruct(shape, jnp.int32) for name, shape in batch.items()}
 
     def temporary_bytes(**options):
@@ -79,52 +82,45 @@ def test_continuation_pieces_are_those_that_the_vocabulary_marks():
     assert continuation_pieces(file).tolist() == [False, False, True, False, False]
 
 
+BOUNDS = {
+    BilingualTranslation: [{"distance_weight": 1.5}, {"negatives": 0}, {"margin": 0.0}, {"vocabulary_chunk": -1}],
+    Contrastive: [
+        *({"temperature": 0.0}, {"augmentations": ("title",)}, {"augmentations": ()}),
+        *({"event_days": -1}, {"mlm_weight": -1.0}),
+        {"matryoshka_sizes": (8, 4)},
+    ],
+    Denoising: [{"alpha": -1.0}, {"masking_share": 1.0}, {"vocabulary_chunk": -1}],
+    Distillation: [
+        *({"teacher": ""}, {"temperature": 0.0, "teacher": "t"}, {"pair_weight": -0.1, "teacher": "t"}),
+        *({"near_days": -1, "teacher": "t"}, {"near_similarity": 1.1, "teacher": "t"}),
+    ],
+    Linking: [{"margin": 0.0}, {"mining": "hard"}, {"mining_margin": -1.0}],
+    MaskedLanguageModel: [{"masking_rate": 1.0}, {"gradient_chunk": -1}, {"vocabulary_chunk": -1}],
+    MaskedTexts: [{"mlm_weight": 0.0}],
+    Translation: [{"scale": "length"}, {"negatives": 0}, {"label_smoothing": 1.0}, {"margin": -1}],
+}
+
+
+@pytest.mark.parametrize("kind", BOUNDS)
+def test_an_option_that_makes_no_sense_is_named(kind):
+    for options in BOUNDS[kind]:
+        with pytest.raises(InputError, match=rf"{kind.__name__}\.{next(iter(options))}: got"):
+            kind(**options)
+
+
 @pytest.mark.parametrize(
     ("task", "options", "message"),
     [
-        ("triplets", {"temperature": 0.0}, "Contrastive.temperature: got 0.0"),
-        (
-            "triplets",
-            {"temperature": 0.001, "learn_temperature": True},
-            "Contrastive.temperature: got 0.001, expected a number from 0.01 to 1",
-        ),
-        ("triplets", {"augmentations": ("title",)}, "Contrastive.augmentations: got .*title_to_body"),
-        ("triplets", {"augmentations": ()}, "Contrastive.augmentations: got"),
-        ("triplets", {"matryoshka_sizes": (8, 4)}, "Contrastive.matryoshka_sizes: got .*ascending"),
-        (
-            "triplets",
-            {"matryoshka_sizes": (4, 8), "matryoshka_weights": (1.0,)},
-            "Contrastive.matryoshka_weights: got",
-        ),
-        (
-            "triplets",
-            {"matryoshka_sizes": (2, 4)},
-            "Contrastive.matryoshka_sizes: got .* the embedding's size, 8, as the last",
-        ),
-        ("triplets", {"mlm_weight": -1.0}, "Contrastive.mlm_weight: got -1.0"),
+        ("triplets", {"matryoshka_sizes": (2, 4)}, "Contrastive.matryoshka_sizes: got .* size, 8, as the last"),
         ("topics", {"mlm_weight": 0.1}, "Topics.mlm_weight: whole words need the vocabulary's continuation pieces"),
-        ("mlm", {"masking_rate": 1.0}, "MaskedLanguageModel.masking_rate: got 1.0"),
-        ("mlm", {"gradient_chunk": -1}, "MaskedLanguageModel.gradient_chunk: got -1"),
-        ("mlm", {"vocabulary_chunk": -1}, "MaskedLanguageModel.vocabulary_chunk: got -1"),
-        ("topics", {"topics_per_row": 0}, "Topics.topics_per_row: got 0"),
     ],
 )
-def test_an_option_that_makes_no_sense_is_named(task, options, message):
+def test_an_option_that_does_not_fit_the_model_is_named(task, options, message):
     with pytest.raises(InputError, match=message):
         Objectives(Model(CONFIG), {task: OBJECTIVES[task](**options)})
 
 
-@pytest.mark.parametrize(
-    ("task", "options", "message"),
-    [
-        (
-            "triplets",
-            {"gradient_chunk": 2},
-            "Contrastive.gradient_chunk: got 2 for a batch of 12 rows with 3 texts each",
-        ),
-        ("topics", {"topics_per_row": 2}, "Topics.topics_per_row: got 2 documents of 16 tokens in a row"),
-    ],
-)
-def test_a_batch_that_an_option_does_not_fit_is_named(batches, task, options, message):
+def test_a_batch_that_an_option_does_not_fit_is_named(batches):
+    message = "Contrastive.gradient_chunk: got 2 for a batch of 12 rows with 3 texts each"
     with pytest.raises(InputError, match=message):
-        with_gradient(task, batches[task], **options)
+        with_gradient("triplets", batches["triplets"], gradient_chunk=2)

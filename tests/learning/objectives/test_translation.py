@@ -1,7 +1,5 @@
 """Translation and its distance: against float64 NumPy, one device like eight, held-out pairs, and what is refused."""
 
-import dataclasses
-
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
@@ -12,19 +10,11 @@ from newsembed.learning.objectives import Model, Objectives, objectives_of
 from newsembed.learning.objectives.translation import Translation
 from newsembed.models.distances import draw_negatives
 from newsembed.models.encoders import EncoderConfig, LaserConfig, TranslatorConfig
-from newsembed.training.retrieval import join_pairs
+from newsembed.training.held_out import join_pairs
 from objective_runs import translation_rows
 
 CONFIG = TranslatorConfig(
-    vocab_size=40,
-    hidden_size=8,
-    num_layers=1,
-    num_heads=2,
-    mlp_size=12,
-    num_languages=3,
-    language_size=4,
-    dropout_rate=0.0,
-    max_length=16,
+    40, hidden_size=8, num_layers=1, num_heads=2, mlp_size=12, num_languages=3, language_size=4, dropout_rate=0.0
 )
 KEY = jax.random.key(5)
 PAIRS = 6
@@ -91,21 +81,6 @@ def test_the_loss_is_that_of_the_thesis(batch, params, chunk):
     assert metrics["negative_loss"] > 0
 
 
-def test_without_distance_it_is_half_the_translation_loss(batch, params):
-    expected = by_hand(batch, params, weight=0.0, smoothing=0.0, negative_weight=1.0, margin=0.5, negatives=3)
-    loss, metrics = loss_of(batch, params, label_smoothing=0.0)
-    assert loss == pytest.approx(expected[0], rel=1e-5)
-    assert set(metrics) == {"translation_loss", "accuracy"}
-
-
-def test_the_distance_trains_the_encoder_from_both_sides(batch, params):
-    model, objective = Model(CONFIG), Translation(distance_weight=1.0)
-    frozen = dict(batch, target_tokens=np.where(batch["target_tokens"] > 4, 7, batch["target_tokens"]))
-    gradient = jax.jit(jax.grad(lambda p: objective.loss(model, p, frozen, KEY)[0]))(params)
-    assert np.abs(gradient["token_embedding"][7]).max() > 0  # read as a target only
-    assert all(np.isfinite(array).all() for array in jax.tree.leaves(gradient))
-
-
 def test_held_out_pairs_have_the_ids_of_their_texts(batch, params):
     twice = {name: np.concatenate([values, values[:2]]) for name, values in batch.items()}
     found = jax.tree.map(np.asarray, Translation().pairs(Model(CONFIG), params, twice))
@@ -113,13 +88,6 @@ def test_held_out_pairs_have_the_ids_of_their_texts(batch, params):
     assert len({tuple(row) for row in found.query_ids.tolist()}) == PAIRS
     assert len({tuple(row) for row in np.concatenate([found.query_ids, found.answer_ids]).tolist()}) == 2 * PAIRS
     assert len(join_pairs([found], 100).query) == PAIRS
-
-
-def test_flops_follow_the_parts_of_the_step():
-    lengths = {"source_tokens": 10, "target_tokens": 8}
-    plain, with_distance = (Translation(distance_weight=weight).flops(CONFIG, lengths, 4) for weight in (0.0, 0.25))
-    assert plain == 4 * (CONFIG.flops("embed", 10) + CONFIG.flops("write", 7))
-    assert with_distance - plain == 4 * CONFIG.flops("embed", 8) + 2 * 4 * 4 * 8
 
 
 def test_it_is_the_objective_of_the_task_and_bounds_its_languages():
@@ -134,10 +102,3 @@ def test_a_batch_of_one_pair_has_no_negatives(batch, params):
     one = {name: values[:1] for name, values in batch.items()}
     with pytest.raises(InputError, match="no negatives"):
         loss_of(one, params, distance_weight=0.1)
-
-
-@pytest.mark.parametrize("options", [{"scale": "length"}, {"negatives": 0}, {"label_smoothing": 1.0}, {"margin": -1}])
-def test_options_out_of_range_are_named(options):
-    with pytest.raises(InputError, match=f"Translation.{next(iter(options))}"):
-        Translation(**options)
-    assert dataclasses.replace(Translation(), distance_weight=0.25).evaluated().distance_weight == 0.25

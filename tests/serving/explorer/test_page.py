@@ -66,20 +66,6 @@ def test_the_last_week_then_earlier_ones(page, address):
     page.wait_for_selector(".card")
 
 
-def test_keys_open_and_close_an_event(page, address):
-    page.goto(f"{address}?since=2024-05-01&until=2024-05-02")
-    page.wait_for_selector(".card")
-    page.keyboard.press("j")
-    page.keyboard.press("Enter")
-    page.wait_for_selector("#panel .reports li")
-    assert page.locator("#panel .reports > li").count() == 3
-    page.keyboard.press("Escape")
-    page.wait_for_selector("#panel", state="hidden")
-    assert "event=" not in page.url
-    page.go_back()
-    page.wait_for_selector("#panel .reports li")
-
-
 def test_search_marks_and_leads_to_the_event(page, address):
     page.goto(address)
     page.keyboard.press("/")
@@ -105,20 +91,6 @@ def test_a_query_that_nothing_answers_says_so_and_shows_the_nearest_on_request(p
     assert page.locator(".hits").count() == 0
     page.get_by_role("button", name="Show the nearest articles").click()
     page.wait_for_selector(".hits > li")
-
-
-def test_the_map_opens_events(page, address):
-    page.goto(f"{address}?view=map&since=2024-05-01&until=2024-05-20")
-    page.wait_for_selector(".map circle")
-    assert page.locator(".map circle").count() == 3
-    page.locator(".map circle").first.click()
-    page.wait_for_selector("#panel .reports li")
-
-
-def test_errors_are_said(page, address):
-    page.goto(f"{address}?publisher=tow.example")
-    page.wait_for_selector("#message[data-bad]")
-    assert "two.example" in page.inner_text("#message")
 
 
 @pytest.mark.parametrize("page", [{"width": 360, "height": 740}], indirect=True)

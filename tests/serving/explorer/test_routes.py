@@ -7,15 +7,14 @@ import threading
 from pathlib import Path
 
 import pytest
-from newsembed.formats.archive import MEMBERS, VersionWriter, publish
-from newsembed.formats.index import IndexedDocument
+from newsembed.formats.archive import IndexedDocument
 from newsembed.serving import explorer, server
 from newsembed.serving.events import EventOptions
-from newsembed.serving.index import DocumentIndex
 from starlette.testclient import TestClient
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from letters import Letters
+from tables import index_of
 
 TITLES = ["aaab", "aaac", "aaad", "zzzz", "qqqq", "mm"]
 PUBLISHERS = ["one.example", "two.example", "three.example", "one.example", "one.example", "one.example"]
@@ -23,7 +22,7 @@ DAYS = [1, 1, 2, 2, 20, None]
 KEY = "0123456789abcdef"
 
 
-def make_index():
+def make_index(count=6, **more):
     documents = [
         IndexedDocument(
             f"{n:016x}",
@@ -32,9 +31,9 @@ def make_index():
             title,
             DAYS[n] and datetime.date(2024, 5, DAYS[n]),
         )
-        for n, title in enumerate(TITLES)
+        for n, title in enumerate(TITLES[:count])
     ]
-    return DocumentIndex(Letters().encode(TITLES, [""] * len(TITLES)), documents)
+    return index_of(Letters().encode(TITLES[:count], [""] * count), documents, **more)
 
 
 def client_of(service, **options):
@@ -155,23 +154,14 @@ def test_while_events_are_found_the_answer_is_to_try_again(monkeypatch):
 
 def test_a_new_version_of_the_index_has_its_own_events(client):
     before = client.get("/events", params={"days": 30}).json()["total"]
-    index = make_index()
-    client.app.state.service.replace(DocumentIndex(index.embeddings[:1], index.documents[:1]))
+    client.app.state.service.replace(make_index(1))
     assert (before, client.get("/events", params={"days": 30}).json()["total"]) == (3, 1)
 
 
-def test_the_events_of_an_archive_are_those_that_it_keeps(tmp_path):
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    index, writer = make_index(), VersionWriter(str(tmp_path), 1, None)
-    index.save(writer.path("index"))
-    Path(writer.path(MEMBERS)).parent.mkdir(exist_ok=True)
-    names = [document.doc_id for document in index.documents]
-    pq.write_table(pa.table({"doc_id": names, "event_id": [names[0]] * 2 + names[2:5] + [""]}), writer.path(MEMBERS))
-    writer.finish({}, {})
-    publish(str(tmp_path), 1)
-    with client_of(server.Service(Letters(), index, books=explorer.Books(str(tmp_path)))) as client:
+def test_the_events_of_an_archive_are_those_that_it_keeps():
+    names = [f"{n:016x}" for n in range(len(TITLES))]
+    index = make_index(events=[names[0]] * 2 + names[2:5] + [""])
+    with client_of(server.Service(Letters(), index)) as client:
         found = client.get("/events", params={"days": 30}).json()["events"]
         assert [(event["id"], event["articles"]) for event in found][0] == (names[0], 2)
         assert len(found) == 4

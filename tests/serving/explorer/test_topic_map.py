@@ -1,12 +1,16 @@
 """The map of events: near events are similar, topics are groups of them, labels are words of their titles."""
 
+import sys
+from pathlib import Path
+
 import numpy as np
+from newsembed.formats.archive import IndexedDocument
 from newsembed.formats.articles import ArticleText
-from newsembed.formats.index import IndexedDocument
 from newsembed.serving.explorer import topic_map
 from newsembed.serving.explorer.topic_map import _labels, draw
-from newsembed.serving.index import DocumentIndex, indexed_document
-from newsembed.serving.words import WordsBuilder
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from tables import index_of
 
 NAMES = ["flood", "trial", "derby"]
 COUNT = 8
@@ -21,7 +25,7 @@ def drawn():
     documents = [IndexedDocument(f"{n}", "", "", title) for n, two in enumerate(titles) for title in two]
     documents += [IndexedDocument(f"r{n}", "", "", f"the {chr(97 + n % 26)}ther") for n in range(REST)]
     others = generator.normal(size=(REST, 16)).astype(np.float32)
-    index = DocumentIndex(np.concatenate([np.repeat(rows, 2, axis=0), others]), documents)
+    index = index_of(np.concatenate([np.repeat(rows, 2, axis=0), others]), documents)
     return draw(list(rows), titles, index)
 
 
@@ -50,7 +54,7 @@ def test_words_that_all_titles_have_are_in_no_label():
 
 
 def test_few_events_and_titles_without_words_are_drawn_too():
-    index = DocumentIndex(np.eye(3, dtype=np.float32), [IndexedDocument(str(n), "", "", "7") for n in range(3)])
+    index = index_of(np.eye(3, dtype=np.float32), [IndexedDocument(str(n), "", "", "7") for n in range(3)])
     for count in range(4):
         found = draw(list(index.embeddings[:count]), [["7"]] * count, index)
         assert (found.places.shape, len(found.topics), set(found.labels)) == (
@@ -65,7 +69,7 @@ def test_labels_are_the_words_of_the_largest_share_of_the_divergence():
     everywhere = ["alpha beta", "alpha beta", "alpha gamma", "delta", "beta", "omega beta", "omega it x1", "gamma"]
     titles = [everywhere[:1], everywhere[1:3], everywhere[3:4], everywhere[4:]]
     documents = [IndexedDocument(str(number), "", "", title) for number, title in enumerate(everywhere)]
-    index = DocumentIndex(np.ones((8, 2), np.float32), documents)
+    index = index_of(np.ones((8, 2), np.float32), documents)
     weights = {
         "alpha": 3 / 4 * np.log((3 / 4) / (3 / 8)), "beta": 2 / 4 * np.log((2 / 4) / (4 / 8)),
         "gamma": 1 / 4 * np.log((1 / 4) / (2 / 8)), "delta": 1 / 4 * np.log((1 / 4) / (1 / 8)),
@@ -81,7 +85,7 @@ def test_words_of_more_than_ten_of_few_titles_and_of_a_twentieth_of_many_are_com
             IndexedDocument(str(n), "", "", title)
             for n, title in enumerate([*titles, *["calm"] * (others - len(titles))])
         ]
-        index = DocumentIndex(np.ones((others, 2), np.float32), documents)
+        index = index_of(np.ones((others, 2), np.float32), documents)
         assert _labels([titles], np.zeros(1, np.int64), index) == ("storm",)
 
 
@@ -91,11 +95,7 @@ def test_words_of_more_than_half_of_the_texts_are_common_also_in_few_titles():
     articles = [
         ArticleText(str(n), "", "", title, body) for n, (title, body) in enumerate(zip(titles, bodies, strict=True))
     ]
-    index = DocumentIndex(np.ones((3, 2), np.float32), list(map(indexed_document, articles)))
-    assert _labels([titles[:1], titles[1:]], np.array([0, 1]), index)[0] == "storm · trump · and"
-    with WordsBuilder() as builder:
-        builder.add(articles)
-    index.words = builder.built()
+    index = index_of(np.ones((3, 2), np.float32), articles)
     assert _labels([titles[:1], titles[1:]], np.array([0, 1]), index)[0] == "storm · trump"  # all three have "and"
 
 
@@ -105,7 +105,7 @@ def test_the_number_of_topics_grows_with_the_events_up_to_a_limit(monkeypatch):
     generator = np.random.default_rng(0)
     for count, expected in ((4, 2), (35, 2), (36, 3), (48, 3)):
         rows = generator.normal(size=(count, 8)).astype(np.float32)
-        index = DocumentIndex(rows, [IndexedDocument(str(n), "", "", "a title") for n in range(count)])
+        index = index_of(rows, [IndexedDocument(str(n), "", "", "a title") for n in range(count)])
         found = draw(list(rows), [["a title"]] * count, index)
         assert len(set(found.topics.tolist())) == len(found.labels) == expected
         assert (found.places.min(0).tolist(), found.places.max(0).tolist()) == ([0, 0], [1, 1])
@@ -118,8 +118,8 @@ def test_common_words_of_a_language_are_in_no_label_even_if_the_language_is_rare
     german = ["die Flut"] * 12 + ["die Wahl"] * 8
     rows = [(title, "de-AT") for title in german] + [("calm days", "en")] * 980
     documents = [IndexedDocument(str(n), "", "", title, None, tag) for n, (title, tag) in enumerate(rows)]
-    index = DocumentIndex(np.ones((1000, 2), np.float32), documents)
+    index = index_of(np.ones((1000, 2), np.float32), documents)
     assert _labels([german[12:], ["calm days"]], np.array([0, 1]), index) == ("wahl", "")
     mixed = [IndexedDocument(one.doc_id, "", "", one.title) for one in documents]  # languages are not known
-    index = DocumentIndex(index.embeddings, mixed)
+    index = index_of(index.embeddings, mixed)
     assert _labels([german[12:], ["calm days"]], np.array([0, 1]), index) == ("wahl · die", "")

@@ -1,0 +1,484 @@
+"""Bylines: names of people in metadata and on the page, and the days that the page shows."""
+
+# ruff: noqa: RUF001 - the marks that pages are written with
+
+import ast
+import functools
+import itertools
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from lxml import etree
+
+from ...formats.dates import EVENT, PUBLISHED, UPDATED, Day, parse_day, stated_days
+from ...formats.months import is_month
+from .decoding import load_json
+from .layout import Block, Layout, Name, judge_name, letters_of, text_of, words
+
+_MAX_AUTHORS = 10
+_MAX_NAME_CHARACTERS = 60
+_MAX_NAME_WORDS = 6
+_SPLIT = re.compile(  # a run of spaces is tried from its first one only, or many would take quadratic time
+    r"(?:(?<!\s)\s+)?[;|/•·\n\t‹›、；؛｜／]\s*|(?<!\s)\s+(?:[-–—]|and|with|und|&|&amp;|및|และ)\s+", re.IGNORECASE
+)
+_COMMA = re.compile(r"(?:(?<!\s)\s+)?[,，،]\s*")
+# Words of CLDR's list patterns, and "with" in some languages, that are no part of names and no English words.
+_AND = words(
+    """
+    e ed en et y i e och og ja ve va və y eta ir és és și und dhe ug agus iyo dan lan un kaj și û è oraz sekä samt sowie
+    mit avec con com και и і й та або жана және ва тата һәм և და و او اور और आणि तथा र এবং ও আৰু ਅਤੇ અને ଓ மற்றும்
+    మరియు ಮತ್ತು ഉം සහ ແລະ እና
+    """
+)
+# Names that begin with the letter that means "and" in their script.
+_WAW_NAMES = re.compile(
+    r"(?:وليد|وائل|وفاء|وسيم|وسام|وداد|وجدي|وجيه|وحيد|وديع|وليم|وهبة|واثق|واصف|وصفي|ورد|ורד|ויקטור|ויקי|ולד)"
+)
+_WAW = re.compile(r"(?<!\s)\s+(?=[وו]\w{2})")
+_HAN_AND = re.compile(r"(?<=[\u4e00-\u9fff]{2})[和與与同](?=[\u4e00-\u9fff]{2,4}$)")
+_BY = re.compile(
+    r"^\W*(?:(?:and|with|und|y|et)\b"
+    r"|(?:(?:updated|written|posted|published|reported|story|text|analysis|opinion|review|words|interview)\s+)?"
+    r"(?:by|von|por|par|di|door|av|af|od|oleh|bởi|от|автор|napsala?|yazan|από|بقلم|كتبت?|نوشته|द्वारा|מאת|โดย)"
+    r"|autor(?:es|i|ka)?|auteure?s?|author|reporter|writer|reported by|forfattere?|författare|kirjoittaja|szerző|yazar"
+    r"|penulis|tác giả|συντάκτης|автори?ы?|الكاتبة?|نویسنده|लेखक|작성자|글|ผู้เขียน"
+    r"|(?:本报|本報|责任|責任)?(?:作者|記者|记者|编辑|編輯|撰文|文))"
+    r"\b[\s:.：／/]+",
+    re.IGNORECASE,
+)
+_JOB_AFTER = re.compile(
+    r"^((?:\S+\s+){1,2}?\S+)\s+(?:senior|staff|chief|reporter|writer|editor|correspondent|columnist|contributor|producer|"
+    r"journalist|photographer|analyst|critic|redakteurin|redakteur|reporterin|journaliste|periodista|giornalista)\b.*$",
+    re.IGNORECASE,
+)
+_JOB_BEHIND = re.compile(r"(?:(?<!\s)\s+)?(?:기자|특파원|記者|记者)$")
+# "Words by", "Photographs by": what follows is another person.
+_CREDIT = re.compile(
+    r"\b(?:additional\s+)?(?:words|text|story|reporting|research|photos?|photographs?|photography|pictures?|images?|videos?|"
+    r"illustrations?|illustrated|graphics?|artwork|edited|produced|translated|translation|compiled|narrated|fotos?|"
+    r"fotografie|bilder|texte?|texto|testo|tekst|teksti|zdjęcia|vidéo|текст|фото)(?:\s+(?:and|&)\s+\w+)?"
+    r"\s*(?:\b(?:by|von|par|por|de|di|door|av|af)\b|[:：])\s*",
+    re.IGNORECASE,
+)
+_NOISE = re.compile(
+    r"\b(?:e-?mail|contact|follow|message|tweet|view|see|read|meet|visit|show|more)\s+(?:(?:the|this|our|all|more|full|about|"
+    r"from|by|other)\s+)*(?:authors?|writers?|reporters?|us|me|him|her|them|bio(?:graphy)?|profile|posts?|articles?|"
+    r"stories|on\s+\w+|from|by)\b|\be-?mail\b|\bopens in (?:a )?new (?:window|tab)\b|\bleave a comment\b|\bjust now\b"
+    r"|\b(?:an?|one|two|a few|several)\s+(?:second|minute|hour|day|week|month)s?\s+ago\b|\byesterday\b"
+    r"|\b(?:(?:last|first)\s+)?(?:published|posted|updated|modified)\s*(?:[:,]|on\b|at\b|$|(?=\d))"
+    r"|\b(?:read(?:ing)? time|lesezeit|lesedauer|temps de lecture|tiempo de lectura|tempo di lettura|tempo de leitura|"
+    r"leestijd|lästid|lesetid|læsetid|lukuaika|czas czytania|doba čtení|время чтения|час читання)\b",
+    re.IGNORECASE,
+)
+_FROM_DIGIT = re.compile(r"(?:\s+(?![A-ZÀ-ÞΑ-ΩА-Я])[^\W\d_]{1,8})*\s*\S*\d.*$", re.DOTALL)
+_FAMILY = re.compile(
+    r"(?:(?:[Vv]an|[Vv]on|[Dd][eai]|[Dd]el|[Ll]a|[Dd]en|[Dd]er|[Dd]os|[Ll]e|[Aa]l|[Bb]in|ter|zu|av|af)\s+)*[^\W\d_a-z][\w’'-]+"
+)
+_GIVEN = re.compile(r"[^\W\d_a-z][\w’'-]*(?:\s+(?:[^\W\d_a-z]\.?|[^\W\d_a-z]\.\s?[^\W\d_a-z]\.))?")
+_MAX_LITERAL = 5_000
+# No value, or the account of a content management system.
+_NOBODY = re.compile(
+    r"^\W*(?:none|nan|null|n/?a|nil|undefined|unknown|anonymous|admin\d*|administrator|webmaster|root|user|guest)?\W*$",
+    re.IGNORECASE,
+)
+_ASIDE = re.compile(r"\([^()]*\)|\[[^\[\]]*\]|<[^<>]*>|@\w+|\S{1,64}@\S+|https?://\S+|\bwww\.\S+")
+_TITLE = re.compile(r"^(?:dr|mr|mrs|ms|prof)\.?\s+(?=\w+\s+\w)", re.IGNORECASE)
+_GENERATION = re.compile(r"^(?:jr|sr|ii|iii|iv)\.?$", re.IGNORECASE)
+_DEGREE = re.compile(r"^(?:m\.?d|ph\.?d|esq|j\.?d|m\.?p|mba|rn|d\.?o)\.?$", re.IGNORECASE)
+# Job titles and newspapers, which are not names themselves in a list with names.
+_POST = re.compile(
+    r"\b(?:writers?|reporters?|editors?|correspondents?|columnists?|contributors?|contributing|producers?|journalists?|"
+    r"bureau|staff|desk|chief|special\s+to|analysts?|fellow|director|professor|anchors?|photographers?|critics?|"
+    r"bloggers?|freelancers?|senior|newsroom|team|editorial|board|newspapers?|newsletter|magazine|tribune|post|times|"
+    r"journal|gazette|herald|news|network|media|press|agenc(?:y|ies)|agencia|agentur|wires?|reports?|sports|today|"
+    r"staffers?|guest|opinion|politics|managing|associate|deputy|executive|admin|webmaster|updated?|published|"
+    r"redaktion(?:en)?|redacci[oó]n|r[eé]daction|redazione|redakcja|redakce|redactie|toimitus|szerkesztőség|редакция|"
+    r"редакція|编辑部|編集部|편집부|inc|llc|ltd|corp)\b",
+    re.IGNORECASE,
+)
+_AGENCY = re.compile(
+    r"^(?:the\s+)?(?:associated\s+press|ap|reuters|afp|agence\s+france-?presse|bloomberg(?:\s+news)?|upi|dpa|efe|ansa|"
+    r"cnn(?:\.com)?|npr|bbc|abc|nbc|cbs|pbs|fox|usa\s*today|wsj|xinhua|yonhap|tass|pti|ians|ani|kyodo|"
+    r"getty(?:\s+images)?|canadian\s+press|pa|cp|sid|apa|belga|ritzau|tt|ntb|press\s+association)$",
+    re.IGNORECASE,
+)
+_ROLES_END = re.compile(r"(?<!\s)\s+(?:is\s+a|is\s+an|for\s+[Tt]he|of\s+the|in\s+[A-Z]\w+$|at\s+the|contributed\b).*$")
+_NO_NAME = re.compile(
+    r"\d{2}|[:!?]|^(?:the|about|more|share|follow|a|an|by|see|all|view|unknown|anonymous|none|null|undefined|n)$"
+    r"|^(?:follow|share|read)\b",
+    re.IGNORECASE,
+)
+_MAX_BYLINE = 200
+_MAX_CANDIDATES = 60
+# Through the attributes: a test of each element takes twice the time.
+_BYLINES = tuple(
+    etree.XPath(path)
+    for path in (
+        "//@itemprop[contains(., 'author')]/.. | //@rel[contains(., 'author')]/..",
+        """//@class[contains(., 'byline') or contains(., 'Byline')]/.. | //@data-testid[contains(., 'byline')]/..
+            | //@id[contains(., 'byline')]/..""",
+        "//@class[contains(., 'author') or contains(., 'Author')]/..",
+    )
+)
+_BY_LINE = re.compile(
+    r"^\W*(?:(?:written|posted|published|reported|story|words)\s+)?(?:by|von|por|par|di|door|av|af|автор)[\s:]+(?=\S{2,}\s+\S{2,})",
+    re.IGNORECASE,
+)
+_NAME_CASE = re.compile(r"^\W*+\S+(?:\s+\S+)?[\s:]++(?:[^\W\d_][\w.’'-]*\s+)*?[A-ZÀ-Þ\u0400-\u042f]")
+_UPDATED = re.compile(r"updat|modif|edit|actuali|aktualis|mis à jour|обновл", re.IGNORECASE)
+_OTHERS = re.compile(
+    r"(?:^|[\s_-])(?:latest|recent|related|popular|trending|recommended|teasers?|sidebar|most-?read|comments?)(?:$|[\s_-])",
+    re.IGNORECASE,
+)
+_FIRST_YEAR = 1990  # of pages
+_MAX_LABEL = 60
+_MAX_BEHIND = 5
+_POSTED = re.compile(r"publi|post|creat|issued|entry-date|dateline|date_?time|timestamp|byline", re.IGNORECASE)
+_DATES = tuple(
+    etree.XPath(path)
+    for path in (
+        "//@itemprop[contains(., 'date')]/..",
+        "//time | //abbr[@title]",
+        """//@class[contains(., 'date') or contains(., 'Date') or contains(., 'timestamp')
+            or contains(., 'published')]/..""",
+        "//@class[contains(., 'posted') or contains(., 'pubtime')]/.. | //@id[contains(., 'date')]/..",
+        "//@class[contains(., 'byline') or contains(., 'meta')]/..",
+    )
+)
+
+
+def people(text: str | tuple[str, ...], site: str = "", language: str = "") -> tuple[str, ...]:
+    """Returns the names of people in a byline, each once, in order.
+
+    Agencies, newspapers and job titles are left out if the byline names a person; otherwise they are returned.
+
+    >>> people("By Ann Lee and Bo Chen, Associated Press, bo@x.org; ANN LEE"), people("Olsen, Marta")
+    (('Ann Lee', 'Bo Chen'), ('Marta Olsen',))
+    >>> people("The Associated Press"), people("['Marta Olsen', 'Bo Chen']")
+    (('The Associated Press',), ('Marta Olsen', 'Bo Chen'))
+
+    Args:
+      text: one byline, or several.
+      site: name of the site, which is not a person.
+      language: of the page, whose word for "and" separates names.
+    """
+    texts = [one for given in ((text,) if isinstance(text, str) else text) for one in listed_names(given)]
+    names = list(_names(texts, site, _and_of(language)))
+    persons = [name for name in names if _is_person(name, site)]
+    # A single word is a pen name or a fragment; next to full names it is a fragment.
+    full = [name for name in persons if " " in name or not name.isascii()]
+    chosen = full or persons or [name for name in names if not _NO_NAME.search(name)]
+    first: dict[str, str] = {}
+    for name in chosen:
+        first.setdefault(name.casefold(), name)
+    return tuple(first.values())[:_MAX_AUTHORS]
+
+
+def listed_names(value: Any) -> Iterator[str]:
+    """Yields the names in what a row or a page gives as authors: texts, objects, lists, and lists written as text.
+
+    >>> list(listed_names("[{'name': 'Marta Olsen'}, 'Bo Chen']")), list(listed_names('{"Marta Olsen",Bo}'))
+    (['Marta Olsen', 'Bo Chen'], ['Marta Olsen', 'Bo'])
+    """
+    if isinstance(value, Mapping):
+        whole = next((value[key] for key in ("name", "full_name", "author", "@value") if value.get(key)), None)
+        parts = [value.get(f"{key}Name") or value.get(f"{key}_name") for key in ("given", "family")]
+        if all(isinstance(part, str) and part for part in parts) and (not whole or "," in str(whole)):
+            whole = " ".join(map(str, parts))
+        yield from listed_names(whole)
+    elif isinstance(value, str):
+        text = value.strip()
+        if text[:1] in "[{(" and text[-1:] in "]})" and text:
+            yield from _of_literal(text)
+        elif not _NOBODY.match(text):
+            yield text
+    elif isinstance(value, Iterable):
+        for one in itertools.islice(value, 10 * _MAX_AUTHORS):
+            yield from listed_names(one)
+
+
+def _of_literal(text: str) -> Iterator[str]:
+    for read in (load_json, ast.literal_eval):
+        try:
+            value = read(text[:_MAX_LITERAL])
+        except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
+            continue
+        if isinstance(value, Mapping | Iterable) and not isinstance(value, str | bytes):
+            yield from listed_names(value)
+            return
+    # "{Marta Olsen,Bo Chen}" of PostgreSQL, "['Marta Olsen' 'Bo Chen']" of NumPy
+    inner = text[1:-1][:_MAX_LITERAL]
+    for double, single, plain in re.findall(r'"([^"]+)"|\'([^\']+)\'(?!\w)|([^\s,"\'][^,"]*)', inner):
+        yield from listed_names((double or single or plain).strip())
+
+
+def names_person(names: tuple[str, ...], site: str = "") -> bool:
+    """Returns whether one of the names is a person and not an agency, a newspaper or a job title."""
+    return any(_is_person(name, site) for name in names)
+
+
+def _is_person(name: str, site: str) -> bool:
+    return not (_POST.search(name) or _AGENCY.match(name) or (site and letters_of(name) == letters_of(site)))
+
+
+@functools.lru_cache(maxsize=100)
+def _and_of(language: str) -> frozenset[str]:
+    """Returns the words between the names of a list, in any language and in that of the page."""
+    from babel import Locale
+    from babel.core import UnknownLocaleError
+
+    try:
+        pattern = Locale.parse(language.replace("-", "_").partition("_")[0]).list_patterns["standard"]["2"]
+    except (UnknownLocaleError, ValueError, TypeError, KeyError):
+        return _AND
+    return _AND | ({pattern.removeprefix("{0}").removesuffix("{1}").strip()} - {"", ",", "、", "da"})
+
+
+def _names(bylines: Iterable[str], site: str, ands: frozenset[str]) -> Iterator[str]:
+    for byline in bylines:
+        text = _NOISE.sub(" | ", _CREDIT.sub(" | ", _ASIDE.sub(" ", byline[:2000])))
+        last = ""
+        for part in (part for piece in _SPLIT.split(text) for part in _of_commas(piece, site, ands)):
+            is_news = _POST.match(part) or _AGENCY.match(part.partition(" ")[0])
+            name = part if is_news else _JOB_AFTER.sub(r"\1", part)
+            name = _JOB_BEHIND.sub("", _TITLE.sub("", _ROLES_END.sub("", name)))
+            if last and _GENERATION.match(name):
+                last = f"{last} {name.rstrip('.')}."
+                continue
+            if last:
+                yield last
+            fits = 1 < len(name) <= _MAX_NAME_CHARACTERS and len(name.split()) <= _MAX_NAME_WORDS
+            last = _capitalised(name) if fits and not _DEGREE.match(name) and not _NO_NAME.search(name) else ""
+        if last:
+            yield last
+
+
+def _of_commas(text: str, site: str, ands: frozenset[str]) -> Iterator[str]:
+    """Yields the names in a text between strong separators; "Olsen, Marta" and "Olsen, Marta, Chen, Bo" in order."""
+    parts = [name for part in _COMMA.split(text) for name in _of_words(_bare(part), ands)]
+    names = [part for part in parts if part and not _DEGREE.match(part)]
+    pairs = list(zip(names[::2], names[1::2], strict=False))
+    if len(names) % 2 == 0 and pairs and all(_is_inverted(*pair, site) for pair in pairs):
+        parts = [f"{given} {family}" for family, given in pairs]
+    yield from parts
+
+
+def _bare(part: str) -> str:
+    part = " ".join(part.split()).lstrip(" :.,-")[:_MAX_BYLINE]
+    if part[:1].isdigit():
+        return ""  # "4 min read"
+    if (found := _FROM_DIGIT.search(part)) and " " in (name := part[: found.start()].strip()):
+        part = name  # "Marta Olsen 5 minutes ago"
+        if is_month(part.rpartition(" ")[2].rstrip(".")):
+            part = part.rpartition(" ")[0]
+    return _BY.sub("", part).strip(" .,:\"'“”*–-_")
+
+
+def _is_inverted(family: str, given: str, site: str) -> bool:
+    return bool(
+        _FAMILY.fullmatch(family)
+        and given[:1].isupper()
+        and family.rpartition(" ")[2][0].isupper()
+        and _GIVEN.fullmatch(given)
+        and not any(
+            _GENERATION.match(part) or _DEGREE.match(part) or not _is_person(part, site) for part in (family, given)
+        )
+    )
+
+
+def in_order(name: str) -> str:
+    """Returns the name of one person, with the family name last.
+
+    >>> in_order("García Márquez, Gabriel"), in_order("Ann Lee, Bo Chen"), in_order("Ann Lee, PhD")
+    ('Gabriel García Márquez', 'Ann Lee, Bo Chen', 'Ann Lee, PhD')
+    """
+    family, comma, given = (part.strip() for part in name.partition(","))
+    if comma and _GIVEN.fullmatch(given) and len(family.split()) < 4 and _is_inverted(family.split()[-1], given, ""):
+        return f"{given} {family}"
+    return name
+
+
+def _of_words(text: str, ands: frozenset[str]) -> Iterator[str]:
+    """Yields the names on both sides of a word for "and", where both sides are whole names."""
+    words = text.split()
+    for number, word in enumerate(words):
+        if word in ands and _is_whole(words[:number]) and _is_whole(words[number + 1 :]):
+            yield " ".join(words[:number])
+            yield from _of_words(" ".join(words[number + 1 :]), ands)
+            return
+    attached = next((place for place in _WAW.finditer(text) if not _WAW_NAMES.match(text, place.end())), None)
+    if attached and " " in text[: attached.start()] and " " in text[attached.end() :]:
+        yield text[: attached.start()]
+        yield from _of_words(text[attached.end() + 1 :], ands)
+        return
+    yield from _HAN_AND.split(text) if {"和", "同"} & ands else (text,)
+
+
+def _is_whole(words: Sequence[str]) -> bool:
+    """Returns whether words are a name of its own: two in capitals, or in a script without them one or more."""
+    capitals = [word for word in words if word[0].isupper()]
+    return len(capitals) > 1 or bool(words and not re.search(r"[a-zа-яα-ωա-և]", words[0].casefold()))
+
+
+def _capitalised(name: str) -> str:
+    """Returns SHANE O'NEILL and shane o'neill as Shane O'Neill; other names unchanged."""
+    if " " not in name or not (name.isupper() or name.islower()):
+        return name
+    return re.sub(
+        r"(?<![’'])\b[^\W\d_]+|(?<=\b[OoDd][’'])[^\W\d_]+", lambda word: word.group().capitalize(), name.lower()
+    )
+
+
+def bylines(tree: Any, layout: Layout) -> tuple[str, ...]:
+    """Returns the raw texts of the page's byline; () if there is none."""
+    for path in _BYLINES:
+        found: list[str] = []
+        around: set[Any] = set()
+        for node in _candidates(tree, path):
+            text = _byline_text(node)
+            if not text:
+                continue
+            above = [node, *node.iterancestors()]
+            if found and not around.intersection(above[:4]):
+                break  # belongs to another story
+            around.update(above[1:4])
+            found.append(text)
+        if found:
+            return tuple(dict.fromkeys(found))
+    for block in _beginning(layout, 3):
+        if len(block.text) <= _MAX_BYLINE // 2 and _BY_LINE.match(block.text) and _NAME_CASE.match(block.text):
+            return (block.text,)
+    return ()
+
+
+def _candidates(tree: Any, path: etree.XPath) -> Iterator[Any]:
+    """Yields the first elements of a path that are not in comments, sidebars, navigation or footers."""
+    for node in path(tree)[:_MAX_CANDIDATES]:
+        if node.tag in ("meta", "link", "script", "html", "body", "article", "main"):
+            continue
+        for above in node.iterancestors():
+            if (
+                above.tag in ("aside", "footer", "nav")
+                or judge_name(f"{above.get('class', '')} {above.get('id', '')}") is Name.NEVER
+            ):
+                break
+        else:
+            if judge_name(f"{node.get('class', '')} {node.get('id', '')}") is not Name.NEVER:
+                yield node
+
+
+def _byline_text(node: Any) -> str:
+    whole = text_of(node, _MAX_BYLINE + 1)
+    if len(whole) > _MAX_BYLINE:
+        return ""
+    names = node.xpath(".//*[@itemprop='name']")[:_MAX_CANDIDATES]
+    text = (
+        ", ".join(text_of(name, _MAX_BYLINE) or name.get("content", "") for name in names)
+        or whole
+        or node.get("content", "")
+    )
+    return text if 3 < len(text) <= _MAX_BYLINE and any(letter.isalpha() for letter in text) else ""
+
+
+def days(tree: Any, layout: Layout, place: str = "") -> tuple[Day | None, Day | None]:
+    """Returns the visible days of (first publication, last modification).
+
+    The words around a day say which it is, then the name of its element. Days of other stories are left out.
+
+    Args:
+      tree: a parsed page.
+      layout: its layout.
+      place: language and country, see :func:`~newsembed.formats.dates.place_of`.
+    """
+    changed: list[Day] = []
+    for path in _DATES:
+        published: Day | None = None
+        behind = 0  # the day of the last change stands soon behind the other
+        for node, day in ((one, day) for one in _candidates(tree, path) for day in _days_of(one, place)):
+            role = day.role or _role_by_name(node)
+            if role == UPDATED:
+                changed.append(day)
+            elif role == PUBLISHED:
+                published = published or day
+            behind += published is not None
+            if behind > _MAX_BEHIND:
+                break
+        if published:
+            return published, next((day for day in changed if day.day >= published.day), None)
+    for block in _beginning(layout, 2):
+        if len(block.text) <= _MAX_BYLINE // 2 and not block.prose:
+            found = _shown(block.text, place)
+            changed += [day for day in found if day.role == UPDATED]
+            if first := next((day for day in found if day.role not in (UPDATED, EVENT)), None):
+                return first, next((day for day in changed if day.day >= first.day), None)
+    return None, next(iter(changed), None)
+
+
+def _role_by_name(node: Any) -> str:
+    name = " ".join(node.get(attribute, "") for attribute in ("itemprop", "class", "id", "data-testid"))
+    if _UPDATED.search(name):
+        return UPDATED
+    return PUBLISHED if _POSTED.search(name) or node.tag == "time" or "date" in name.lower() else ""
+
+
+def _days_of(node: Any, place: str) -> list[Day]:
+    """Returns the days of an element, by its attributes or its text."""
+    if any(_is_other_story(above) for above in itertools.islice(node.iterancestors(), 3)) or _is_other_story(node):
+        return []
+    words = _dated_text(node)
+    for attribute in ("datetime", "content", "title", "data-datetime", "data-timestamp", "data-date"):
+        day = parse_day(node.get(attribute), place)
+        if day is not None and day.year >= _FIRST_YEAR:
+            # "Updated" may stand in the element, before it, or behind.
+            around = f"{_text_before(node)} {words if not any(map(str.isdigit, words)) else ''} {day} {node.tail or ''}"
+            role = next((shown.role for shown in (*_shown(words, place)[:1], *_shown(around, place)) if shown.role), "")
+            return [Day(day, role)]
+    return _shown(words, place)
+
+
+def _shown(text: str, place: str) -> list[Day]:
+    return [day for day in stated_days(text, place) if day.day.year >= _FIRST_YEAR]
+
+
+def _is_other_story(node: Any) -> bool:
+    return node.tag == "a" or bool(_OTHERS.search(f"{node.get('class', '')} {node.get('id', '')}"))
+
+
+def _dated_text(node: Any) -> str:
+    """Returns the text of an element, with the value of a time element instead of its words."""
+    if not len(node):
+        return text_of(node, _MAX_BYLINE)
+    pieces = [node.text or ""]
+    for child in node:
+        stated = child.get("datetime") if child.tag == "time" else None
+        pieces += [stated[:10] if stated and parse_day(stated) else _dated_text(child), child.tail or ""]
+        if sum(map(len, pieces)) > _MAX_BYLINE:
+            break
+    return " ".join(" ".join(pieces).split())[:_MAX_BYLINE]
+
+
+def _text_before(node: Any) -> str:
+    """Returns the words before an element, of its line or of the one before, up to another day."""
+    for _ in range(2):
+        above = node.getparent()
+        if above is None or above.tag in ("article", "main", "body"):
+            break
+        text = above.text or ""
+        for one in above.iterchildren():
+            if one is node:
+                break
+            text = f"{text} {'|' if one.tag == 'time' else text_of(one, _MAX_BYLINE)} {one.tail or ''}"
+        if text.strip():
+            return re.split(r"\d", " ".join(text.split())[-_MAX_LABEL:])[-1]
+        node = above
+    return ""
+
+
+def _beginning(layout: Layout, paragraphs: int) -> Iterator[Block]:
+    """Yields the blocks before and in the first paragraphs of prose."""
+    for block in layout.blocks:
+        paragraphs -= block.prose > 0
+        if paragraphs < 0:
+            return
+        yield block

@@ -1,0 +1,163 @@
+"""Recognises tables of data, lists of links and teasers of other stories among the blocks of an article."""
+
+import itertools
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from collections.abc import Set as AbstractSet
+from typing import Any
+
+from .layout import HEADINGS, PARAGRAPHS, SENTENCE, Block, Element, Layout, total_of, words
+
+_LISTS = words("ul ol dl table")
+_CELLS = words("td th")
+_MAX_AFTER_END = 0.3
+_MIN_ROWS, _MAX_CELL, _MAX_LINKED_DATA = 3, 400, 0.1
+_WHOLE_LINK, _MIN_LINKED, _FULL_STOPS = 0.97, 60, (".", ".”", '."')
+_MIN_RUNNING_PARAGRAPHS = 3
+_COLONS = (":", "\uff1a")
+_MAX_LINKED = 0.7
+_MIN_TEASERS, _MIN_TITLE_WORDS, _MAX_TO_TITLE = 2, 3, 3
+
+
+def without_teasers(layout: Layout, blocks: list[Block]) -> list[Block]:
+    """Removes the teasers of other stories at the end.
+
+    A teaser is a linked title and one paragraph in an element of their own; a list of products or of books that is the
+    text itself has more of the prose.
+    """
+    paragraphs = Counter(block.element for block in blocks if block.prose)
+    for element in reversed(layout.elements[1:]):
+        paragraphs[element.parent] += paragraphs[element]
+    teasers, questions, end = 0, 0, len(blocks)
+    for place in range(len(blocks) - 1, 0, -1):
+        if not blocks[place].prose:
+            continue
+        own = blocks[place].element
+        around = (own, *own.ancestors())
+        titles = [
+            before
+            for before in range(max(0, place - _MAX_TO_TITLE), place)
+            if blocks[before].link_share > _MAX_LINKED and len(blocks[before].text.split()) >= _MIN_TITLE_WORDS
+        ]
+        holders = (blocks[before].element for before in titles)
+        if not any(
+            one in around and paragraphs[one] == 1 for holder in holders for one in (holder, *holder.ancestors())
+        ):
+            break
+        teasers, end = teasers + 1, titles[0]
+        questions += blocks[titles[-1]].text.endswith("?")
+    few = total_of(blocks[end:]) <= _MAX_AFTER_END * total_of(blocks)
+    return blocks[:end] if few and teasers >= _MIN_TEASERS and questions < teasers else blocks
+
+
+def data_rows(layout: Layout, blocks: list[Block]) -> dict[Element, Element]:
+    """Returns the row around each element in a table of data.
+
+    A table of data has rows of several short cells and no table inside; others arrange the page.
+    """
+    places: dict[Element, tuple[Any, Any, Any]] = {}  # by element, its table, row and cell
+    outer = set[Any]()
+    for element in layout.elements:
+        table, row, cell = places.get(element.parent, (None, None, None))
+        if element.tag == "table":
+            outer.add(table)
+            table, row, cell = element, None, None
+        elif element.tag == "tr":
+            row, cell = element, None
+        elif element.tag in _CELLS:
+            cell = element
+        places[element] = table, row, cell
+    lengths: dict[Any, dict[Any, Counter[Any]]] = {}
+    linked = Counter[Any]()
+    for block in blocks if outer else ():
+        table, row, cell = places[block.element]
+        if row and cell and table not in outer:
+            lengths.setdefault(table, {}).setdefault(row, Counter())[cell] += len(block.text)
+            linked[table] += int(len(block.text) * block.link_share)
+    data = {
+        table: sum(sum(row.values()) for row in rows.values())
+        for table, rows in lengths.items()
+        if sum(len(row) > 1 for row in rows.values()) >= _MIN_ROWS
+        and max(max(row.values()) for row in rows.values()) <= _MAX_CELL
+    }
+    prose = sum(block.prose for block in blocks if places[block.element][0] not in data)
+    if sum(data.values()) > prose and sum(linked[table] for table in data) > _MAX_LINKED_DATA * sum(data.values()):
+        return {}  # a list of members or results, to which the text is an introduction
+    return {element: row for element, (table, row, _) in places.items() if row and table in data}
+
+
+def lines_of(blocks: list[Block], rows: Mapping[Element, Any]) -> Iterator[str]:
+    """Yields the texts of blocks; the cells of a row are one line."""
+    for _, parts in itertools.groupby(enumerate(blocks), lambda part: rows.get(part[1].element, part[0])):
+        yield " | ".join(block.text for _, block in parts)
+
+
+def without_lists(layout: Layout, root: Element, blocks: list[Block], rows: Mapping[Element, Element]) -> list[Block]:
+    """Removes lists and boxes that are mostly links, and short lines outside paragraphs and rows of data."""
+    characters: dict[Element, float] = dict.fromkeys(layout.elements, 0.0)
+    linked = dict(characters)
+    for block in blocks:
+        characters[block.element] += len(block.text)
+        linked[block.element] += len(block.text) * block.link_share
+    later = layout.elements[layout.elements.index(root) + 1 :]
+    for element in reversed(later):
+        characters[element.parent] += characters[element]
+        linked[element.parent] += linked[element]
+    boxed = set[Element]()
+    introduced = _introduced(blocks)
+    for element in later:
+        bar = 0.5 if element.tag in _LISTS else 0.6 if element.tag not in PARAGRAPHS else 2.0
+        if element.parent in introduced:
+            introduced.add(element)
+        elif element.parent in boxed or (element not in introduced and linked[element] > bar * characters[element]):
+            boxed.add(element)
+    usual = Counter(block.element.tag for block in blocks if block.prose).most_common(1)
+    holders = PARAGRAPHS | {tag for tag, _ in usual}
+    wanted = _linked_titles(blocks) | rows.keys() | introduced
+    return [
+        block
+        for block in blocks
+        if block.element not in boxed and (block.prose or block.element in wanted or _may_be_content(block, holders))
+    ]
+
+
+def _introduced(blocks: list[Block]) -> set[Element]:
+    """Returns the lists that a sentence of the text introduces: it ends with a colon, and has the list's parent."""
+    lists = set[Element]()
+    for before, after in itertools.pairwise(blocks):
+        if after.element.tag in ("li", "dt") and before.prose and before.text.endswith(_COLONS):
+            holder = after.element.parent
+            if before.element.parent is holder.parent:
+                lists.add(holder)
+    return lists
+
+
+def _linked_titles(blocks: list[Block]) -> set[Element]:
+    """Returns the headings that are links, as of a list of products, between the paragraphs of a text.
+
+    Such a heading has the parent of most paragraphs, and a paragraph follows; teasers have an element of their own.
+    """
+    pairs = [
+        (block.element, after.element)
+        for block, after in itertools.pairwise(blocks)
+        if block.link_share >= 0.7 and after.prose and block.element.tag in HEADINGS
+    ]
+    if not pairs:
+        return set()
+    ((holder, count),) = Counter(block.element.parent for block in blocks if block.prose).most_common(1)
+    if count < _MIN_RUNNING_PARAGRAPHS:
+        return set()
+    return {element for element, after in pairs if element.parent is after.parent is holder}
+
+
+def _may_be_content(block: Block, holders: AbstractSet[str]) -> bool:
+    """Returns whether a block that is not prose may be part of an article."""
+    tag = block.element.tag
+    if tag not in holders:
+        return False
+    if tag in HEADINGS:
+        return block.link_share < 0.7
+    if block.link_share > _MAX_LINKED:
+        # Sentences may be linked; titles of other stories are linked as a whole and end without a full stop.
+        return block.link_share < _WHOLE_LINK and len(block.text) >= _MIN_LINKED and block.text.endswith(_FULL_STOPS)
+    return tag in PARAGRAPHS or bool(SENTENCE.search(block.text))

@@ -1,0 +1,75 @@
+"""What a response is, by WHATWG's standards Fetch and MIME Sniffing."""
+
+import re
+from collections.abc import Iterable
+from typing import Final
+
+from ...formats.codings import is_text
+from .xml_text import head_of, root_of
+
+_TYPE: Final = re.compile(r"[\w!#$%&'*+.^`|~-]+/[\w!#$%&'*+.^`|~-]+", re.ASCII)
+_CHARSET: Final = re.compile(r";\s*charset\s*=\s*(?:\"([^\"]*)\"?|([^;\s]*))", re.IGNORECASE)
+_UNKNOWN: Final = ("", "unknown/unknown", "application/unknown", "*/*")
+_HTML: Final = re.compile(
+    r"[\s\ufeff]*<(?:!--|(?:!doctype html|html|head|script|iframe|h1|div|font|table|a|style|title|b|body|br|p|meta|link"
+    r"|base|main|article|section|header|nav)(?=[\s/>]))",
+    re.IGNORECASE,
+)
+_FEEDS: Final = ("rss", "feed", "rdf")
+# The first bytes of what is no text (MIME Sniffing, 6 and 7.1).
+_SIGNATURES: Final = (
+    (re.compile(rb"GIF8[79]a|\x89PNG\r\n\x1a\n|\xff\xd8\xff|BM|RIFF....WEBPVP", re.DOTALL), "image/unknown"),
+    (re.compile(rb"%PDF-"), "application/pdf"),
+    (re.compile(rb"\x1f\x8b\x08"), "application/gzip"),
+)
+
+
+def media_type(values: Iterable[str]) -> tuple[str, str]:
+    """The type of Content-Type headers, of which the last valid one counts, and its charset; "" for none.
+
+    >>> media_type(["text/html; charset=gbk", "TEXT/HTML", "html"])
+    ('text/html', 'gbk')
+    """
+    kind = charset = ""
+    for value in re.split(r",(?=(?:[^\"]*\"[^\"]*\")*[^\"]*\Z)", ",".join(values)[:1_000]):
+        found = value.partition(";")[0].strip().lower()
+        if _TYPE.fullmatch(found) and found != "*/*":
+            named = _CHARSET.search(value)
+            own = (named[1] or named[2] or "") if named else ""
+            kind, charset = found, own or (charset if found == kind else "")
+    return kind, charset
+
+
+def kind_of(content_type: str, payload: bytes) -> str | None:
+    """How a response is read: as a "page", "xhtml", a "feed" or an "image"; ``None`` for other types.
+
+    XML is XHTML if its root is that of a page, else a feed, if anything. A type that is stated is believed, but feeds
+    are read as what they are. Plain text is no page, whatever it begins with.
+
+    Args:
+      content_type: of the header, without parameters; "" if there is none, and the bytes decide.
+      payload: the body.
+    """
+    if content_type in _UNKNOWN:
+        content_type = _sniffed(payload)
+    if content_type.startswith("image/") and not content_type.endswith("+xml"):
+        return "image"
+    if content_type == "text/html":
+        return "page"
+    root = root_of(head_of(payload))
+    if content_type == "application/xhtml+xml" or (root == "html" and content_type.endswith("xml")):
+        return "xhtml"
+    if content_type.endswith(("xml", "json", "rss", "atom")):
+        return "feed"
+    return "feed" if root in _FEEDS else None
+
+
+def _sniffed(payload: bytes) -> str:
+    if payload.removeprefix(b"\xef\xbb\xbf").lstrip().startswith(b"<?xml"):
+        return "text/xml"
+    if _HTML.match(head_of(payload)):
+        return "text/html"
+    if payload.lstrip()[:1] == b"{":
+        return "application/json"
+    found = next((kind for sign, kind in _SIGNATURES if sign.match(payload)), "")
+    return found or ("text/plain" if is_text(payload) else "application/octet-stream")

@@ -1,0 +1,349 @@
+"""``newsembed vectors``: computes a vector per document in each auxiliary space: entity, image and text (section 2.2).
+
+Entity: the mean of the embeddings of the linked entities, weighted by rarity. Image: the bits of the wavelet hash of
+the thumbnail as ±1. Text: the SIF mean of the words of title, keywords and lead, without the first principal component.
+With ``--space learned=ENCODER``, title and body are embedded by an encoder too, for example one that was trained on the
+triplets of an earlier build.
+"""
+
+import collections
+import dataclasses
+import functools
+import zlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from ..errors import InputError
+from ..formats import files, parquet
+from ..formats.arrays import read_arrays, write_arrays
+from ..formats.command_line import Options, option
+from ..formats.records import Article, Rejection, Space, Vector
+from . import encoders
+from .arrays import Array, Floats
+from .entities import tables
+from .entities.linking import Linker, Mentions, find_mentions
+from .graph import Received, Rows, send
+from .jobs import ARTICLES, InputSpec, Job, JobRun, optional
+from .shards import Shard, shard_numbers
+from .texts import read_text_batches
+
+_IMAGES: Final = Rows("_images", np.dtype([("image", "<u8"), ("documents", "<i8")]))  # a hash, documents that use it
+_BOILERPLATE: Final = "_boilerplate"
+_SPREAD: Final = np.uint64(0x9E3779B97F4A7C15)
+_SMOOTHING: Final = 1e-3  # a of the SIF weights
+_ENOUGH_FOR_A_COMPONENT: Final = 50  # documents that a language needs for its own principal component
+
+
+@dataclasses.dataclass(frozen=True)
+class VectorsOptions(Options):
+    """Options of ``vectors``."""
+
+    lead_words: int = option(60, "words of the body in text vectors, beside title and keywords; 0: the paper", ge=0)
+    across_languages: bool = option(True, "entities are the same in all languages; if not, each language has its own")
+    max_image_uses: int = option(12, "ignore an image hash of more documents than this: a logo or placeholder", ge=1)
+
+
+@dataclasses.dataclass(frozen=True)
+class Sources:
+    """What workers load.
+
+    Attributes:
+      aliases: path of the alias table.
+      entities: path of the embeddings of entities.
+      words: path of the embeddings of words.
+      workspace: of the job; makes a process reload files that changed between two jobs.
+      encoder: name of the encoder of the learned space, "" for none.
+    """
+
+    aliases: str
+    entities: str
+    words: str
+    workspace: str
+    encoder: str
+
+
+def run(job: JobRun) -> None:
+    """Links the articles and collects statistics, adds them up, finds the images of many, then embeds the articles."""
+    options: VectorsOptions = job.options
+    sources = _sources(job)
+    _load_tables(sources)  # reports a broken file here, not from inside a worker
+    shards, most, images = job.shards("articles"), options.max_image_uses, [("link", _IMAGES)]
+    with job.graph(len(shards)):
+        job.map_shards("link", _link, shards, lead_words=options.lead_words, sources=sources)
+        job.map_rows("images", _find_boilerplate, [None] * len(shards), images, most=most, accounted=False)
+        job.map_shards("weigh", _weigh, [None], accounted=False)
+        job.map_shards("embed", _embed, shards, sources=sources, across_languages=options.across_languages)
+
+
+def learned_encoder(space: str) -> str:
+    """Returns the encoder in ``learned=ENCODER``.
+
+    Raises:
+      InputError: for another form.
+    """
+    if not space.startswith(f"{Space.LEARNED}=") or space.endswith("="):
+        remedy = "write --space learned=ENCODER, such as learned=model:work/model; the other spaces are always there"
+        raise InputError(f"got {space!r}", field="--space", remedy=remedy)
+    return space.partition("=")[2]
+
+
+def _sources(job: JobRun) -> Sources:
+    """Returns the user's tables if given, else those of the entities folder.
+
+    Raises:
+      InputError: if only one of alias table and entity embeddings is given.
+    """
+    if bool(job.inputs["alias_file"]) != bool(job.inputs["entity_embeddings"]):
+        problem, remedy = "got one of two files that belong together", "give both or neither"
+        raise InputError(problem, field="--alias_file, --entity_embeddings", remedy=remedy)
+    ours = {"alias_file": "aliases.tsv", "entity_embeddings": "entities.npy", "word_embeddings": "words.npy"}
+    aliases, entities, words = (
+        job.input(name) if job.inputs[name] else f"{job.input('entities')}/{file}" for name, file in ours.items()
+    )
+    encoder = learned_encoder(job.input("space")) if job.inputs["space"] else ""
+    return Sources(aliases, entities, words, job.workspace, encoder)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Tables:
+    """The loaded tables."""
+
+    linker: Linker
+    entities: Floats
+    words: Floats
+    word_rows: dict[str, int]
+    word_frequencies: tuple[float, ...]
+
+
+@functools.lru_cache(maxsize=1)
+@tables.collecting_later()
+def _load_tables(sources: Sources) -> _Tables:
+    """Loads alias table and embeddings, once per process.
+
+    Raises:
+      InputError: if a file is broken, no alias has an embedding, or words have no frequencies.
+    """
+    entities, words = tables.read_embeddings(sources.entities), tables.read_embeddings(sources.words)
+    rows, aliases = entities.rows(), tables.read_aliases(sources.aliases)
+    if aliases and not any(alias.entity in rows for alias in aliases):
+        problem = f"no entity of the alias table has an embedding in {sources.entities}"
+        remedy = "use the same entity ids in both files"
+        raise InputError(problem, path=sources.aliases, field=aliases[0].entity, remedy=remedy)
+    if words.keys and not words.counts:
+        remedy = "write word and relative frequency into the .tsv next to the .npy"
+        raise InputError("got no frequencies", path=sources.words, remedy=remedy)
+    return _Tables(Linker(aliases, rows), entities.values, words.values, words.rows(), words.counts)
+
+
+def _link(shard: Shard, path: str, lead_words: int, sources: Sources) -> None:
+    """Writes the mentions of every article and the statistics of the shard; sends how often it uses each image."""
+    loaded = _load_tables(sources)
+    sif = sif_weights(loaded.word_frequencies)
+    documents, entities = 0, np.zeros(len(loaded.entities), np.int64)
+    texts: dict[str, list[Floats]] = collections.defaultdict(list)
+    images: collections.Counter[bytes] = collections.Counter()
+    writer = shard.records("_mentions", Mentions)
+    for article in parquet.read_records(path, Article):
+        shard.read()
+        mentions = find_mentions(article, loaded.linker, loaded.word_rows, lead_words)
+        documents += 1
+        entities[list(mentions.entities)] += 1
+        if mentions.image_hash:
+            images[mentions.image_hash] += 1
+        text = text_vector(mentions, loaded.words, sif)
+        if text is not None:
+            texts[mentions.language].append(text)
+        writer.write(mentions)
+        shard.written()
+    own = {"documents": np.array(documents), "entities": entities}
+    write_arrays(shard.path("_statistics", "npz"), add_up([own, *(text_statistics(*item) for item in texts.items())]))
+    used = np.array([(int.from_bytes(image, "big"), count) for image, count in images.items()], _IMAGES.dtype)
+    # Similar images have similar hashes: the product spreads them.
+    send(shard, _IMAGES.stream, used, shard_numbers(used["image"] * _SPREAD, shard.count))
+
+
+def _find_boilerplate(shard: Shard, received: Received, most: int) -> None:
+    """Writes the images that more documents than this share, logos and placeholders, of those that a shard receives."""
+    used = received.rows[_IMAGES.stream]
+    images, places = np.unique(used["image"], return_inverse=True)
+    documents = np.zeros(len(images), np.int64)
+    np.add.at(documents, places, used["documents"])
+    shard.write_array(_BOILERPLATE, images[documents > most])
+
+
+def _weigh(shard: Shard, _: Any) -> None:
+    """Adds up the statistics of all shards, and joins the lists of their images."""
+    total = add_up(map(read_arrays, files.list_files(f"{shard.workspace}/_statistics/*.npz")))
+    boilerplate = np.concatenate(list(shard.arrays(_BOILERPLATE)))
+    write_arrays(f"{shard.workspace}/_weights.npz", {**total, "boilerplate": boilerplate})
+
+
+def _embed(shard: Shard, path: str, sources: Sources, across_languages: bool) -> None:
+    """Writes the vectors of every document of a shard of articles."""
+    spaces = [space for space in Space if sources.encoder or space != Space.LEARNED]
+    writers = {space: shard.records(space.value, Vector) for space in spaces}
+    loaded = _load_tables(sources)
+    sif = sif_weights(loaded.word_frequencies)
+    boilerplate, rarity, components = _read_weights(shard.workspace)
+    encoded = _encoded(sources, path) if sources.encoder else None  # of every article, in the order of the mentions
+    for mentions in parquet.read_records(shard.path("_mentions", "parquet"), Mentions):
+        shard.read()
+        found: dict[Space, Floats | None] = {Space.LEARNED: next(encoded) if encoded else None}
+        if mentions.byline_date is None:
+            # Neighbors are searched by date: an article without one can be neither positive nor negative.
+            shard.reject(mentions.doc_id, Rejection.NO_BYLINE_DATE)
+            continue
+        found[Space.ENTITY] = entity = entity_vector(mentions, loaded.entities, rarity)
+        if entity is not None and not across_languages:
+            found[Space.ENTITY] = entity * signs_of(mentions.language, len(entity))
+        if mentions.image_hash and mentions.image_hash not in boilerplate:
+            found[Space.IMAGE] = image_vector(mentions.image_hash)
+        text = text_vector(mentions, loaded.words, sif)
+        found[Space.TEXT] = None if text is None else remove_component(text, mentions.language, components)
+        vectors = {space: values for space, values in found.items() if values is not None and values.any()}
+        for space in spaces:
+            shard.tally(f"{space.value}_vectors" if space in vectors else f"no_{space.value}_vector")
+        if not vectors:
+            shard.reject(mentions.doc_id, Rejection.NO_VECTOR, "no known entity, image or word")
+            continue
+        for space, values in vectors.items():
+            key = (mentions.doc_id, space.value, mentions.byline_date, mentions.publisher, mentions.language)
+            writers[space].write(Vector(*key, tuple(values.tolist())))
+        shard.written()
+
+
+@functools.lru_cache(maxsize=1)
+def _read_weights(workspace: str) -> tuple[set[bytes], Floats, dict[str, Floats]]:
+    """Returns hashes of images that say nothing, the rarity of entities, and the components of languages."""
+    weights = read_arrays(f"{workspace}/_weights.npz")
+    boilerplate = {image.to_bytes(8, "big") for image in weights["boilerplate"].tolist()}
+    return boilerplate, rarity_of(weights), components_of(weights)
+
+
+def _encoded(sources: Sources, path: str) -> Iterator[Floats]:
+    """Yields the embedding of title and body of every article of a shard, float32 ``[D]``."""
+    encoder = encoders.opened(sources.encoder, sources.workspace)
+    for batch in read_text_batches(path):
+        titles, bodies = [article.title for article in batch], [article.body for article in batch]
+        yield from np.asarray(encoders.embed_unit(encoder, bodies, sources.encoder, titles))
+
+
+def entity_vector(mentions: Mentions, embeddings: Floats, rarity: Floats) -> Floats | None:
+    """Returns the mean of the embeddings of the mentioned entities, weighted by rarity and log count.
+
+    Args:
+      mentions: mentions of one document.
+      embeddings: float32 ``[E, D]``.
+      rarity: weight of each entity, float32 ``[E]``.
+
+    Returns:
+      float32 ``[D]``, or None if nothing with a positive weight is mentioned.
+    """
+    if not mentions.entities:
+        return None
+    rows = np.array(mentions.entities)
+    weights = rarity[rows] * (1 + np.log(np.array(mentions.entity_counts, np.float32)))
+    total = float(weights.sum())
+    return np.asarray(weights @ embeddings[rows] / total, np.float32) if total > 0 else None
+
+
+def signs_of(language: str, dimensions: int) -> Floats:
+    """Returns signs by which the vectors of a language keep their cosines, and have none with those of others."""
+    seed = zlib.crc32(language.partition("-")[0].encode())
+    return np.random.default_rng(seed).choice(np.array([-1, 1], np.float32), dimensions)
+
+
+def text_vector(mentions: Mentions, embeddings: Floats, weights: Floats) -> Floats | None:
+    """Returns the SIF-weighted mean of word embeddings (Arora et al. 2017), before the common component is removed.
+
+    Args:
+      mentions: mentions of one document, with the words of title, keywords and lead.
+      embeddings: float32 ``[W, D]``.
+      weights: ``a / (a + frequency)`` of each word, float32 ``[W]``.
+
+    Returns:
+      float32 ``[D]``, or None if no word is known.
+    """
+    if not mentions.words:
+        return None
+    rows = np.array(mentions.words)
+    return np.asarray(weights[rows] @ embeddings[rows] / len(rows), np.float32)
+
+
+def image_vector(image_hash: bytes) -> Floats:
+    """Returns the bits of a 64-bit wavelet hash as ±1, float32 ``[64]``; cosine = 1 - 2 · Hamming distance / 64."""
+    return (2.0 * np.unpackbits(np.frombuffer(image_hash, np.uint8)) - 1.0).astype(np.float32)
+
+
+def sif_weights(frequencies: Sequence[float]) -> Floats:
+    """Returns the smooth inverse frequency of each word, a / (a + p) with a = 0.001: float32 ``[W]``."""
+    return (_SMOOTHING / (_SMOOTHING + np.array(frequencies, np.float64))).astype(np.float32)
+
+
+# Sums over documents by name, which add up: "documents"; "entities", the documents that mention each entity, ``[E]``;
+# and by language "texts/…", the number of text vectors, and "moments/…", the sum of their outer products, ``[D, D]``.
+Statistics = Mapping[str, Array]
+_TEXTS, _MOMENTS = "texts/", "moments/"
+
+
+def text_statistics(language: str, vectors: Sequence[Floats]) -> Statistics:
+    """Returns the statistics of the text vectors of documents of one language, as unit vectors in float64."""
+    stacked = np.stack(vectors).astype(np.float64)
+    norms = np.linalg.norm(stacked, axis=1, keepdims=True)
+    stacked /= np.where(norms > 0, norms, 1)
+    return {_TEXTS + language: np.array(len(vectors)), _MOMENTS + language: stacked.T @ stacked}
+
+
+def add_up(parts: Iterable[Statistics]) -> Statistics:
+    """Returns the statistics of several sets of documents together."""
+    total: dict[str, Array] = {}
+    for name, values in (item for part in parts for item in part.items()):
+        total[name] = total[name] + values if name in total else values
+    return total
+
+
+def rarity_of(statistics: Statistics) -> Floats:
+    """Returns the inverse document frequency log((N + 1) / (n + 1)) of each entity, float32 ``[E]``."""
+    return np.log((statistics["documents"] + 1.0) / (statistics["entities"] + 1.0)).astype(np.float32)
+
+
+def components_of(statistics: Statistics) -> dict[str, Floats]:
+    """Returns the first principal direction of the text vectors by language.
+
+    The key "" has the direction of all languages, for languages with few documents.
+    """
+    moments = {name.removeprefix(_MOMENTS): statistics[name] for name in sorted(statistics) if _MOMENTS in name}
+    found = {tag: one for tag, one in moments.items() if statistics[_TEXTS + tag] >= _ENOUGH_FOR_A_COMPONENT}
+    if moments:
+        found[""] = np.asarray(sum(moments.values()))
+    # The sign of a direction does not matter to a projection.
+    return {tag: np.asarray(np.linalg.eigh(moment)[1][:, -1], np.float32) for tag, moment in found.items()}
+
+
+def remove_component(vector: Floats, language: str, components: Mapping[str, Floats]) -> Floats:
+    """Returns the vector without its projection on the common component of the language."""
+    component = components.get(language, components.get(""))
+    return vector if component is None else np.asarray(vector - (vector @ component) * component, np.float32)
+
+
+JOB = Job(
+    name="vectors",
+    example="newsembed vectors --articles work/clean --entities work/entities --output work/vectors",
+    inputs=(
+        ARTICLES,
+        InputSpec("entities", "folder that `newsembed entities` wrote"),
+        optional("alias_file", "your own TSV of alias, entity id, prior, instead of that of the entities folder"),
+        optional("entity_embeddings", "its embeddings: X.npy with keys in X.tsv, or word2vec text"),
+        optional("word_embeddings", "your own X.npy with word and relative frequency in X.tsv"),
+        InputSpec(
+            "space",
+            f"learned=ENCODER: a further space, of title and body as an encoder embeds them: {encoders.FORMS}",
+            required=False,
+            digest=lambda space: encoders.digest(learned_encoder(space)),
+        ),
+    ),
+    options=VectorsOptions,
+    run=run,
+)

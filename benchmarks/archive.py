@@ -1,0 +1,133 @@
+"""An archive of generated articles: time to write, to add a day, to search, and how much the index of vectors finds.
+
+    python benchmarks/archive.py --articles 100000 --day 10000 --output /tmp/archive
+
+The articles have 150 words of a Zipf law and vectors of 384 numbers around 3,000 centers, over 1,000 days. Queries are
+five words of that law and vectors around the centers. "exact" is the product of all vectors with the query.
+"""
+
+import argparse
+import contextlib
+import datetime
+import hashlib
+import os
+import resource
+import time
+
+import numpy as np
+from newsembed.formats.archive import Archive
+from newsembed.formats.archive_writer import Writer
+from newsembed.formats.articles import ArticleText
+from newsembed.serving import hybrid
+from newsembed.serving.filters import DateRange, Filters
+from newsembed.serving.index import DocumentIndex, settings_of, table_rows
+
+WIDTH, CENTERS, WORDS, DAYS, QUERIES = 384, 3_000, 150, 1_000, 100
+FIRST = datetime.date(2020, 1, 1)
+CHUNK = 5_000
+
+
+class Generated:
+    """In place of an encoder."""
+
+    digest, dimensions = "generated", WIDTH
+
+
+def centers():
+    return np.random.default_rng(0).normal(size=(CENTERS, WIDTH)).astype(np.float32)
+
+
+def vectors_around(generator, count):
+    rows = centers()[generator.integers(0, CENTERS, count)]
+    rows = rows + 0.7 * generator.normal(size=(count, WIDTH)).astype(np.float32)
+    return rows / np.linalg.norm(rows, axis=1, keepdims=True)
+
+
+def words_of(generator, count):
+    return " ".join(f"w{number}" for number in np.minimum(generator.zipf(1.2, count), 500_000).tolist())
+
+
+def chunk_of(start, count):
+    """Articles from a number on, and their vectors."""
+    generator = np.random.default_rng(start)
+    days = generator.integers(0, DAYS, count).tolist()
+    articles = [
+        ArticleText(
+            hashlib.sha1(str(start + n).encode(), usedforsecurity=False).hexdigest()[:16],
+            f"https://p{n % 500}.example/{start + n}",
+            f"p{n % 500}.example",
+            words_of(generator, 8),
+            words_of(generator, WORDS),
+            "en",
+            FIRST + datetime.timedelta(days[n]),
+        )
+        for n in range(count)
+    ]
+    return articles, vectors_around(generator, count)
+
+
+@contextlib.contextmanager
+def timed(what):
+    start = time.perf_counter()
+    yield
+    print(f"| {what} | {time.perf_counter() - start:.1f} s |", flush=True)
+
+
+def write(uri, start, count, *, first):
+    from newsembed.formats.archive import schema
+
+    shape = schema(WIDTH, Generated.digest)
+    parts = (chunk_of(begin, min(CHUNK, start + count - begin)) for begin in range(start, start + count, CHUNK))
+    with Writer(uri) as writer:
+        if first:
+            writer.create(shape, (batch for part in parts for batch in table_rows(*part, shape).to_batches()))
+        else:
+            for part in parts:
+                writer.change(table_rows(*part, shape))
+        settings = settings_of(uri, "", Generated(), None, None) | {"languages": ["en"], "ranking": None}
+        with timed("of which indexes"):
+            run = writer.finish(settings, {})
+        writer.publish(run)
+
+
+def latencies(name, search):
+    generator, taken = np.random.default_rng(7), []
+    for vector in vectors_around(generator, QUERIES):
+        query = words_of(generator, 5)
+        start = time.perf_counter()
+        search(query, vector)
+        taken.append(1e3 * (time.perf_counter() - start))
+    print(f"| {name} | p50 {np.percentile(taken, 50):.1f} ms, p99 {np.percentile(taken, 99):.1f} ms |", flush=True)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--articles", type=int, default=100_000)
+    parser.add_argument("--day", type=int, default=10_000)
+    parser.add_argument("--output", required=True)
+    args = parser.parse_args()
+    print(f"load {os.getloadavg()[0]:.1f}\n| | |\n|---|---|")
+    with timed(f"create {args.articles:,} articles"):
+        write(args.output, 0, args.articles, first=True)
+    with timed(f"add {args.day:,}"):
+        write(args.output, args.articles, args.day, first=False)
+    start = time.perf_counter()
+    index = DocumentIndex(Archive(args.output))
+    index.search(vectors_around(np.random.default_rng(1), 1)[0], 10)
+    index.spread(np.ones(WIDTH, np.float32))
+    print(f"| open and first search | {time.perf_counter() - start:.1f} s |")
+    month = Filters(DateRange(FIRST + datetime.timedelta(500), FIRST + datetime.timedelta(530)))
+    latencies("words", lambda query, _: index.matching(index.read(query), 10))
+    latencies("vectors", lambda _, vector: index.nearest(vector, 10))
+    latencies("hybrid", lambda query, vector: hybrid.find(index, query, vector, 10))
+    latencies("hybrid, a month", lambda query, vector: hybrid.find(index, query, vector, 10, filters=month))
+    print(f"| memory of the process at most | {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6:.2f} GB |")
+    queries = vectors_around(np.random.default_rng(3), QUERIES)
+    exact = np.argpartition(-(queries @ index.embeddings.T), 10, axis=1)[:, :10]
+    found = [index.places(index.nearest(query, 10)[0]) for query in queries]
+    shared = [len(set(one.tolist()) & set(two.tolist())) / 10 for one, two in zip(exact, found, strict=True)]
+    print(f"| recall@10 against exact search | {np.mean(shared):.3f} |")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,218 @@
+"""Semantic textual similarity: Spearman's rank correlation between people's scores and cosines.
+
+Protocol. The two sentences of each pair are embedded as documents without a title. The predicted score is their cosine;
+the measure is SciPy's Spearman correlation (ties share their mean rank). Published tables aggregate in two ways. Both
+are reported for a set with several sources: over the concatenation of all pairs (``Spearman``; MTEB, SBERT, SimCSE),
+and SentEval's means over the correlations of the sources, plain (``Spearman mean``) and weighted by their number of
+pairs (``Spearman weighted``). STS-B is also scored by genre (NewsEmbed, Table 4).
+
+Files are read as they are distributed; the names and first lines identify the layout:
+
+- SemEval: ``score<TAB>sentence1<TAB>sentence2``. A fourth column names the part (a language, a genre), which is also
+  scored separately.
+- A folder of a SemEval year: such ``.tsv`` files, or pairs of files ``STS.input.SOURCE.txt`` and ``STS.gs.SOURCE.txt``.
+- STS-B: ``sts-*.csv`` (tab-separated, no header, no quoting: genre, file, year, number, score, sentence1, sentence2,
+  …), or its folder, whose test part is read.
+- SICK: a file with its header line, or its folder, whose test part is read.
+"""
+
+import dataclasses
+import functools
+import os
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+
+from ...errors import InputError
+from ..benchmark import ALL, Benchmark, Score, Suite, here, intervals_option
+from ..encoders import Document, Embeddings, paired_cosines
+from ..files import folder_entries, read_text
+from ..statistics import spearman_interval
+
+_LAYOUTS: Final = (
+    "score<TAB>sentence1<TAB>sentence2[<TAB>part], STS-B's sts-*.csv, SICK's annotated .txt, "
+    "or a folder of them (SemEval: *.tsv or STS.input.*.txt with STS.gs.*.txt)"
+)
+_SOURCE: Final = "SemEval STS and STS-B: https://ixa2.si.ehu.eus/stswiki; SICK: https://zenodo.org/records/2787612"
+_REMEDY: Final = f"get it from {_SOURCE}; expected {_LAYOUTS}"
+_TEST_FILES: Final = ("sts-test.csv", "SICK_test_annotated.txt")
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Pair:
+    """Two sentences, people's similarity score, and the genre ("" if the layout has none)."""
+
+    score: float
+    first: str
+    second: str
+    genre: str = ""
+
+
+class _Layout(NamedTuple):
+    """The columns of a file, and the number of lines before the pairs."""
+
+    name: str
+    score: int
+    first: int
+    second: int
+    genre: int | None = None
+    headers: int = 0
+
+    @property
+    def columns(self) -> int:
+        return max(self.score, self.first, self.second, self.genre or 0) + 1
+
+
+_SEMEVAL: Final = _Layout("SemEval", 0, 1, 2)
+_PARTED: Final = _Layout("SemEval with a part", 0, 1, 2, genre=3)
+_STSB: Final = _Layout("STS-B", 4, 5, 6, genre=0)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Sts(Benchmark):
+    """An STS benchmark: a file, or the folder of STS-B, SICK or one SemEval year."""
+
+    intervals: bool = intervals_option()
+
+    def _facts(self) -> dict[str, Any]:
+        measure = {"similarity": "cosine", "correlation": "spearman"}
+        return {"suite": "sts", **measure, "aggregation": "concatenation; SentEval's means"}
+
+    @functools.cached_property
+    def _pairs(self) -> list[Pair]:
+        return [one for one in read_source(self.path) if self.keeps(Document("", one.first), Document("", one.second))]
+
+    def _texts(self) -> Sequence[Document]:
+        return [Document("", pair.first) for pair in self._pairs] + [Document("", pair.second) for pair in self._pairs]
+
+    def _scores(self, embeddings: Embeddings) -> list[Score]:
+        count = len(self._pairs)
+        predicted = paired_cosines(embeddings[:count], embeddings[count:])
+        gold = np.array([pair.score for pair in self._pairs])
+        genres = np.array([pair.genre for pair in self._pairs])
+        parts = []
+        for genre in sorted(set(genres) - {""}):
+            members = genres == genre
+            if len(set(gold[members])) > 1:
+                parts.append(_spearman(gold[members], predicted[members], str(genre)))
+        overall = _spearman(gold, predicted, ALL)
+        if self.intervals:
+            found = spearman_interval(gold, np.asarray(predicted, np.float64))
+            overall = dataclasses.replace(overall, low=found.low, high=found.high)
+        if len(parts) < 2:
+            return [overall, *parts]
+        # SentEval's all.spearman.mean and wmean
+        values, counts = [part.value for part in parts], [part.count for part in parts]
+        means = {"mean": np.mean(values), "weighted": np.average(values, weights=counts)}
+        return [
+            overall,
+            *(Score(f"Spearman {name}", float(mean), ALL, sum(counts)) for name, mean in means.items()),
+            *parts,
+        ]
+
+
+def read_source(path: str) -> list[Pair]:
+    """Reads the pairs of a file, or of a folder as distributed; the genre of a pair is then the name of its file."""
+    if not os.path.isdir(path):
+        return read_pairs(path)
+    names = folder_entries(path, _REMEDY)
+    if whole := next((name for name in _TEST_FILES if name in names), None):
+        return read_pairs(os.path.join(path, whole))
+    tables = {name.split(".")[0]: read_pairs(os.path.join(path, name)) for name in names if name.endswith(".tsv")}
+    for name in names:
+        source = name.removeprefix("STS.input.")
+        if name != source and f"STS.gs.{source}" in names:
+            tables[source.removesuffix(".txt")] = _read_halves(path, source)
+    if not tables:
+        raise InputError("no STS files in the folder", path=path, remedy=_REMEDY)
+    return [dataclasses.replace(pair, genre=source) for source, pairs in tables.items() for pair in pairs]
+
+
+def _read_halves(folder: str, source: str) -> list[Pair]:
+    """Reads SemEval's two files: sentences in one, scores in the other, where a blank line means no score."""
+    path, gold = (os.path.join(folder, f"STS.{kind}.{source}") for kind in ("input", "gs"))
+    sentences, scores = (_lines(file) for file in (path, gold))
+    count = len([line for line in sentences if line.strip()])
+    if len(scores) < count or any(line.strip() for line in [*sentences[count:], *scores[count:]]):
+        problem = f"{count} pairs, but {len(scores)} lines of scores"
+        raise InputError(problem, path=gold, remedy="give both files of the same source, complete")
+    lines = [f"{score.strip()}\t{pair}" for score, pair in zip(scores[:count], sentences[:count], strict=True)]
+    found = [_pair(line.split("\t"), _SEMEVAL, f"{path}:{number}") for number, line in enumerate(lines, 1)]
+    return [pair for pair in found if pair is not None]
+
+
+def read_pairs(path: str) -> list[Pair]:
+    """Reads the scored pairs of one file; pairs without a score, which SemEval has, are skipped."""
+    lines = _lines(path)
+    layout = _layout(lines, path)
+    rows = [(number, line.split("\t")) for number, line in enumerate(lines, 1) if line.strip()]
+    pairs = [_pair(columns, layout, f"{path}:{number}") for number, columns in rows[layout.headers :]]
+    scored = [pair for pair in pairs if pair is not None]
+    if len({pair.score for pair in scored}) < 2:
+        problem = f"{len(scored)} scored pairs with fewer than two distinct scores"
+        raise InputError(problem, path=path, remedy="give a file whose scores differ")
+    return scored
+
+
+def _lines(path: str) -> list[str]:
+    return read_text(path, _REMEDY).replace("\r\n", "\n").split("\n")
+
+
+def _layout(lines: list[str], path: str) -> _Layout:
+    first = next((line for line in lines if line.strip()), "").split("\t")
+    sick = ("relatedness_score", "sentence_A", "sentence_B")
+    if set(sick) <= set(first):
+        score, left, right = map(first.index, sick)
+        return _Layout("SICK", score, left, right, headers=1)
+    if len(first) >= _STSB.columns and _number(first[_STSB.score]) is not None:
+        return _STSB
+    if not first[0].strip() or _number(first[0]) is not None:
+        for layout in (_SEMEVAL, _PARTED):
+            if len(first) == layout.columns and (first[0].strip() or layout is _SEMEVAL):
+                return layout
+    problem = f"the {len(first)} tab-separated columns of the first line match no known layout"
+    raise InputError(problem, path=path, remedy=f"give {_LAYOUTS}")
+
+
+def _pair(columns: list[str], layout: _Layout, where: str) -> Pair | None:
+    if len(columns) < layout.columns:
+        problem = f"got {len(columns)} tab-separated columns, expected at least {layout.columns} ({layout.name})"
+        raise InputError(problem, path=where, remedy="fix the line")
+    text = columns[layout.score].strip()
+    if not text:
+        return None
+    score = _number(text)
+    if score is None:
+        raise InputError(f"got {text!r}, expected a number", path=where, field="score", remedy="fix the line")
+    left, right = columns[layout.first].strip(), columns[layout.second].strip()
+    if not left or not right:
+        field = "sentence2" if left else "sentence1"
+        raise InputError("a sentence is empty", path=where, field=field, remedy="fix or remove the line")
+    return Pair(score, left, right, "" if layout.genre is None else columns[layout.genre])
+
+
+def _number(text: str) -> float | None:
+    try:
+        value = float(text)
+    except ValueError:
+        return None
+    return value if np.isfinite(value) else None
+
+
+def _spearman(gold: Any, predicted: Any, part: str) -> Score:
+    from scipy.stats import spearmanr
+
+    if len(set(predicted.tolist())) < 2:
+        problem = f"all {len(predicted)} cosines of {part} are equal, so there is no correlation"
+        raise InputError(problem, remedy="use another encoder: this one maps all texts to one point")
+    return Score("Spearman", float(spearmanr(gold, predicted).statistic), part, len(gold))
+
+
+def _is_sts(folder: str, names: set[str]) -> bool:
+    is_semeval = any(name.startswith("STS.gs.") and name.endswith(".txt") for name in names)
+    is_year = os.path.basename(folder).isdigit() and any(name.endswith(".test.tsv") for name in names)
+    return bool(set(_TEST_FILES) & names) or is_semeval or is_year
+
+
+SUITES: Final = {"sts": Suite(Sts, find=here(_is_sts))}

@@ -1,0 +1,167 @@
+"""The fields of articles under the names of other tools: one table, and one function that gives a row ours.
+
+It knows the rows of news-please, newspaper4k, fundus, trafilatura, GDELT, NewsAPI, the Guardian and the New York Times,
+and common names of columns. Names are compared without case and punctuation.
+"""
+
+import functools
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final
+
+from ..errors import InputError
+
+# Names by our field, the best first; our own name is before them.
+_NAMES: Final = {
+    "url": "url weburl canonicallink canonicalurl link articleurl permalink respondedurl requestedurl source sourceurl "
+    "documentidentifier v2documentidentifier href uri",
+    "title": "title headline webtitle titlepage articletitle",
+    "body": "body text maintext plaintext bodytext articlebody fulltext articletext rawtext content story article "
+    "leadparagraph description summary",
+    "authors": "authors author byline creators creator writers writer",
+    "byline_date": "bylinedate datepublish datepublished publishdate publisheddate publicationdate publishingdate "
+    "webpublicationdate pubdate published firstpublished publishdatetime date datetime timestamp seendate created "
+    "createdat",
+    "published_at": "publishedat",
+    "modified_date": "modifieddate datemodify datemodified modified updated updatedat lastmodified",
+    "publisher": "publisher sitename metasitename sourcehostname sourcename sourcedomain newspaper outlet source "
+    "hostname domain",
+    "language": "language lang metalang inlanguage",
+    "image_url": "imageurl urltoimage topimage image thumbnail thumbnailurl socialimage",
+    "keywords": "keywords tags",
+}
+FIELDS: Final = tuple(_NAMES)
+_INSIDE: Final = frozenset({"fields", "html", "article", "data", "source", "_source", "metadata", "record", "doc"})
+_VALUE_KEYS: Final = ("name", "main", "rendered", "original", "url", "text", "value", "content", "@id", "src")
+_MARKS: Final = re.compile(r"[\W_]+")
+_URL: Final = re.compile(r"\s*(?:https?:)?//\S", re.IGNORECASE)
+_TAG: Final = re.compile(r"[A-Za-z]{2,3}(?:[-_][\w-]+)?$")
+
+_Path = tuple[str, ...]  # a key, or a key and one inside its value
+
+
+def standard(row: Mapping[str, Any], given: tuple[tuple[str, str], ...] = ()) -> dict[str, Any]:
+    """A row under our names; fields that are none of ours stay as they are.
+
+    >>> standard({"headline": "Storm", "link": "http://a.example/1", "content": "It rained.", "rank": 3})
+    {'rank': 3, 'url': 'http://a.example/1', 'title': 'Storm', 'body': 'It rained.'}
+
+    Args:
+      row: as a file has it.
+      given: (our name, the name in the row) that the user has chosen; a name inside another has a dot before it.
+
+    Raises:
+      InputError: if the row lacks a field that the user has named.
+    """
+    inside = tuple((name, tuple(value)) for name, value in row.items() if name in _INSIDE and isinstance(value, dict))
+    found: dict[str, Any] = {}
+    used: set[str] = set()
+    for field, paths in _plan(tuple(row), inside, given):
+        values = ((path, _value(field, _at(row, path))) for path in paths)
+        path, value = next(((path, value) for path, value in values if value not in (None, "")), (None, None))
+        if path is not None:
+            found[field] = value
+        elif field in row:
+            found[field] = row[field]
+        used |= {path[0] for path in paths if len(path) == 1}
+    return {name: value for name, value in row.items() if name not in used} | found
+
+
+def read_as(row: Mapping[str, Any], given: tuple[tuple[str, str], ...] = ()) -> Iterator[tuple[str, str]]:
+    """Yields (our name, the name in the row) of the fields that a row has under other names."""
+    inside = tuple((name, tuple(value)) for name, value in row.items() if name in _INSIDE and isinstance(value, dict))
+    for field, paths in _plan(tuple(row), inside, given):
+        path = next((path for path in paths if _value(field, _at(row, path)) not in (None, "")), None)
+        if path is not None and path != (field,):
+            yield field, ".".join(path)
+
+
+def columns_of(field: str, names: Iterable[str]) -> list[str]:
+    """The columns of a table that may hold a field, also inside their values; of another field that of its name."""
+    listed = tuple(names)
+    paths = dict(_plan(listed, (), ())).get(field, ()) if field in _NAMES else ((field,),) if field in listed else ()
+    inside = [name for name in listed if name in _INSIDE and field in _NAMES]
+    return list(dict.fromkeys([*(path[0] for path in paths), *inside]))
+
+
+def chosen(options: Iterable[str]) -> tuple[tuple[str, str], ...]:
+    """The fields of ``--fields title=headline``.
+
+    Raises:
+      InputError: for another form, or a field that is none of ours.
+    """
+    pairs = []
+    for option in options:
+        ours, _, theirs = option.partition("=")
+        if ours not in FIELDS or not theirs:
+            remedy = f"write OURS=THEIRS, such as title=headline; ours are {', '.join(FIELDS)}"
+            raise InputError(f"got {option!r}", field="--fields", remedy=remedy)
+        pairs.append((ours, theirs))
+    return tuple(pairs)
+
+
+@functools.lru_cache(maxsize=1_000)
+def _plan(
+    names: _Path, inside: tuple[tuple[str, _Path], ...], given: tuple[tuple[str, str], ...]
+) -> tuple[tuple[str, tuple[_Path, ...]], ...]:
+    """Where each of our fields is looked for in rows with these names."""
+    places: dict[str, list[_Path]] = {}
+    for name in names:
+        places.setdefault(_MARKS.sub("", name).casefold(), []).append((name,))
+    for outer, keys in inside:
+        for key in keys:
+            places.setdefault(_MARKS.sub("", key).casefold(), []).append((outer, key))
+    plan = []
+    for field, others in _NAMES.items():
+        own = [(field,)] if field in names else []
+        wanted = [tuple(theirs.split(".")) for ours, theirs in given if ours == field]
+        found = wanted or [*own, *(path for name in others.split() for path in places.get(name, ()) if path not in own)]
+        if found:
+            plan.append((field, tuple(found)))
+    return tuple(plan)
+
+
+def _at(row: Mapping[str, Any], path: _Path) -> Any:
+    value: Any = row
+    for name in path:
+        value = value.get(name) if isinstance(value, Mapping) else None
+    return value
+
+
+def _value(field: str, value: Any) -> Any:
+    """A value as the field has it; None where it cannot be one."""
+    if field in ("authors", "keywords"):
+        return value.get("original", value) if isinstance(value, Mapping) and field == "authors" else value
+    if field == "body" and isinstance(value, Mapping | list):
+        return "\n\n".join(_paragraphs(value))
+    if isinstance(value, list):
+        value = value[0] if value else None
+    if isinstance(value, Mapping):
+        value = next((value[key] for key in _VALUE_KEYS if value.get(key)), None)
+    if not isinstance(value, str):
+        return value
+    if field in ("url", "publisher") and bool(_URL.match(value)) != (field == "url"):
+        return None
+    if field == "language" and not _TAG.match(value):
+        return _languages().get(value.strip().casefold())
+    return value
+
+
+def _paragraphs(value: Any) -> Iterator[str]:
+    """The texts in lists and objects, such as the sections of fundus, in their order."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for part in value.values():
+            yield from _paragraphs(part)
+    elif isinstance(value, list):
+        for part in value:
+            yield from _paragraphs(part)
+
+
+@functools.cache
+def _languages() -> dict[str, str]:
+    """Tags by the English name of a language."""
+    from babel import Locale
+
+    return {name.casefold(): tag.replace("_", "-") for tag, name in Locale("en").languages.items()}

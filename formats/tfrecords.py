@@ -1,0 +1,279 @@
+"""TFRecord files of ``tf.train.Example``, without TensorFlow: schema, encoding, framing, files by position, shards.
+
+A record is framed as: length (uint64), masked CRC-32C of those 8 bytes, the data, masked CRC-32C of the data; all
+little-endian. The message types are declared here in a descriptor pool of their own, so they do not clash with
+TensorFlow's if that is loaded.
+"""
+
+import dataclasses
+import functools
+import mmap
+import os
+import struct
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Final, Literal, Self
+
+import numpy as np
+
+from ..errors import InputError
+from .digests import ShardWriter
+
+PIECES: Final = "pieces"  # ids of the word pieces of a vocabulary
+TOPICS: Final = "topics"  # ids of topics
+LANGUAGES: Final = "languages"  # places of languages in the list of a manifest
+_HEADER: Final = struct.Struct("<QI")  # length, its checksum
+_CHECKSUM: Final = struct.Struct("<I")
+_BUILDING: Final = threading.Lock()  # protobuf crashed once where two threads may have built the class at once
+_LENGTH: Final = struct.Struct("<Q")
+_MASK_DELTA: Final = 0xA282EAD8
+_KINDS: Final = {"bytes_list": "bytes", "float_list": "float", "int64_list": "int"}
+_REMEDY: Final = "Point DATA_DIR at TFRecords of this task, or write them again with the job that makes them."
+_DAMAGED: Final = (
+    "The file is damaged or was cut off while it was copied: write it again, or delete it and run the job that made it."
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class FeatureSpec:
+    """One feature of a TFRecord.
+
+    Attributes:
+      name: the key in ``tf.train.Example.features``.
+      kind: ``"int"`` (stored as int64, read as int32) or ``"bytes"`` (UTF-8).
+      shape: fixed shape; ``None`` stands for a length that varies by record, ``()`` for a scalar.
+      meaning: one line for error messages and documentation.
+      holds: what the integers are ids of, such as `PIECES`, `TOPICS` or `LANGUAGES`; they must be at least 0 and less
+        than the number of these. ``""`` for integers without bounds.
+      optional: whether records may lack the feature; it is then read as zeros, or as no values where their number
+        varies.
+    """
+
+    name: str
+    kind: Literal["int", "bytes"]
+    shape: tuple[int | None, ...]
+    meaning: str
+    holds: str = ""
+    optional: bool = False
+
+    @property
+    def is_variable(self) -> bool:
+        """Whether the number of values varies by record."""
+        return self.shape == (None,)
+
+
+Schema = Sequence[FeatureSpec]
+
+
+def decode_example(data: bytes, features: Iterable[FeatureSpec], path: str) -> dict[str, np.ndarray]:
+    """One record as arrays.
+
+    Args:
+      data: a serialised `tf.train.Example`.
+      features: what it must hold, unless they are optional; other features are ignored.
+      path: named in errors.
+
+    Returns:
+      For every feature name an int32 array, or an object array of bytes, of the feature's rank.
+
+    Raises:
+      InputError: if the record is not an Example, a feature is missing, or its kind or shape is not the declared one.
+    """
+    from google.protobuf import message
+
+    example = _example_class()()
+    try:
+        example.ParseFromString(data)
+    except message.DecodeError as error:
+        raise InputError("got a record that is not a tf.train.Example", path=path, remedy=_REMEDY) from error
+    return {spec.name: _feature(example, spec, path) for spec in features}
+
+
+def encode_example(values: Mapping[str, Any], schema: Schema) -> bytes:
+    """Serialises one record, deterministically: the same values give the same bytes.
+
+    Args:
+      values: integers, sequences of integers or strings, by feature name; optional features may be left out.
+      schema: the features of the record.
+
+    Raises:
+      ValueError: if names, types or fixed shapes differ from the schema.
+    """
+    expected, needed = {spec.name for spec in schema}, {spec.name for spec in schema if not spec.optional}
+    if not needed <= set(values) <= expected:
+        raise ValueError(f"got the features {sorted(values)}, expected {sorted(expected)}")
+    example = _example_class()()
+    for spec in (spec for spec in schema if spec.name in values):
+        feature, value = example.features.feature[spec.name], values[spec.name]
+        if spec.kind == "bytes":
+            feature.bytes_list.value.append(value.encode("utf-8"))
+            continue
+        numbers = [value] if spec.shape == () else list(value)
+        if spec.shape and spec.shape[0] not in (None, len(numbers)):
+            raise ValueError(f"{spec.name}: got {len(numbers)} values, expected {spec.shape[0]}")
+        feature.int64_list.value.extend(numbers)
+    return bytes(example.SerializeToString(deterministic=True))
+
+
+def _feature(example: Any, spec: FeatureSpec, path: str) -> np.ndarray:
+    def refused(found: str, expected: object) -> InputError:
+        problem = f"got {found}, expected {expected} ({spec.meaning})"
+        return InputError(problem, path=path, field=spec.name, remedy=_REMEDY)
+
+    if spec.name not in example.features.feature:
+        if spec.optional:
+            shape = tuple(size or 0 for size in spec.shape)
+            return np.zeros(shape, np.int32) if spec.kind == "int" else np.full(shape, b"", object)
+        raise refused(f"the features {', '.join(sorted(example.features.feature)) or 'none'}", spec.name)
+    feature = example.features.feature[spec.name]
+    which = feature.WhichOneof("kind")
+    # An empty list loses its kind in some writers; it then counts as the declared one.
+    if which is not None and _KINDS[which] != spec.kind:
+        raise refused(f"{_KINDS[which]} values", spec.kind)
+    values = [] if which is None else getattr(feature, which).value
+    array = np.asarray(list(values), object) if spec.kind == "bytes" else np.fromiter(values, np.int64, len(values))
+    if spec.kind == "int":
+        wide, array = array, array.astype(np.int32)
+        if not np.array_equal(array, wide):
+            raise refused("a value beyond 32 bits", "int32")
+    expected = spec.shape[0] if spec.shape else 1
+    if expected is not None and array.size != expected:
+        raise refused(f"{array.size} values", expected)
+    return array if spec.shape else array.reshape(())
+
+
+def _example_class() -> Any:
+    """The message class of `tf.train.Example`, of which there is one, also where threads ask for it at once."""
+    with _BUILDING:
+        return _built_class()
+
+
+@functools.cache
+def _built_class() -> Any:
+    """The class, field for field as TensorFlow publishes it."""
+    from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+
+    file = descriptor_pb2.FileDescriptorProto(name="newsembed/example.proto", package="newsembed", syntax="proto3")
+    proto = descriptor_pb2.FieldDescriptorProto
+    one, many, of_type = proto.LABEL_OPTIONAL, proto.LABEL_REPEATED, proto.TYPE_MESSAGE
+    lists = {"BytesList": proto.TYPE_BYTES, "FloatList": proto.TYPE_FLOAT, "Int64List": proto.TYPE_INT64}
+    for name, kind in lists.items():
+        file.message_type.add(name=name).field.add(name="value", number=1, label=many, type=kind)
+    feature = file.message_type.add(name="Feature")
+    feature.oneof_decl.add(name="kind")
+    for number, (field, name) in enumerate(zip(_KINDS, lists, strict=True), 1):
+        of_list = {"type": of_type, "type_name": f".newsembed.{name}", "oneof_index": 0}
+        feature.field.add(name=field, number=number, label=one, **of_list)
+    features = file.message_type.add(name="Features")
+    entry = features.nested_type.add(name="FeatureEntry")
+    entry.options.map_entry = True
+    entry.field.add(name="key", number=1, label=one, type=proto.TYPE_STRING)
+    entry.field.add(name="value", number=2, label=one, type=of_type, type_name=".newsembed.Feature")
+    entries = ".newsembed.Features.FeatureEntry"
+    features.field.add(name="feature", number=1, label=many, type=of_type, type_name=entries)
+    example = file.message_type.add(name="Example")
+    example.field.add(name="features", number=1, label=one, type=of_type, type_name=".newsembed.Features")
+    pool = descriptor_pool.DescriptorPool()
+    pool.Add(file)
+    return message_factory.GetMessageClass(pool.FindMessageTypeByName("newsembed.Example"))
+
+
+def frame(data: bytes) -> bytes:
+    """One record as it is in the file."""
+    length = _LENGTH.pack(len(data))
+    return length + _CHECKSUM.pack(masked_crc32c(length)) + data + _CHECKSUM.pack(masked_crc32c(data))
+
+
+def masked_crc32c(data: bytes) -> int:
+    """CRC-32C of ``data``, rotated and offset as TFRecord files store it."""
+    crc = _crc32c()(data)
+    return (((crc >> 15) | (crc << 17)) + _MASK_DELTA) & 0xFFFFFFFF
+
+
+@functools.cache
+def _crc32c() -> Callable[[bytes], int]:
+    """The checksum from whichever C implementation is installed: google-crc32c, else crcmod."""
+    try:
+        import google_crc32c
+    except ImportError:
+        import crcmod.predefined
+
+        return crcmod.predefined.mkPredefinedCrcFun("crc-32c")
+    return google_crc32c.value
+
+
+class RecordFile:
+    """One TFRecord file, memory-mapped, with random access to its records.
+
+    The index is built once, from the record headers only; a record's own checksum is verified each time it is read.
+
+    Args:
+      path: a local file.
+
+    Raises:
+      InputError: if the file is cut off or a header is damaged; names the file and the byte offset.
+    """
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        with open(path, "rb") as file:
+            size = os.fstat(file.fileno()).st_size
+            self._bytes: mmap.mmap | bytes = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if size else b""
+        self._offsets = self._index()
+
+    def __len__(self) -> int:
+        return len(self._offsets)
+
+    def __getitem__(self, number: int) -> bytes:
+        """The data of record `number`.
+
+        Raises:
+          IndexError: if there is no such record.
+          InputError: if its checksum does not match.
+        """
+        if not 0 <= number < len(self):
+            raise IndexError(f"record {number} of {self.path}, which holds {len(self)}")
+        offset = int(self._offsets[number])
+        length, _ = _HEADER.unpack_from(self._bytes, offset)
+        start = offset + _HEADER.size
+        data = self._bytes[start : start + length]
+        (expected,) = _CHECKSUM.unpack_from(self._bytes, start + length)
+        if masked_crc32c(data) != expected:
+            raise self._damaged(f"checksum mismatch in record {number}", offset)
+        return data
+
+    def __reduce__(self) -> tuple[type[Self], tuple[str]]:
+        # A memory map cannot be pickled; a worker process opens its own.
+        return type(self), (self.path,)
+
+    def _index(self) -> np.ndarray:
+        """int64 byte offset of every record."""
+        offsets, offset, size = [], 0, len(self._bytes)
+        while offset < size:
+            if offset + _HEADER.size > size:
+                raise self._damaged("the file ends inside a record's header", offset)
+            length, expected = _HEADER.unpack_from(self._bytes, offset)
+            if masked_crc32c(self._bytes[offset : offset + _LENGTH.size]) != expected:
+                raise self._damaged("no TFRecord header", offset)
+            end = offset + _HEADER.size + length + _CHECKSUM.size
+            if end > size:
+                raise self._damaged("the file ends inside the record", offset)
+            offsets.append(offset)
+            offset = end
+        return np.asarray(offsets, np.int64)
+
+    def _damaged(self, problem: str, offset: int) -> InputError:
+        return InputError(f"{problem} at byte {offset}", path=self.path, remedy=_DAMAGED)
+
+
+class TFRecordShardWriter(ShardWriter):
+    """Writes framed ``tf.train.Example`` records to one shard."""
+
+    def write(self, values: Mapping[str, Any], schema: Schema) -> None:
+        """Writes one example, see `encode_example`."""
+        self.write_bytes(encode_example(values, schema))
+
+    def write_bytes(self, record: bytes) -> None:
+        """Writes one framed record."""
+        self._sink.write(frame(record))
+        self.rows += 1

@@ -1,0 +1,274 @@
+"""Encoders of BERT's shape by ONNX Runtime, which computes them faster on a CPU than JAX, also in 8 bits.
+
+The graph takes rows of tokens of any length and has no compilation, so rows are padded to the longest of their batch
+only. It uses ONNX Runtime's fused operators for transformers (``com.microsoft``): Attention, SkipLayerNormalization,
+BiasGelu. In 8 bits, matrices have one scale for each output, and activations one for each product, found at run time
+(dynamic quantisation).
+
+Nothing here imports JAX.
+"""
+
+import os
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+import onnx
+import onnxruntime
+from onnx import TensorProto, helper, numpy_helper
+
+from ..errors import InputError
+from ..errors import reading as reading_file
+from ..formats.arrays import Array, flatten
+from ..formats.digests import check_sums
+from ..formats.model_folder import ONNX_FILE, ModelFolder
+from ..formats.vocabulary import PAD_ID
+from ..models.transformer import TransformerConfig
+from .interface import FloatArray, TokenizedEncoder
+from .model import Model
+from .rows import Row
+
+INPUT, OUTPUT = "tokens", "embedding"
+_OPSET: Final = 17
+_IR_VERSION: Final = 9  # of that time: ONNX Runtime 1.15 and newer read it
+_FUSED: Final = "com.microsoft"
+_NORM_FLOOR: Final = 1e-12
+_TOKENS_PER_BATCH: Final = 4_096
+_LARGEST_BYTES: Final = 2**31 - 2**20  # of a graph in one file
+
+
+def obstacle(config: TransformerConfig) -> str | None:
+    """Why the graph of a model cannot be written; None if it can."""
+    wanted = {
+        "norm": "post",
+        "positions": "learned",
+        "mlp": "dense",
+        "activation": "gelu",
+        "biases": True,
+        "dtype": "float32",
+        "local_distance": 0,
+    }
+    for name, value in wanted.items():
+        if (found := getattr(config, name)) != value:
+            return f"{name} is {found!r}, the graph has {value!r}"
+    if config.pooling not in ("cls", "mean"):
+        return f"pooling is {config.pooling!r}, the graph has 'cls' and 'mean'"
+    if config.position_count < config.max_length:
+        return "the layers read windows"
+    return None if config.num_layers else "it has no layers"
+
+
+class Graph:
+    """Nodes and constants of an ONNX graph, in the order in which they are added."""
+
+    def __init__(self) -> None:
+        self._nodes: list[Any] = []
+        self._constants: list[Any] = []
+
+    def constant(self, value: Any, dtype: Any = np.float32) -> str:
+        """The name of a new constant."""
+        name = f"c{len(self._constants)}"
+        self._constants.append(numpy_helper.from_array(np.array(value, dtype, order="C"), name))
+        return name
+
+    def add(self, operator: str, *inputs: str, fused: bool = False, **attributes: Any) -> str:
+        """The name of the output of a new node."""
+        name = f"n{len(self._nodes)}"
+        domain = {"domain": _FUSED} if fused else {}
+        self._nodes.append(helper.make_node(operator, inputs, [name], **domain, **attributes))
+        return name
+
+    def model(self, output: str, dimensions: int) -> Any:
+        """The whole model, which maps `INPUT`, int32 [b, s], to `OUTPUT`, float32 [b, D]."""
+        self._nodes.append(helper.make_node("Identity", [output], [OUTPUT]))
+        given = helper.make_tensor_value_info(INPUT, TensorProto.INT32, ["b", "s"])
+        result = helper.make_tensor_value_info(OUTPUT, TensorProto.FLOAT, ["b", dimensions])
+        graph = helper.make_graph(self._nodes, "newsembed", [given], [result], self._constants)
+        opsets = [helper.make_opsetid("", _OPSET), helper.make_opsetid(_FUSED, 1)]
+        return helper.make_model(graph, opset_imports=opsets, ir_version=_IR_VERSION, producer_name="newsembed")
+
+
+def build(config: TransformerConfig, params: Mapping[str, Array]) -> Any:
+    """The ONNX model of an encoder: the same function as `models.encoders.news.NewsEncoder.embed`.
+
+    Args:
+      config: one without an `obstacle`.
+      params: float32 by dotted name.
+    """
+    graph = Graph()
+    zero, one, two = (graph.constant([number], np.int64) for number in range(3))
+    length = graph.add("Slice", graph.add("Shape", INPUT), one, two)
+    places = graph.add("Slice", graph.constant(params["position_embedding"]), zero, length)
+    pieces = graph.add("Gather", graph.constant(params["token_embedding"]), INPUT)
+    scale, bias = (graph.constant(params[f"input_norm.{part}"]) for part in ("scale", "bias"))
+    summed = graph.add("Add", pieces, places)
+    hidden = graph.add("LayerNormalization", summed, scale, bias, epsilon=config.layer_norm_epsilon)
+    is_token = graph.add("Not", graph.add("Equal", INPUT, graph.constant(PAD_ID, np.int32)))
+    counted = graph.add("ReduceSum", graph.add("Cast", is_token, to=TensorProto.INT32), one, keepdims=0)
+    lengths = graph.add("Max", counted, graph.constant(1, np.int32))  # a row of padding alone
+    relative: list[str] = []
+    if config.relative_buckets:
+        table = graph.constant(_relative_bias(params["relative_bias"], config.max_length)[None])
+        ends = graph.add("Concat", length, length, axis=0)
+        axes = graph.constant([2, 3], np.int64)
+        relative = ["", graph.add("Slice", table, graph.constant([0, 0], np.int64), ends, axes)]
+    for number in range(config.num_layers):
+        own = {name: params[f"layers_{number}.{name}"] for name in _LAYER}
+        hidden = _block(graph, config, own, hidden, [lengths, *relative])
+    if config.pooling == "cls":
+        pooled = graph.add("Gather", hidden, graph.constant(0, np.int64), axis=1)
+    else:
+        weights = graph.add("Unsqueeze", graph.add("Cast", is_token, to=TensorProto.FLOAT), two)
+        total = graph.add("ReduceSum", graph.add("Mul", hidden, weights), one, keepdims=0)
+        count = graph.add("Unsqueeze", graph.add("Cast", lengths, to=TensorProto.FLOAT), one)
+        pooled = graph.add("Div", total, count)
+    head = [graph.constant(params[f"embedding_head.{name}"]) for name in ("kernel", "bias")]
+    vector = graph.add("Gemm", pooled, *head)
+    if config.embedding_activation == "tanh":
+        vector = graph.add("Tanh", vector)
+    norms = graph.add("ReduceL2", vector, axes=[1], keepdims=1)
+    unit = graph.add("Div", vector, graph.add("Max", norms, graph.constant(_NORM_FLOOR)))
+    return graph.model(unit, config.embedding_size)
+
+
+def _block(graph: Graph, config: TransformerConfig, own: Mapping[str, Array], hidden: str, seen: Sequence[str]) -> str:
+    """One layer: [b, s, H] -> [b, s, H]. ``own`` has its parameters, ``seen`` the lengths and the relative bias."""
+    size = config.hidden_size
+
+    def matmul(states: str, kernel: Array) -> str:
+        return graph.add("MatMul", states, graph.constant(kernel))
+
+    def normalized(more: str, bias: Array, name: str) -> str:
+        constants = [graph.constant(value) for value in (own[f"{name}.scale"], own[f"{name}.bias"], bias)]
+        epsilon = config.layer_norm_epsilon
+        return graph.add("SkipLayerNormalization", more, hidden, *constants, fused=True, epsilon=epsilon)
+
+    projections = [
+        graph.constant(own["attention.query_key_value_kernel"].reshape(size, -1)),
+        graph.constant(own["attention.query_key_value_bias"].reshape(-1)),
+    ]
+    attended = graph.add("Attention", hidden, *projections, *seen, fused=True, num_heads=config.num_heads)
+    mixed = matmul(attended, own["attention.output_kernel"].reshape(-1, size))
+    hidden = normalized(mixed, own["attention.output_bias"], "attention_norm")
+    inner = graph.add("BiasGelu", matmul(hidden, own["mlp_in.kernel"]), graph.constant(own["mlp_in.bias"]), fused=True)
+    return normalized(matmul(inner, own["mlp_out.kernel"]), own["mlp_out.bias"], "mlp_norm")
+
+
+_LAYER: Final = (
+    *("attention.query_key_value_kernel", "attention.query_key_value_bias"),
+    *("attention.output_kernel", "attention.output_bias"),
+    *("mlp_in.kernel", "mlp_in.bias", "mlp_out.kernel", "mlp_out.bias"),
+    *("attention_norm.scale", "attention_norm.bias", "mlp_norm.scale", "mlp_norm.bias"),
+)
+
+
+def _relative_bias(table: Array, length: int) -> Array:
+    """The bias of relative positions, float32 [N, L, L]; `models.attention.relative_bias` defines it."""
+    from ..models.attention import bucket_starts  # imports JAX, which only such models need
+
+    buckets, starts = table.shape[0], np.asarray(bucket_starts(table.shape[0]))
+    offsets = np.arange(length)[None, :] - np.arange(length)[:, None]
+    numbers = np.searchsorted(starts, np.abs(offsets), side="right") - 1 + np.where(offsets > 0, buckets // 2, 0)
+    return np.transpose(table[numbers], (2, 0, 1))
+
+
+def write(model: Model, folder: str, precision: str) -> None:
+    """Writes an export: the graph beside the description and the tokenizer of the model.
+
+    Args:
+      model: with its parameters.
+      folder: exists.
+      precision: of the matrices, "float32" or "int8". In 8 bits the token table stays as it is.
+
+    Raises:
+      InputError: for an architecture that the graph does not have.
+    """
+    if problem := obstacle(model.config):
+        remedy = "export it as savedmodel or safetensors"
+        raise InputError(f"ONNX cannot hold it: {problem}", path=model.folder, field="--format", remedy=remedy)
+    graph = build(model.config, flatten(model.params))
+    path = f"{folder}/{ONNX_FILE}"
+    if precision == "int8":
+        with tempfile.TemporaryDirectory(dir=folder) as temporary:
+            _save(graph, f"{temporary}/{ONNX_FILE}")
+            _quantize(f"{temporary}/{ONNX_FILE}", path)
+        graph = onnx.load(path)
+    digest = model.digest if precision == "float32" else f"{model.digest}-onnx-{precision}"
+    onnx.helper.set_model_props(graph, {"digest": digest, "step": str(model.step)})
+    _save(graph, path)
+    ModelFolder(folder).write_texts(ModelFolder(model.folder))
+
+
+def _save(graph: Any, path: str) -> None:
+    """Saves a graph. One file of protobuf holds 2 GB at most, so a larger graph has its arrays in a file beside it."""
+    onnx.save(graph, path, save_as_external_data=graph.ByteSize() > _LARGEST_BYTES, location=f"{ONNX_FILE}.data")
+
+
+def _quantize(source: str, target: str) -> None:
+    from onnxruntime.quantization import QuantType, quantize_dynamic
+
+    quantize_dynamic(
+        source,
+        target,
+        op_types_to_quantize=["MatMul", "Attention"],
+        per_channel=True,
+        reduce_range=True,  # 7 bits: sums of 8 bits overflow on CPUs without VNNI
+        weight_type=QuantType.QInt8,
+        extra_options={"MatMulConstBOnly": True, "DefaultTensorType": TensorProto.FLOAT},
+    )
+
+
+class OnnxEncoder(TokenizedEncoder):
+    """An export in ONNX as a `TextEncoder`, computed by ONNX Runtime on the CPU.
+
+    Args:
+      folder: that `write` has written.
+      reading: see :class:`TokenizedEncoder`.
+
+    Raises:
+      InputError: if a file is missing or damaged.
+    """
+
+    def __init__(self, folder: str, **reading: Any) -> None:
+        check_sums(folder, "Export the model again.")
+        files = ModelFolder(folder)
+        said = files.read_description()
+        with reading_file(files.description_file, "Export the model again, with this version of newsembed."):
+            config = TransformerConfig.from_dict(said.encoder)
+        files.check_vocabulary(said)
+        options = onnxruntime.SessionOptions()
+        if hasattr(os, "sched_getaffinity"):  # by itself it counts cores that this process may not use
+            options.intra_op_num_threads = len(os.sched_getaffinity(0))
+        options.log_severity_level = 3  # errors
+        path = f"{folder}/{ONNX_FILE}"
+        # The errors of ONNX Runtime have no common class below Exception.
+        with reading_file(path, "Export the model again.", Exception):
+            self._session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+            facts = self._session.get_modelmeta().custom_metadata_map
+            digest, step = facts["digest"], int(facts["step"])
+        length = config.max_length if said.text_length is None else said.text_length
+        about = (folder, config, files.vocabulary_file, length, said.prompts, said.long_documents)
+        super().__init__(Model(*about, step=step, digest=digest), **reading)
+
+    @staticmethod
+    def preparations() -> Iterator[Callable[[], None]]:
+        """Nothing: no shape is compiled."""
+        return iter(())
+
+    def _embed_rows(self, rows: Sequence[Row], *, are_queries: bool) -> FloatArray:  # noqa: ARG002 - all cost the same
+        embeddings = np.zeros((len(rows), self.dimensions), np.float32)
+        # The longest first: memory runs out at the start or never.
+        order = np.argsort([-len(row) for row in rows], kind="stable")
+        with self._bar(len(rows)) as bar:
+            start = 0
+            while start < len(order):
+                longest = len(rows[order[start]])
+                numbers = order[start : start + max(1, _TOKENS_PER_BATCH // longest)]
+                tokens = np.full((len(numbers), longest), PAD_ID, np.int32)
+                for line, number in enumerate(numbers):
+                    tokens[line, : len(rows[number])] = rows[number]
+                embeddings[numbers] = self._session.run([OUTPUT], {INPUT: tokens})[0]
+                start += len(numbers)
+                bar.update(len(numbers))
+        return embeddings

@@ -1,0 +1,36 @@
+"""What the terminal shows of jobs: their numbers, and why one wrote nothing."""
+
+import types
+
+import pytest
+from newsembed.beam_pipelines.progress import why_empty
+
+JOB = types.SimpleNamespace(switches={"no_author": "require_author=false"})
+
+
+def why(out=0, read=0, rejected=(), failed=()):
+    counts = {"in": read, "out": out, "rejected": dict(rejected), "failed": dict(failed)}
+    return why_empty(JOB, {"counts": counts}, "/out", "clean.")
+
+
+@pytest.mark.parametrize(
+    ("rejected", "failed", "problem", "remedy"),
+    [
+        ({}, {}, "there was nothing to read: the inputs are empty", "look at the inputs"),
+        (
+            {"no_author": 2_999, "b": 500, "d": 1},
+            {"c": 500},
+            "nothing is left: 2,999 of 4,000 no_author, 500 of 4,000 b, 500 of 4,000 c",
+            "--clean.require_author=false keeps them",
+        ),
+        ({"no_author": 1}, {"c": 3_999}, "nothing is left: 3,999 of 4,000 c", "see `newsembed rejected /out`"),
+    ],
+)
+def test_an_empty_result_is_explained_with_the_option_that_keeps_the_most_frequent(rejected, failed, problem, remedy):
+    found = why(read=sum({**rejected, **failed}.values()), rejected=rejected, failed=failed)
+    assert found.problem.startswith(problem)
+    assert (found.path, found.remedy) == ("/out", remedy)
+
+
+def test_a_job_that_wrote_something_has_nothing_to_explain():
+    assert why(out=1, read=9, rejected={"no_author": 8}) is None

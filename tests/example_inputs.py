@@ -1,0 +1,64 @@
+"""Inputs of the jobs that write TFRecords, as earlier jobs write them, and what these jobs have written."""
+
+import numpy as np
+from newsembed.beam_pipelines.triplets.table import STORIES, stories_of, write_stories
+from newsembed.formats import files, parquet
+from newsembed.formats.records import DeadLetter, Triplet, make_doc_id, words_to_doc_id
+from newsembed.formats.tfrecords import RecordFile, decode_example
+from newsembed.formats.vocabulary import SPECIAL_TOKENS
+from newsembed.tasks import registry
+from newsembed.tasks.vocabulary import Vocabulary
+
+LETTERS = "abcdefghijklmnopqrstuvwxyz0123456789"
+VOCABULARY = Vocabulary([*SPECIAL_TOKENS, *LETTERS, *(f"##{letter}" for letter in LETTERS)])
+_UNKNOWN = (float("nan"),) * 3
+
+
+def write_stream(folder, stream, shards, record_type):
+    """Writes the shards of a stream and a manifest; returns the input."""
+    for index, shard in enumerate(shards):
+        parquet.write_shard(f"{folder}/{stream}/part-{index:05d}-of-{len(shards):05d}.parquet", shard, record_type)
+    files.write_json(f"{folder}/manifest.json", {"digest": folder.name})
+    return [str(folder)]
+
+
+def write_vocabulary(folder, vocabulary=VOCABULARY):
+    """Writes the pieces; returns the input."""
+    (folder / "vocab.txt").write_text("".join(f"{piece}\n" for piece in vocabulary.pieces))
+    return [str(folder / "vocab.txt")]
+
+
+def triplet(anchor, positive, negative, language="en"):
+    """A triplet of documents by their names."""
+    doc_ids = map(make_doc_id, (anchor, positive, negative))
+    return Triplet(*doc_ids, language, _UNKNOWN, _UNKNOWN, 0, 400, 0.1)
+
+
+def write_triplets(folder, *shards, stories=()):
+    """Writes shards of triplets, and the stories of pairs of names; returns the input."""
+    pairs = np.array([[int(make_doc_id(name), 16) for name in pair] for pair in stories], np.uint64).reshape(-1, 2)
+    write_stories(f"{folder}/{STORIES}", *stories_of(pairs))
+    return write_stream(folder, "triplets", shards, Triplet)
+
+
+def read_examples(output, task, language="*"):
+    """The features of all examples of a task, in the order of the files."""
+    paths = sorted(map(str, output.glob(f"task={task}/language={language}/part-*.tfrecord")))
+    features = registry.get(task).features
+    return [decode_example(record, features, path) for path in paths for record in RecordFile(path)]
+
+
+def doc_ids_of(example, part):
+    """The ids of the documents of a part; empty places are left out."""
+    pairs = example[f"{part}_doc_id" if part else "doc_id"].reshape(-1, 2).tolist()
+    return [words_to_doc_id(tuple(pair)) for pair in pairs if any(pair)]
+
+
+def tfrecords(output):
+    """The bytes of all TFRecord files, by their names in the folder."""
+    return {str(path.relative_to(output)): path.read_bytes() for path in output.rglob("*.tfrecord")}
+
+
+def dead_letters(output, phase):
+    """All dead letters of a phase."""
+    return list(parquet.read_stream(f"{output}/dead_letters/{phase}", DeadLetter))

@@ -1,0 +1,181 @@
+"""A run on a TPU slice, with a stand-in for gcloud that keeps slices and runs what hosts would run."""
+
+import json
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+from newsembed.launch import cli
+
+# Its folder has state.json, the state of the slice, and a home folder for each host.
+GCLOUD = """
+import json, os, pathlib, signal, subprocess, sys
+here = pathlib.Path(__file__).parent
+words, state = sys.argv[1:], here / "state.json"
+with (here / "calls").open("a") as log:
+    log.write(json.dumps(words) + "\\n")
+if words[0] == "storage":
+    source, target = words[-2:]
+    pathlib.Path(target).parent.mkdir(parents=True, exist_ok=True)
+    pathlib.Path(target).write_bytes(pathlib.Path(os.path.expanduser(source)).read_bytes())
+    sys.exit()
+action = words[3]
+if action == "create":
+    state.write_text(json.dumps("PROVISIONING"))
+elif action == "describe":
+    if not state.exists():
+        sys.exit("NOT_FOUND: no such request")
+    found = json.loads(state.read_text())
+    print(json.dumps({"state": {"state": found}}))
+    if found == "PROVISIONING":
+        state.write_text(json.dumps("ACTIVE"))
+elif action == "delete":
+    state.unlink()
+    for home in here.glob("host*"):
+        subprocess.run(["rm", "-rf", home])
+elif action == "ssh":
+    if (here / "unreachable").exists():
+        (here / "unreachable").unlink()
+        sys.exit("connection lost")
+    if json.loads(state.read_text()) != "ACTIVE":
+        sys.exit("the node is not there")
+    script = next(word for word in words if word.startswith("--command=")).partition("=")[2]
+    for number in range(2):
+        home = here / f"host{number}"
+        home.mkdir(exist_ok=True)
+        environment = {**os.environ, "HOME": str(home), "HOST": f"w-{number}"}
+        done = subprocess.run(["bash", "-c", script], env=environment, cwd=home, capture_output=True, text=True)
+        print(done.stdout, end="")
+        if done.returncode:
+            sys.exit(done.stderr or "failed")
+"""
+PROGRAMS = {
+    "hostname": "echo $HOST",
+    "sudo": 'exec "$@"',
+    "pip": '[ ! -e "$STANDIN/no_pip" ]',
+    "systemd-run": """
+while [[ $1 = --* ]]; do shift; done
+setsid "$@" < /dev/null > /dev/null 2>&1 &
+echo $! > $HOME/unit""",
+    "systemctl": """
+unit=$(cat $HOME/unit 2> /dev/null)
+if [ "$1" = stop ]; then kill -TERM -- -$unit; while kill -0 $unit 2> /dev/null; do sleep 0.05; done; exit; fi
+[ -n "$unit" ] && kill -0 $unit 2> /dev/null && state=active || state=inactive
+[ "$2" = --quiet ] || echo $state
+[ $state = active ]""",
+    # Both hosts count to 6 in steps that they save.
+    "newsembed": """
+trap 'echo saved; exit 143' TERM
+[ -e "$STANDIN/fail-$HOST" ] && { echo it is broken; exit 3; }
+for step in 1 2 3 4 5 6; do
+  [ -e "$STANDIN/saved-$HOST-$step" ] && continue
+  sleep $([ -e "$STANDIN/slow" ] && echo 30 || echo 0.1) & wait $!
+  touch "$STANDIN/saved-$HOST-$step"; echo "$HOST $step" >> "$STANDIN/steps"
+done""",
+}
+RUN = ["launch", "tpu", "run", "news", "--zone=z", "--type=v4-16", "--poll_seconds=0.2"]
+TRAIN = ["--", "--gin_file=runs/pretrain_paper.gin"]
+
+
+@pytest.fixture
+def cloud(tmp_path, monkeypatch):
+    """The folder of the stand-in."""
+    for name, text in {**PROGRAMS, "gcloud": f'exec {sys.executable} "$STANDIN/gcloud.py" "$@"'}.items():
+        path = tmp_path / name
+        path.write_text(f"#!/bin/bash\n{text}\n")
+        path.chmod(0o755)
+    (tmp_path / "gcloud.py").write_text(GCLOUD)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    monkeypatch.setenv("STANDIN", str(tmp_path))
+    yield tmp_path
+    for unit in tmp_path.glob("host*/unit"):
+        subprocess.run(["bash", "-c", f"kill -KILL -- -{unit.read_text().strip()}"], capture_output=True, check=False)
+
+
+def calls(cloud):
+    lines = [json.loads(line) for line in (cloud / "calls").read_text().splitlines()]
+    return [words[3] for words in lines if words[0] == "compute" and words[3] != "describe"]
+
+
+def test_a_run_asks_for_a_slice_trains_on_all_hosts_and_keeps_their_logs(cloud):
+    assert cli.main([*RUN, "--yes", "--spot", f"--logs={cloud}/logs", *TRAIN]) == 0
+    assert sorted((cloud / "steps").read_text().split()) == sorted(
+        word for host in ("w-0", "w-1") for step in range(1, 7) for word in (host, str(step))
+    )
+    assert {path.name for path in (cloud / "logs").iterdir()} == {"w-0.log", "w-1.log"}
+    assert cli.main(["launch", "tpu", "down", "news", "--zone=z"]) == 0
+    assert not (cloud / "state.json").exists()
+
+
+def test_a_slice_that_is_taken_away_is_asked_for_again_and_the_run_goes_on(cloud, capsys):
+    def take_away():
+        while not (cloud / "saved-w-0-2").exists():
+            time.sleep(0.02)
+        (cloud / "state.json").write_text(json.dumps("SUSPENDED"))
+        for unit in cloud.glob("host*/unit"):
+            subprocess.run(["bash", "-c", f"kill -KILL -- -{unit.read_text().strip()}"], check=False)
+
+    thread = threading.Thread(target=take_away)
+    thread.start()
+    assert cli.main([*RUN, "--yes", *TRAIN]) == 0
+    thread.join()
+    assert "taken away" in capsys.readouterr().err
+    assert calls(cloud).count("create") == 2
+    lines = (cloud / "steps").read_text().splitlines()
+    assert sorted(lines) == sorted(f"{host} {step}" for host in ("w-0", "w-1") for step in range(1, 7))
+
+
+def test_a_host_that_fails_stops_the_others_and_its_code_and_log_are_shown(cloud, capsys):
+    (cloud / "slow").touch()
+    (cloud / "fail-w-1").touch()
+    assert cli.main([*RUN, "--yes", *TRAIN]) == 3
+    said = capsys.readouterr().err
+    assert "it is broken" in said
+    assert "w-1 ended with 3; the other hosts were stopped" in said
+    assert "saved" in (cloud / "host0/newsembed-train.log").read_text()
+    cli.main(["launch", "tpu", "status", "news", "--zone=z"])
+    assert capsys.readouterr().out.splitlines() == ["news: ACTIVE", "  w-0: ended with 143", "  w-1: ended with 3"]
+    cli.main(["launch", "tpu", "logs", "news", "--zone=z"])
+    assert "== w-1\nit is broken" in capsys.readouterr().out
+
+
+def test_the_hosts_of_a_slice_that_is_not_there_are_not_asked(cloud, capsys):
+    assert cli.main(["launch", "tpu", "status", "news", "--zone=z"]) == 0
+    assert capsys.readouterr().out == "news: not there\n"
+    assert "ssh" not in calls(cloud)
+
+
+def test_a_lost_connection_ends_nothing(cloud):
+    def lose():
+        while not Path(cloud / "saved-w-0-1").exists():
+            time.sleep(0.02)
+        (cloud / "unreachable").touch()
+
+    thread = threading.Thread(target=lose)
+    thread.start()
+    assert cli.main([*RUN, "--yes", *TRAIN]) == 0
+    thread.join()
+    assert calls(cloud).count("create") == 1
+
+
+def test_money_is_spent_only_if_that_is_said(cloud, capsys):
+    assert cli.main([*RUN, *TRAIN]) == 2
+    assert "--yes: 1 x v4-16 costs money" in capsys.readouterr().err
+    assert calls(cloud) == []
+
+
+def test_an_installation_that_fails_ends_the_command(cloud, capsys):
+    (cloud / "no_pip").touch()
+    assert cli.main([*RUN, "--yes", *TRAIN]) == 2
+    assert "gcloud: `gcloud compute tpus tpu-vm ssh news" in capsys.readouterr().err
+
+
+def test_several_slices_are_one_request(cloud, capsys):
+    assert cli.main([*RUN, "--num_slices=2", "--print", *TRAIN]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert "--node-count=2 --node-prefix=news" in lines[0]
+    assert [line.split()[5] for line in lines if " ssh " in line] == ["news-0", "news-1"] * 2
+    assert not (cloud / "calls").exists()

@@ -1,0 +1,128 @@
+"""Exports in ONNX equal JAX, also in a process without newsembed, and search and embedding use them."""
+
+import dataclasses
+import json
+import subprocess
+import sys
+import textwrap
+
+import flax.linen as nn
+import jax
+import numpy as np
+import onnxruntime
+import pytest
+from newsembed.errors import InputError
+from newsembed.formats.arrays import flatten
+from newsembed.launch import cli
+from newsembed.models.encoders.news import EncoderConfig
+from newsembed.serving import export, onnx_engine
+from newsembed.serving.encoder import load_encoder
+from newsembed.serving.specs import encoder_from_spec
+
+TITLES = ["Storm hits the coast", "", "Budget", "嵐 Küste", "", "goal " * 200]
+BODIES = ["Wind and rain.", "a goal in the match", "", "Sturm! " * 30, "", ""]
+SMALL = EncoderConfig(
+    vocab_size=50, hidden_size=24, num_layers=2, num_heads=3, mlp_size=40, max_length=20, embedding_size=10
+)
+
+
+@pytest.fixture(scope="module")
+def exported(model_dir, tmp_path_factory):
+    output = str(tmp_path_factory.mktemp("onnx") / "model")
+    return export.export(export.ExportOptions(model=model_dir, output=output, format="onnx"))
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"pooling": "mean"},
+        {"relative_buckets": 32, "embedding_activation": "tanh"},
+        {"layer_norm_epsilon": 1e-5, "pooling": "mean", "embedding_size": 24},
+    ],
+    ids=str,
+)
+def test_the_graph_is_the_model(changes):
+    config = dataclasses.replace(SMALL, **changes)
+    tokens = np.random.default_rng(0).integers(5, 50, (4, 13)).astype(np.int32)
+    for row, length in enumerate((13, 5, 1, 0)):
+        tokens[row, length:] = 0
+    params = nn.meta.unbox(config.module().init(jax.random.key(1), tokens)["params"])
+    params = jax.tree.map(lambda array: array + 0.1 * np.sin(np.arange(array.size)).reshape(array.shape), params)
+    model = onnx_engine.build(config, flatten(jax.tree.map(np.asarray, params)))
+    session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    (found,) = session.run([onnx_engine.OUTPUT], {onnx_engine.INPUT: tokens})
+    expected = config.module().apply({"params": params}, tokens, method="embed")
+    np.testing.assert_allclose(found[:3], expected[:3], atol=2e-6)
+    assert np.isfinite(found).all()
+
+
+def test_an_export_equals_jax_and_has_its_digest(model_dir, exported):
+    assert exported.max_difference < 1e-5
+    ours, theirs = load_encoder(model_dir), encoder_from_spec(f"model:{exported.output}")
+    assert isinstance(theirs, onnx_engine.OnnxEncoder)
+    assert theirs.digest == ours.digest
+    np.testing.assert_allclose(theirs.encode(TITLES, BODIES), ours.encode(TITLES, BODIES), atol=1e-5)
+    np.testing.assert_allclose(theirs.encode_queries(TITLES), ours.encode_queries(TITLES), atol=1e-5)
+    assert theirs.encode([], []).shape == (0, theirs.dimensions)
+
+
+def test_8_bits_are_close_and_another_encoder(model_dir, exported, tmp_path):
+    options = export.ExportOptions(model=model_dir, output=f"{tmp_path}/small", format="onnx", precision="int8")
+    report = export.export(options)
+    assert 0.99 <= report.least_cosine < 1
+    assert report.bytes < exported.bytes
+    small, whole = (encoder_from_spec(f"model:{folder}") for folder in (report.output, exported.output))
+    assert small.digest != whole.digest
+    assert np.sum(small.encode(TITLES, BODIES) * whole.encode(TITLES, BODIES), axis=1).min() > 0.99
+
+
+def test_the_graph_needs_no_newsembed_and_no_jax(model_dir, exported, tmp_path):
+    script = """
+        import sys
+        import numpy as np, onnxruntime
+        session = onnxruntime.InferenceSession(sys.argv[1])
+        tokens = np.load(sys.argv[2])
+        np.save(sys.argv[3], session.run(["embedding"], {"tokens": tokens})[0])
+        assert not {"jax", "newsembed"} & set(sys.modules)
+    """
+    encoder = load_encoder(model_dir)
+    row = encoder.tokenize(TITLES[:1], BODIES[:1])[0]
+    np.save(tmp_path / "tokens.npy", row[None])
+    paths = [f"{exported.output}/model.onnx", tmp_path / "tokens.npy", tmp_path / "vectors.npy"]
+    subprocess.run([sys.executable, "-c", textwrap.dedent(script), *paths], check=True)
+    expected = encoder.encode(TITLES[:1], BODIES[:1])
+    np.testing.assert_allclose(np.load(tmp_path / "vectors.npy"), expected, atol=1e-5)
+
+
+def test_a_search_on_an_export_imports_no_jax(exported, tmp_path):
+    articles = tmp_path / "articles.jsonl"
+    rows = [{"title": title, "body": "text", "url": f"https://e.example/{title}"} for title in ("storm", "budget")]
+    articles.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    index = ["index", "--model", exported.output, "--input", str(articles), "--output", f"{tmp_path}/index"]
+    script = f"""
+        import sys
+        from newsembed.launch import cli
+        assert cli.main({index!r}) == 0
+        assert cli.main(["search", "--index", {f"{tmp_path}/index"!r}, "storm"]) == 0
+        assert "jax" not in sys.modules and "tensorflow" not in sys.modules
+    """
+    subprocess.run([sys.executable, "-c", textwrap.dedent(script)], check=True, stdout=subprocess.DEVNULL)
+
+
+def test_a_damaged_graph_is_named(exported, tmp_path):
+    import shutil
+
+    shutil.copytree(exported.output, tmp_path / "copy")
+    path = tmp_path / "copy" / "model.onnx"
+    path.write_bytes(path.read_bytes()[:-9])
+    with pytest.raises(InputError, match=r"model\.onnx"):
+        encoder_from_spec(f"model:{tmp_path}/copy")
+
+
+def test_a_model_that_the_graph_does_not_have_is_named(model_dir, tmp_path, capsys):
+    assert "pooling is 'max'" in str(onnx_engine.obstacle(dataclasses.replace(SMALL, pooling="max")))
+    assert onnx_engine.obstacle(dataclasses.replace(SMALL, num_layers=0)) == "it has no layers"
+    arguments = ["export", "--model", model_dir, "--format", "onnx", "--precision", "float16"]
+    assert cli.main([*arguments, "--output", f"{tmp_path}/x"]) == 2
+    assert "the format onnx holds float32 or int8" in capsys.readouterr().err
