@@ -56,7 +56,8 @@ def assert_close(left, right):
 def method_of(name):
     """A method of the module on tokens, compiled, without dropout."""
     module = WITHOUT_DROPOUT.module()
-    return jit(lambda tokens: module.apply({"params": parameters()}, tokens, method=name))
+    params = parameters()  # not in the function: parameters cannot be created while JAX traces it
+    return jit(lambda tokens: module.apply({"params": params}, tokens, method=name))
 
 
 def embeddings_of(batch):
