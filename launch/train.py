@@ -79,21 +79,25 @@ def run(options: TrainOptions) -> int:
     """
     import gin
 
+    from ..training.gin_files import check_files
+
+    bindings = [binding.removeprefix(_BINDING) for binding in options.bindings]
+    files = (options.gin_file, bindings, options.gin_search_paths, options.allow_import)
+    check_files(*files)  # before seconds of imports
     with gin.unlock_config():  # a run in this process may have locked it
         from ..studies import evaluators  # noqa: F401 - gin files name them
     from ..training.dry_run import dry_run
     from ..training.gin_config import load_gin, run_training
     from ..training.processes import join_processes
 
-    bindings = [binding.removeprefix(_BINDING) for binding in options.bindings]
     if options.dry_run:
-        load_gin(options.gin_file, bindings, options.gin_search_paths, options.allow_import)
+        load_gin(*files)
         return _show(*dry_run(options.devices))
     are_several = join_processes(
         options.coordinator_address, options.num_processes, options.process_id, detect=options.detect_processes
     )
     try:
-        result = run_training(options.gin_file, bindings, options.gin_search_paths, options.allow_import)
+        result = run_training(*files)
     except InputError as error:
         if not are_several:
             raise
