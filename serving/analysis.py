@@ -12,7 +12,7 @@ import functools
 import itertools
 import re
 import unicodedata
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable
 from typing import Final
 
 _DOTLESS: Final = "dotless"  # no stems, but the letters i of Turkish
@@ -92,6 +92,9 @@ _OTHER_LETTERS: Final = str.maketrans(
         "\u0649": "\u064a",
     }
 )
+_PLAIN_WORDS: Final = re.compile(
+    rf"(?P<short>{_ABBREVIATION})|[^\W_]+"
+)  # as `_word` finds them in plain text, but faster
 _EARLY: Final = 64
 # Letters and signs by their category that show nothing: the fillers of Hangul, and Braille without dots.
 _BLANK: Final = frozenset("\u115f\u1160\u2800\u3164\uffa0")
@@ -120,11 +123,17 @@ def base_language(tag: str) -> str:
     return re.split("[-_]", tag.strip().lower(), maxsplit=1)[0]
 
 
-def terms(text: str, stemmer: str) -> list[Term]:
-    """The words of a text from `clean` with their places; `stemmer` is of `stemmer_of`."""
+def terms(text: str, stemmer: str, among: Container[str] | None = None) -> list[Term]:
+    """The words of a text from `clean` with their places.
+
+    Args:
+      text: what is read.
+      stemmer: of `stemmer_of`.
+      among: the words that are asked for, as the index knows them; None for all.
+    """
     usual, origins = _usual(text, stemmer)
     places, words = list[tuple[int, int]](), list[str]()
-    for found in _word().finditer(usual):
+    for found in (_word() if _NOT_PLAIN.search(usual) else _PLAIN_WORDS).finditer(usual):
         run, start, end = found[0], found.start(), found.end()
         if found.lastgroup == "paired":
             for place in range(max(len(run) - 1, 1)):
@@ -135,7 +144,10 @@ def terms(text: str, stemmer: str) -> list[Term]:
             words.append((run.replace(".", "") if found.lastgroup else run).lower())
     if origins:
         places = [(origins[start], max(origins[end], origins[end - 1] + 1)) for start, end in places]
-    return [Term(_folded(word), *place) for word, place in zip(_stems(words, stemmer), places, strict=True)]
+    different = [*dict.fromkeys(words)]
+    known = dict(zip(different, map(_folded, _stems(different, stemmer)), strict=True))
+    asked = {word: term for word, term in known.items() if among is None or term in among}
+    return [Term(asked[word], *place) for word, place in zip(words, places, strict=True) if word in asked]
 
 
 def words_of(text: str, language: str) -> str:

@@ -45,14 +45,14 @@ def extract(title: str, body: str, weights: dict[str, float], stemmer: str) -> E
       stemmer: of the article's language.
     """
     text = clean(body)
-    found = [term for term in terms(text, stemmer) if term.text in weights]
+    found = terms(text, stemmer, weights)
     start, end = _window(text, found, weights)
     shown = " ".join(text[start:end].split("\n"))
     cut = ("… " if start else "", " …" if end < len(text) else "")
     shift = len(cut[0]) - start
     marks = _joined((term.start + shift, term.end + shift) for term in found if start <= term.start and term.end <= end)
     # A title that is not in composed form has other places than its clean text.
-    in_title = [term for term in terms(title, stemmer) if term.text in weights] if clean(title) == title else []
+    in_title = terms(title, stemmer, weights) if clean(title) == title else []
     return Extract(_joined((term.start, term.end) for term in in_title), cut[0] + shown + cut[1], marks)
 
 

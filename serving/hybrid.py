@@ -8,8 +8,6 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import InputError
-from .analysis import stemmer_of
-from .extracts import extract
 from .filters import NO_FILTERS, Filters
 from .index import DocumentIndex, Hit, QueryWord
 from .interface import FloatArray
@@ -84,27 +82,17 @@ def find(
         raise index.nothing_left(filters)
     words = index.read(query)
     if wanted == "words":
-        hits = index.hits(*index.matching(words, count, filters))
+        hits = index.hits(*index.matching(words, count, filters), words)
     elif vector is None:
         raise InputError("the query has no vector", field="mode", remedy="give the vector, or search by words")
     elif wanted == "vectors":
-        hits = index.search(vector, count, filters)
+        hits = index.hits(*index.nearest(vector, count, filters), words)
     else:
         found = evidence(index, words, vector, filters)
         scores = Ranking.from_dict(index.settings.get("ranking")).scores(found)
         order = np.lexsort((found.numbers, -scores))[:count]
-        hits = index.hits(found.numbers[order], scores[order])
-    return Found(_with_extracts(index, hits, words), wanted, tuple(words), tuple(_unknown(words)))
-
-
-def _with_extracts(index: DocumentIndex, hits: list[Hit], words: Sequence[QueryWord]) -> list[Hit]:
-    """The hits with the places of the words in them."""
-    weights = {term: word.rarity for word in words for term in word.terms}
-    texts = index.texts([hit.number for hit in hits])
-    return [
-        dataclasses.replace(hit, extract=extract(title, body, weights, stemmer_of(hit.document.language)))
-        for hit, (title, body) in zip(hits, texts, strict=True)
-    ]
+        hits = index.hits(found.numbers[order], scores[order], words)
+    return Found(hits, wanted, tuple(words), tuple(_unknown(words)))
 
 
 def evidence(

@@ -29,8 +29,8 @@ from ..formats.archive import (
 )
 from ..formats.arrays import highest
 from ..formats.urls import canonical_url
-from .analysis import base_language, clean, stemmers_of, terms, words_of
-from .extracts import Extract
+from .analysis import base_language, clean, stemmer_of, stemmers_of, terms, words_of
+from .extracts import Extract, extract
 from .filters import ALL_DATES, NO_FILTERS, DateRange, Filters, known_value
 from .interface import FloatArray, TextEncoder
 
@@ -248,18 +248,30 @@ class DocumentIndex:
 
     def spread(self, query: FloatArray) -> tuple[float, float]:
         """The mean and the standard deviation of the cosines of a query with up to 4,096 articles of the index."""
-        cosines = self._sample @ _unit(np.asarray(query, np.float32))
-        return float(cosines.mean()), float(cosines.std())
+        unit, (mean, covariance) = _unit(np.asarray(query, np.float64)), self._moments
+        return float(mean @ unit), float(np.sqrt(max(unit @ covariance @ unit, 0.0)))
 
     @functools.cached_property
-    def _sample(self) -> FloatArray:
-        return self.vectors_at(np.arange(0, len(self), -(-len(self) // _SPREAD_ROWS)))
+    def _moments(self) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+        """The mean and the covariance of up to `_SPREAD_ROWS` vectors."""
+        sample = self.vectors_at(np.arange(0, len(self), -(-len(self) // _SPREAD_ROWS)))
+        mean = sample.mean(axis=0, dtype=np.float64)
+        return mean, np.asarray((sample - mean).T @ (sample - mean) / len(sample), np.float64)
 
-    def hits(self, numbers: Iterable[int], scores: Iterable[float]) -> list[Hit]:
-        """Results of articles by their numbers, best first."""
+    def hits(
+        self, numbers: Iterable[int], scores: Iterable[float], words: Sequence[QueryWord] | None = None
+    ) -> list[Hit]:
+        """Results of articles by their numbers, best first, with the places of `words` if they are given."""
         places = [int(number) for number in numbers]
-        ranked = zip(places, scores, self.archive.documents(places), strict=True)
-        return [Hit(rank, float(score), document, number) for rank, (number, score, document) in enumerate(ranked, 1)]
+        weights = {term: word.rarity for word in words or () for term in word.terms}
+        hits = []
+        rows = self.archive.take(places, SHOWN if words is None else (*SHOWN, "body")).to_pylist()
+        for rank, (number, score, row) in enumerate(zip(places, scores, rows, strict=True), 1):
+            document = IndexedDocument(**{name: row[name] for name in SHOWN})
+            stemmer = stemmer_of(row["language"])
+            found = None if words is None else extract(row["title"], row["body"], weights, stemmer)
+            hits.append(Hit(rank, float(score), document, number, found))
+        return hits
 
     # URLs
 
@@ -366,11 +378,6 @@ class DocumentIndex:
             return np.zeros(0, np.int64), np.zeros(0)
         where = filters.condition if among is None else f"_rowid IN ({', '.join(map(str, among))})"
         return self.archive.matching(asked, count, where)
-
-    def texts(self, numbers: Sequence[int]) -> list[tuple[str, str]]:
-        """Titles and bodies of articles."""
-        rows = self.archive.take(numbers, ["title", "body"])
-        return list(zip(rows["title"].to_pylist(), rows["body"].to_pylist(), strict=True))
 
 
 def _unit(vector: FloatArray) -> FloatArray:
