@@ -8,7 +8,7 @@ import subprocess
 import sys
 
 import pytest
-from newsembed.beam_pipelines import jobs, workers
+from newsembed.beam_pipelines import jobs
 from newsembed.beam_pipelines.parent import PYTHON, child_environment
 from newsembed.errors import InputError
 from newsembed.formats import files

@@ -1,4 +1,4 @@
-"""Our tokenizer without TensorFlow has the ids of TF-Text: on every assigned character, any order of marks, real text."""
+"""Our tokenizer without TensorFlow has the ids of TF-Text: for assigned characters, any order of marks, real text."""
 
 import json
 import pickle
