@@ -43,7 +43,11 @@ CONFIGS = {
 TITLES, BODIES = ["Storm", "", "vote", "Goal"], ["coast . wind . " * 3, "Sturm", "vote", "cup " * 99]
 
 
-@pytest.fixture(params=CONFIGS)
+# The longest to compile of each family is for `make attack`.
+LONG = ("laser", "attentive", "recurrent")
+
+
+@pytest.fixture(params=[pytest.param(name, marks=[pytest.mark.long] if name in LONG else []) for name in CONFIGS])
 def folder(request, tmp_path):
     config = CONFIGS[request.param]
     description = ModelDescription(config.to_dict(), Vocabulary(PIECES).digest, 24, config.kind)
