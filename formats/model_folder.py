@@ -46,6 +46,7 @@ from .digests import check_sums, damage, write_sums
 from .files import read_json, write_whole
 from .huggingface import CONFIG_FILE, MODULES_FILE, Prompts
 from .saved_model import is_saved_model
+from .trust import allow
 from .vocabulary import VOCABULARY_FILE, TokenizerFiles, VocabularyFile, vocabulary_digest, vocabulary_names
 
 # The items of one checkpoint.
@@ -256,6 +257,7 @@ class ModelFolder:
         import orbax.checkpoint as ocp
 
         write_whole(self.architecture_file, architecture.encode())
+        allow(self.architecture_file)
         text = json.dumps(origin, indent=2, ensure_ascii=False) + "\n"
         write_whole(os.path.join(self.path, "import.json"), text.encode())
         with ocp.StandardCheckpointer() as checkpointer:

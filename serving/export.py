@@ -59,6 +59,7 @@ from ..formats.saved_model import (
     write_facts,
     write_vocabulary,
 )
+from ..formats.trust import allow
 from ..formats.vocabulary import PAD_ID
 from ..models.encoders import named_kind
 from ..tasks.vocabulary import Vocabulary
@@ -213,6 +214,7 @@ def export(options: ExportOptions) -> ExportReport:
         write_sums(temporary)
     shutil.rmtree(output, ignore_errors=True)
     os.replace(temporary, output)
+    allow(output)
     size = sum(os.path.getsize(os.path.join(root, name)) for root, _, names in os.walk(output) for name in names)
     tokenizer = Vocabulary.load(model.vocabulary_path).tokenizer_name
     return ExportReport(output, model.step, size, difference, tokenizer, least_cosine)

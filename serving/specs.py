@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from ..errors import InputError
 from ..formats.command_line import Options, option
 from ..formats.model_folder import ONNX_FILE
+from ..formats.trust import allow
 from .rows import LONG_DOCUMENTS
 
 if TYPE_CHECKING:  # the package exports `factories`, and imports nothing else
@@ -89,7 +90,7 @@ def factories(**reading: Any) -> "dict[str, Callable[[str], DocumentEncoder]]":
 
 
 def make_encoder(kind: str, rest: str, **reading: Any) -> "TextEncoder":
-    """One encoder.
+    """One encoder that the user names; :mod:`..formats.trust` says what is asked first of one that data name.
 
     Args:
       kind: ``model``, ``random`` or ``savedmodel``.
@@ -105,7 +106,9 @@ def make_encoder(kind: str, rest: str, **reading: Any) -> "TextEncoder":
         from .saved_model import SavedModelEncoder
 
         reading.pop("max_length", None)
-        return SavedModelEncoder(rest, **reading)
+        encoder = SavedModelEncoder(rest, **reading)
+        allow(rest)
+        return encoder
     folder, number = split_number(rest)
     if kind == "model":
         from .static import StaticEncoder, is_static

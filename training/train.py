@@ -14,6 +14,7 @@ from ..errors import counted
 from ..formats.files import writing_text
 from ..formats.manifest import DataSet
 from ..formats.model_folder import ModelFolder
+from ..formats.trust import allow
 from ..formats.vocabulary import VocabularyFile, read_vocabulary
 from ..learning.batches import Batch, BatchOptions
 from ..learning.mixture import MixtureBatches
@@ -154,6 +155,7 @@ class Setup:
         write_model_files(model_dir, self.config, self.vocabulary, self.text_length)
         with writing_text(ModelFolder(model_dir).config_file) as file:
             file.write(gin.operative_config_str())
+        allow(ModelFolder(model_dir).config_file)
 
     def open_batches(self) -> MixtureBatches:
         """Returns the batches of the run from the first one."""
