@@ -13,7 +13,6 @@ import hashlib
 import itertools
 import json
 import logging
-import shutil
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -25,6 +24,7 @@ from .. import __version__
 from ..errors import InputError, counted
 from ..formats import files, parquet, stores
 from ..formats.digests import file_sha256
+from ..formats.folders import locked
 from ..formats.manifest import (
     MANIFEST,
     Manifest,
@@ -40,7 +40,6 @@ from .output_folder import (
     check_input,
     clear,
     discard_damaged,
-    locked,
     missing_files,
     publish,
     published_files,
@@ -243,7 +242,7 @@ class JobRun:
             with self._watched(graph), failures.named(self.workspace):
                 workers.run(graph.pipeline)
         else:  # what was made with the pipeline; running it deletes it
-            shutil.rmtree(graph.pipeline.local_tempdir, ignore_errors=True)
+            files.delete([graph.pipeline.local_tempdir])
         for phase, parts in graph.phases:
             _, total, grown = parts.progress()
             self._progress(phase.name, total, total, grown)

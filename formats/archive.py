@@ -34,6 +34,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..errors import InputError
+from . import folders
 from .digests import SUMS, differing, read_sums
 
 FORMAT_VERSION: Final = 1
@@ -198,7 +199,7 @@ def check_startable(uri: str) -> None:
         return
     if not os.path.isdir(uri):
         raise InputError("is a file", path=uri, field="--archive", remedy="name a new or an empty folder")
-    own = {f"{name}.lance" for name in (ARTICLES, TERMS, SEEN, CRAWL)} | {SUMS, *OTHER_FILES}
+    own = {f"{name}.lance" for name in (ARTICLES, TERMS, SEEN, CRAWL)} | {SUMS, folders.LOCK, *OTHER_FILES}
     if others := sorted(set(os.listdir(uri)) - own):
         problem, remedy = f"is not an archive, and not empty: it has {_some(others)}", "name a new or an empty folder"
         raise InputError(problem, path=uri, field="--archive", remedy=remedy)

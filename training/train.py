@@ -1,5 +1,6 @@
 """Trains a model: the function that gin files configure, in T5X's terms, and what a run is built of."""
 
+import contextlib
 import dataclasses
 import math
 import os
@@ -12,6 +13,7 @@ from jax.sharding import Mesh
 
 from ..errors import counted
 from ..formats.files import writing_text
+from ..formats.folders import locked
 from ..formats.manifest import DataSet
 from ..formats.model_folder import ModelFolder
 from ..formats.trust import allow
@@ -93,10 +95,11 @@ def train(
     guarded = optimizer.guards.guarded(optimizer.optimizer)
     layout = setup.layout(guarded)
     steps = setup.steps(guarded, layout)
-    os.makedirs(run.model_dir, exist_ok=True)
     init_key, loop_key = jax.random.split(jax.random.key(run.seed))
     is_first_host, patience = jax.process_index() == 0, Patience(checkpoints)
-    with Checkpoints(run.model_dir, checkpoints) as saved:
+    os.makedirs(run.model_dir, exist_ok=True)
+    alone = locked(run.model_dir, "MODEL_DIR") if is_first_host else contextlib.nullcontext()
+    with alone, Checkpoints(run.model_dir, checkpoints) as saved:
         initial = checkpoints.initial_checkpoint_path
         start = start_state(saved, initial, layout, init_key, setup.config, setup.vocabulary)
         if start.iterators is not None:

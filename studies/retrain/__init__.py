@@ -12,7 +12,6 @@ import dataclasses
 import datetime
 import os
 import re
-import shutil
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, Final
 
@@ -22,6 +21,7 @@ from ...formats import trust
 from ...formats.archive import Archive, read_runs
 from ...formats.command_line import Options, option
 from ...formats.files import write_json
+from ...formats.folders import empty
 from ...formats.model_folder import ModelFolder
 from ...formats.parquet import schema_of, write_shard
 from ...formats.records import Article
@@ -178,7 +178,7 @@ class Retraining:
         mine: dict[str, Any] = {"model": os.path.abspath(folder), "options": options}
         plan = self._plan()
         if plan is None:
-            shutil.rmtree(self.path(""), ignore_errors=True)
+            empty(self.path(""))
             return self._take_articles(mine)
         for name, value in mine.items():
             if plan[name] != value:
@@ -239,7 +239,7 @@ class Retraining:
                 f"fewer than {self.options.least_events}: too few to tell a better model from a worse one"
             )
             remedy = "train when the archive has more days, or hold out more of them"
-            shutil.rmtree(self.path(""), ignore_errors=True)  # so that the next run takes the articles of its day
+            empty(self.path(""))  # so that the next run takes the articles of its day
             raise InputError(problem, path=self.archive, field="--train.held_out_days", remedy=remedy)
         self.reached("test")
 
