@@ -420,7 +420,7 @@ def input_digest(path: str) -> str:
         return str(read_manifest(folder)["digest"])
     if not files.exists(path):
         raise InputError("no such file or folder", path=path, remedy="check the path, or run the job that writes it")
-    if files.list_files(f"{path.rstrip('/')}/**"):
+    if files.list_files("**", path):
         remedy = f"run the job that writes it to its end; name files of your own: '{path.rstrip('/')}/*'"
         raise InputError(f"a folder without {MANIFEST} is not a result", path=path, remedy=remedy)
     keys = f"{path[:-4]}.tsv"  # of an embedding table, see entities.tables
@@ -439,7 +439,8 @@ def resolve_inputs(job: Job, inputs: Mapping[str, Sequence[str]]) -> dict[str, t
     for spec in job.inputs:
         field, paths = f"--{spec.name}", list[str]()
         for pattern in inputs.get(spec.name, ()):
-            matched = files.list_files(pattern) if any(sign in pattern for sign in "*?[") else [pattern]
+            is_pattern = any(sign in pattern for sign in "*?[") and not files.exists(pattern)
+            matched = files.list_files(pattern) if is_pattern else [pattern]
             if not matched:
                 remedy = "check the pattern and quote it against the shell"
                 raise InputError("no file matches", path=pattern, field=field, remedy=remedy)

@@ -119,7 +119,7 @@ def discard_damaged(workspace: str) -> None:
       workspace: of the job that is to be resumed; it need not exist.
     """
     digests, wrong = dict[str, str](), list[str]()
-    for path in files.list_files(f"{workspace}/{REPORTS}/*/*.json"):
+    for path in files.list_files(f"{REPORTS}/*/*.json", workspace):
         try:
             with reading(path, "", AttributeError):
                 report = files.read_json(path)

@@ -120,7 +120,7 @@ def gather(
 
 
 def _letters(folder: str) -> Iterator[DeadLetter]:
-    paths = files.list_files(f"{folder}/dead_letters/**")
+    paths = files.list_files("dead_letters/**", folder)
     return itertools.chain.from_iterable(read_records(path, DeadLetter) for path in paths)
 
 
