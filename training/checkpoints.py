@@ -64,7 +64,7 @@ class Checkpoints:
         self._uploads, self._upload = ThreadPoolExecutor(1), Future[None]()
         self._upload.set_result(None)
         with self._errors_named():
-            os.makedirs(self.folder.path, exist_ok=True)
+            os.makedirs(self.folder.checkpoints, exist_ok=True)
             self._manager = ocp.CheckpointManager(
                 self.folder.checkpoints,
                 options=self._options.for_orbax(is_alone=self._staging is not None),

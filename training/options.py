@@ -124,6 +124,7 @@ class CheckpointOptions(GinOptions):
             best_mode=self.keep_best_mode,
             cleanup_tmp_directories=True,
             enable_async_checkpointing=True,
+            create=not is_alone,
             multiprocessing_options=_alone() if is_alone else ocp.options.MultiprocessingOptions(),
         )
 

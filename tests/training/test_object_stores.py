@@ -14,6 +14,7 @@ from newsembed.learning.batches import BatchOptions, GrainBatches
 from newsembed.tests import object_store
 from newsembed.training import staging
 from newsembed.training.gin_config import run_training
+from test_processes import run_together
 from toy_corpus import BOUNDS, LENGTHS, tiny_bindings, write_corpus, write_vocabulary
 
 RUN = ["runs/train_demo.gin"]
@@ -111,6 +112,23 @@ def test_a_store_that_fails_for_a_while_ends_no_run(store, corpus, monkeypatch, 
     assert failed
     assert remote.complete_steps(files.sizes_below(model)) == [2, 4]
     assert "the checkpoint of step 2 was not uploaded" in capsys.readouterr().err
+
+
+@pytest.mark.long  # `make stores`
+def test_two_processes_that_share_no_disk_save_and_resume_as_one_on_a_disk(store, corpus, tmp_path, monkeypatch):
+    """One of them gets SIGTERM at step 5."""
+    for name, value in store.environment.items():
+        monkeypatch.setenv(name, value)
+    fixed = {"TRAIN_STEPS": 8, "CHECKPOINT_PERIOD": 2, "INITIAL_CHECKPOINT_PATH": None}
+    folder, model = store.folder, f"{store.folder}/two"
+    job = {"gin": RUN[0], "bindings": tiny_bindings(model, f"{folder}/data", f"{folder}/vocab.txt", **fixed)}
+    first, second = run_together(tmp_path, [job | {"stop_at": 5}, job])
+    assert first[0]["code"] == second[0]["code"] == 143
+    assert first[1]["origin"].startswith(f"resumed from step 6 of {model}")
+    train(corpus, f"{tmp_path}/alone", 8)
+    (expected, _), (found, _) = state(f"{tmp_path}/alone"), state(model)
+    for name, array in expected.items():
+        np.testing.assert_allclose(found[name], array, rtol=0, atol=1e-6, err_msg=name)
 
 
 @pytest.mark.parametrize("count", [1, 2])
