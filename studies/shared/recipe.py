@@ -205,7 +205,7 @@ def own_lines(file: str) -> list[str]:
 
     After the lines of another run they make it the ablation that the file describes.
     """
-    from ...training.gin_config import GIN_FOLDER
+    from ...training.gin_files import GIN_FOLDER
 
     with open(os.path.join(GIN_FOLDER, run_file(file)), encoding="utf-8") as source:
         lines = source.read().splitlines()
@@ -215,7 +215,7 @@ def own_lines(file: str) -> list[str]:
 
 def run_file(name: str) -> str:
     """A run file as any folder can include it: one of the package by its name, another by its absolute path."""
-    from ...training.gin_config import GIN_FOLDER
+    from ...training.gin_files import GIN_FOLDER
 
     inside = name.removeprefix("gin/")
     if os.path.isfile(os.path.join(GIN_FOLDER, inside)):
