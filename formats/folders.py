@@ -4,6 +4,7 @@ import contextlib
 import ctypes
 import datetime
 import fcntl
+import itertools
 import logging
 import os
 import socket
@@ -34,7 +35,7 @@ def check_output(path: str, *, overwrite: bool, inputs: Iterable[str] = ()) -> N
         written.
     """
     target = os.path.realpath(path)
-    for other in map(os.path.realpath, inputs):
+    for other in map(os.path.realpath, itertools.filterfalse(files.is_object, inputs)):
         if os.path.commonpath([target, other]) in (target, other):
             remedy = "name a folder beside it"
             raise InputError(f"overlaps with the input {other}", path=path, field="--output", remedy=remedy)
@@ -42,6 +43,15 @@ def check_output(path: str, *, overwrite: bool, inputs: Iterable[str] = ()) -> N
         remedy = "choose another folder or give --overwrite"
         raise InputError("exists already", path=path, field="--output", remedy=remedy)
     files.check_output(path, is_folder=True)
+    check_listed(path)
+
+
+def check_listed(path: str) -> None:
+    """Checks that a folder, or what is stored under a URI, has no files that its ``SHA256SUMS`` does not list.
+
+    Raises:
+      InputError: naming some of them.
+    """
     if others := sorted(set(files.sizes_below(path)) - {SUMS, *(read_sums(path) or ())}):
         more = f" and {len(others) - _SHOWN} more" if len(others) > _SHOWN else ""
         problem = f"holds files that {SUMS} does not list, so no command wrote them: {', '.join(others[:_SHOWN])}{more}"

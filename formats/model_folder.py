@@ -44,7 +44,7 @@ import numpy as np
 from ..errors import InputError, reading
 from .arrays import Array, flatten, read_safetensors, write_safetensors
 from .digests import SUMS, check_sums, damage, file_sha256, remove_sums, write_list, write_sums
-from .files import read_json, write_whole
+from .files import is_object, read_json, write_whole
 from .huggingface import CONFIG_FILE, MODULES_FILE, Prompts
 from .saved_model import is_saved_model
 from .trust import allow
@@ -263,6 +263,7 @@ class ModelFolder:
         """
         import orbax.checkpoint as ocp
 
+        check_place(self.path, "--output")
         write_whole(self.architecture_file, architecture.encode())
         allow(self.architecture_file)
         text = json.dumps(origin, indent=2, ensure_ascii=False) + "\n"
@@ -271,6 +272,18 @@ class ModelFolder:
             checkpointer.save(os.path.abspath(os.path.join(self.checkpoint(0), PARAMS)), params)
         write_sums(self.checkpoint(0))
         write_sums(self.path)
+
+
+def check_place(path: str, field: str) -> None:
+    """Refuses a folder in which Orbax would write checkpoints that cannot be read.
+
+    Raises:
+      InputError: for a path that Orbax takes for a pattern.
+    """
+    found = "" if is_object(path) else " ".join(sorted(set("*?[") & set(os.path.abspath(path))))
+    if found:
+        problem = f"checkpoints are written below folders without {found} in their names only"
+        raise InputError(problem, path=path, field=field, remedy="name another path; the result may be renamed")
 
 
 def is_checkpoint(path: str) -> bool:

@@ -14,6 +14,7 @@ from typing import Final
 from ..errors import InputError
 from .digests import file_sha256
 from .files import sizes_below
+from .remote import local_folder
 
 _allowed: Final = set[str]()  # by this process: the list may be impossible to write
 
@@ -47,9 +48,9 @@ def check(path: str, option: str) -> None:
 
 def check_encoder(spec: str) -> None:
     """Refuses ``KIND:DIR``, an encoder that data name, where it is a SavedModel that is new to this user."""
-    kind, _, folder = spec.partition(":")
-    if kind == "savedmodel" and os.path.isdir(folder):
-        check(folder, f"--saved_model {folder}")
+    kind, _, path = spec.partition(":")
+    if kind == "savedmodel" and os.path.isdir(folder := local_folder(path)):
+        check(folder, f"--saved_model {path}")
 
 
 def _list() -> str:

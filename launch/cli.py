@@ -31,6 +31,13 @@ if TYPE_CHECKING:
 IMPORT: Final = "--import"
 IMPORTS: Final = "NEWSEMBED_IMPORT"
 _VERBOSE: Final = "--verbose"
+# The first screen: the commands of every day, those of a model, and those of a pipeline from zero.
+_FIRST: Final = (
+    *("explore", "update", "search", "serve"),
+    *("lift", "evaluate", "embed", "export"),
+    *("demo", "build", "train", "doctor"),
+)
+_ALL: Final = ["help", "all"]
 # Commands that keep nothing of a run that was stopped.
 _WHOLE: Final = (
     *("newsroom", "import-hf", "export", "embed", "index", "search"),
@@ -68,7 +75,7 @@ _GROUPS: Final = {
         ("extract", "beam_pipelines.extract", "mine", "WARC and article files to articles and hubs"),
         ("clean", "beam_pipelines.clean", "mine", "reject articles by rules, language, and exact and near duplicates"),
         ("dataflow", "launch.dataflow", "mine", "what workers of Dataflow install: a container image, or packages"),
-        ("rejected", "launch.rejected", "mine", "print records that jobs rejected, with the reasons"),
+        ("rejected", "launch.rejected", "serve", "print records that jobs rejected, with the reasons"),
         ("vocabulary", "beam_pipelines.vocabulary", "mine", "learn a WordPiece vocabulary on a smoothed sample"),
         ("pack", "beam_pipelines.pack", "mine", "documents and translation pairs to pretraining TFRecords"),
         ("translations", "beam_pipelines.translations", "mine", "translation pairs to TFRecords of a translator"),
@@ -109,7 +116,7 @@ _GROUPS: Final = {
         ("search", "serving.search", "", "search an index by words or by the URL of an article"),
         ("cluster", "serving.cluster", "evaluate", "group the articles that report the same event"),
         ("dedup", "serving.dedup", "evaluate", "find near-duplicate articles by their vectors"),
-        ("verify", "launch.verify", "mine", "compare the files of results with their digests"),
+        ("verify", "launch.verify", "", "compare the files of results with their digests"),
         ("serve", "serving.server", "serve", "HTTP server: embed, search, and a page to explore"),
     ),
 }
@@ -148,8 +155,10 @@ def _main(given: list[str]) -> int:
         given.remove(_VERBOSE)
         os.environ[VERBOSE] = "1"
     modules, arguments = split_imports(given)
-    if not arguments or arguments[0] in ("-h", "--help"):
-        print(overview())
+    if arguments[:1] == ["help"] and len(arguments) > 1 and arguments != _ALL:
+        arguments = [arguments[1], "--help"]
+    if not arguments or arguments[0] in ("-h", "--help", "help"):
+        print(overview(is_all=arguments == _ALL))
         return 0
     if arguments[0] in ("-V", "--version"):
         print(f"newsembed {__version__}")
@@ -211,18 +220,22 @@ def import_modules(modules: Sequence[str]) -> None:
         os.environ[IMPORTS] = ",".join(wanted)
 
 
-def overview() -> str:
-    """The text of ``newsembed --help``."""
+def overview(*, is_all: bool = False) -> str:
+    """The text of ``newsembed --help``, or that of ``newsembed help all``, with every command by its group."""
     lines = [
         f"newsembed {__version__}: document embeddings for news, from raw crawl to served encoder",
         "",
         "usage: newsembed [--import MODULE] [--verbose] COMMAND [options]",
     ]
-    width = max(map(len, COMMANDS)) + 1
-    for group in dict.fromkeys(command.group for command in COMMANDS.values()):
-        lines += ["", f"{group}:"]
-        lines += [f"  {name:<{width}}{command.summary}" for name, command in COMMANDS.items() if command.group == group]
-    lines += ["", "`newsembed COMMAND --help` shows the options of a command and an example."]
+    groups: dict[str, list[str]] = {}
+    for name in COMMANDS if is_all else _FIRST:
+        groups.setdefault(f"{COMMANDS[name].group}:" if is_all else "", []).append(name)
+    for group, names in groups.items():
+        width = max(map(len, COMMANDS)) + 1
+        lines += ["", *filter(None, [group])]
+        lines += [f"  {name:<{width}}{COMMANDS[name].summary}" for name in names]
+    more = [] if is_all else [f"`newsembed {' '.join(_ALL)}` shows all {len(COMMANDS)} commands."]
+    lines += ["", "`newsembed COMMAND --help` shows the options of a command and an example.", *more]
     return "\n".join([*lines, "--verbose shows the traceback of an error."])
 
 
@@ -288,7 +301,7 @@ def load(name: str) -> types.ModuleType:
     """
     if name not in COMMANDS:
         hint = did_you_mean(name, COMMANDS)
-        raise InputError(f"no such command: {name}", remedy=f"{hint}see `newsembed --help`")
+        raise InputError(f"no such command: {name}", remedy=f"{hint}see `newsembed {' '.join(_ALL)}`")
     return importlib.import_module(f"..{COMMANDS[name].module}", __package__)
 
 

@@ -64,7 +64,7 @@ def all_commands() -> argparse.ArgumentParser:
 
 def overview_page() -> str:
     """Returns the page that lists all commands by group, with links to their pages in the same folder."""
-    text = re.sub(r"^  (\S+)( +.*)$", r"- [`\1`](\1.md): \2", overview(), flags=re.MULTILINE)
+    text = re.sub(r"^  (\S+)( +.*)$", r"- [`\1`](\1.md): \2", overview(is_all=True), flags=re.MULTILINE)
     text = re.sub(r"^usage: (.*)$", r"usage: `\1`", re.sub(": +", ": ", text), flags=re.MULTILINE)
     return f"# Commands\n\n{text}\n"
 

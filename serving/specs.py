@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from ..errors import InputError
 from ..formats.command_line import Options, option
 from ..formats.model_folder import ONNX_FILE
+from ..formats.remote import local_folder
 from ..formats.trust import allow
 from .rows import LONG_DOCUMENTS
 
@@ -106,10 +107,12 @@ def make_encoder(kind: str, rest: str, **reading: Any) -> "TextEncoder":
         from .saved_model import SavedModelEncoder
 
         reading.pop("max_length", None)
-        encoder = SavedModelEncoder(rest, **reading)
-        allow(rest)
+        folder = local_folder(rest)
+        encoder = SavedModelEncoder(folder, **reading)
+        allow(folder)
         return encoder
-    folder, number = split_number(rest)
+    path, number = split_number(rest)
+    folder = local_folder(path, number if kind == "model" else None)
     if kind == "model":
         from .static import StaticEncoder, is_static
 

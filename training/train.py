@@ -3,7 +3,6 @@
 import contextlib
 import dataclasses
 import math
-import os
 from collections.abc import Iterator, Mapping, Sequence
 
 import gin
@@ -15,7 +14,7 @@ from ..errors import counted
 from ..formats.files import writing_text
 from ..formats.folders import locked
 from ..formats.manifest import DataSet
-from ..formats.model_folder import ModelFolder
+from ..formats.model_folder import ModelFolder, check_place
 from ..formats.trust import allow
 from ..formats.vocabulary import VocabularyFile, read_vocabulary
 from ..learning.batches import Batch, BatchOptions
@@ -97,7 +96,7 @@ def train(
     steps = setup.steps(guarded, layout)
     init_key, loop_key = jax.random.split(jax.random.key(run.seed))
     is_first_host, patience = jax.process_index() == 0, Patience(checkpoints)
-    os.makedirs(run.model_dir, exist_ok=True)
+    check_place(run.model_dir, "MODEL_DIR")
     alone = locked(run.model_dir, "MODEL_DIR") if is_first_host else contextlib.nullcontext()
     with alone, Checkpoints(run.model_dir, checkpoints) as saved:
         initial = checkpoints.initial_checkpoint_path
@@ -105,13 +104,13 @@ def train(
         if start.iterators is not None:
             batches.set_state(patience.take_from(start.iterators))
         if is_first_host:
-            setup.write_description(run.model_dir)
+            setup.write_description(saved.folder.path)
         progress = Progress(run.train_steps, start.step, enabled=is_first_host)
-        with MetricWriter(run.model_dir, start.step, enabled=is_first_host) as writer, progress.shown():
+        with MetricWriter(saved.folder.path, start.step, enabled=is_first_host) as writer, progress.shown():
             progress.say(f"{start.origin}; {setup.summary()}")
             means = Means(total_peak_flops(run.peak_flops_per_device))
             report = Report(writer, progress, means, optimizer.learning_rate_after, run.log_period)
-            watch, period = Watch(optimizer.guards, run.model_dir), checkpoints.period
+            watch, period = Watch(optimizer.guards, saved.folder.path), checkpoints.period
             loop = Loop(batches, steps, setup.mesh, loop_key, saved, period, patience, evaluation, watch, report)
             step, interrupted = _run(loop, calibrated, start, run.train_steps, optimizer)
             result = TrainResult(step, interrupted, run.model_dir, start.origin, saved.best_step())

@@ -59,7 +59,8 @@ def test_an_input_that_is_there_is_no_pattern(articles, tmp_path):
 def test_the_commands_of_a_build(articles, tmp_path, capsys):
     at = tmp_path / ALL
     at.mkdir()
-    written_model(at / "model")
+    written_model(tmp_path / "model")  # Orbax reads folders of this name, and writes none
+    (tmp_path / "model").rename(at / "model")
     run("extract", "--articles", articles, "--output", at / "extract", ONE)
     rules = ("--min_words=1", "--min_sentences=1")
     run("clean", "--articles", at / "extract", "--output", at / "clean", *rules, ONE)

@@ -91,7 +91,16 @@ def test_the_version_and_the_overview(capsys):
     assert capsys.readouterr().out == f"newsembed {__version__}\n" * 2
     assert cli.main(["-h"]) == cli.main(["--help"]) == cli.main([]) == 0
     assert capsys.readouterr().out == f"{cli.overview()}\n" * 3
-    lines = cli.overview().splitlines()
+    first = [line.split() for line in cli.overview().splitlines() if line.startswith("  ")]
+    assert [words[0] for words in first][:4] == ["explore", "update", "search", "serve"]
+    assert len(first) == 12
+    assert all(" ".join(words[1:]) == cli.COMMANDS[words[0]].summary for words in first)
+    assert cli.main(["help"]) == cli.main(["help", "all"]) == 0
+    assert capsys.readouterr().out == f"{cli.overview()}\n{cli.overview(is_all=True)}\n"
+    with pytest.raises(SystemExit):
+        cli.main(["help", "doctor"])
+    assert "usage: newsembed doctor" in capsys.readouterr().out
+    lines = cli.overview(is_all=True).splitlines()
     groups = [line for line in lines if line in {f"{command.group}:" for command in cli.COMMANDS.values()}]
     assert groups == ["Start here:", "Mine:", "Train:", "Use:"]
     mine = lines[lines.index("Mine:") + 1 : lines.index("Train:") - 1]
