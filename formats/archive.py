@@ -33,7 +33,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..errors import InputError
+from ..errors import InputError, reading
 from . import folders
 from .digests import SUMS, differing, read_sums
 
@@ -376,7 +376,8 @@ def connect(uri: str) -> Any:
                 del sys.modules[client]
     import lancedb
 
-    return lancedb.connect(uri)
+    with reading(uri, "name a folder without control characters", ValueError):
+        return lancedb.connect(uri)
 
 
 def table_names(database: Any) -> list[str]:
