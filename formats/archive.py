@@ -361,7 +361,11 @@ def partitions(rows: int) -> int:
 
 
 def connect(uri: str) -> Any:
-    """The database of a folder or URI."""
+    """The database of a folder or URI.
+
+    Raises:
+      InputError: for a path that LanceDB does not take.
+    """
     os.environ.setdefault("LANCEDB_LOG", "error")  # it warns of its own later changes with every search
     client = "lance_namespace_urllib3_client"
     if "lancedb" not in sys.modules and (spec := importlib.util.find_spec(client)):
@@ -376,7 +380,7 @@ def connect(uri: str) -> Any:
                 del sys.modules[client]
     import lancedb
 
-    with reading(uri, "name a folder without control characters", ValueError):
+    with reading(uri, "name a folder without control characters"):
         return lancedb.connect(uri)
 
 
