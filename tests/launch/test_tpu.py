@@ -5,7 +5,6 @@ import subprocess
 import sys
 import threading
 import time
-from pathlib import Path
 
 import pytest
 from newsembed.launch import cli
@@ -18,9 +17,10 @@ words, state = sys.argv[1:], here / "state.json"
 with (here / "calls").open("a") as log:
     log.write(json.dumps(words) + "\\n")
 if words[0] == "storage":
-    source, target = words[-2:]
-    pathlib.Path(target).parent.mkdir(parents=True, exist_ok=True)
-    pathlib.Path(target).write_bytes(pathlib.Path(os.path.expanduser(source)).read_bytes())
+    source, target = pathlib.Path(os.path.expanduser(words[-2].removeprefix("gs://"))), pathlib.Path(words[-1])
+    target = target / source.name if target.is_dir() else target
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.write_bytes(source.read_bytes())
     sys.exit()
 action = words[3]
 if action == "create":
@@ -36,6 +36,10 @@ elif action == "delete":
     state.unlink()
     for home in here.glob("host*"):
         subprocess.run(["rm", "-rf", home])
+elif action == "scp":
+    for number in range(2):
+        (here / f"host{number}").mkdir(exist_ok=True)
+        (here / f"host{number}" / pathlib.Path(words[4]).name).write_bytes(pathlib.Path(words[4]).read_bytes())
 elif action == "ssh":
     if (here / "unreachable").exists():
         (here / "unreachable").unlink()
@@ -56,14 +60,20 @@ PROGRAMS = {
     "hostname": "echo $HOST",
     "sudo": 'exec "$@"',
     "pip": '[ ! -e "$STANDIN/no_pip" ]',
+    # It installs a wheel that is there.
+    "uv": """
+for last; do :; done; echo "$last" >> $STANDIN/installed
+file=${last##*file://}; [ "$file" = "$last" ] || cat $file""",
     "systemd-run": """
 while [[ $1 = --* ]]; do shift; done
 setsid "$@" < /dev/null > /dev/null 2>&1 &
 echo $! > $HOME/unit""",
+    # A process that has ended may stay a zombie: the first one of a container need not wait for it.
     "systemctl": """
 unit=$(cat $HOME/unit 2> /dev/null)
-if [ "$1" = stop ]; then kill -TERM -- -$unit; while kill -0 $unit 2> /dev/null; do sleep 0.05; done; exit; fi
-[ -n "$unit" ] && kill -0 $unit 2> /dev/null && state=active || state=inactive
+runs() { [[ -n "$unit" && "$(ps -o stat= -p $unit)" = [^Z]* ]]; }
+if [ "$1" = stop ]; then kill -TERM -- -$unit; while runs; do sleep 0.05; done; exit; fi
+runs && state=active || state=inactive
 [ "$2" = --quiet ] || echo $state
 [ $state = active ]""",
     # Both hosts count to 6 in steps that they save.
@@ -72,12 +82,32 @@ trap 'echo saved; exit 143' TERM
 [ -e "$STANDIN/fail-$HOST" ] && { echo it is broken; exit 3; }
 for step in 1 2 3 4 5 6; do
   [ -e "$STANDIN/saved-$HOST-$step" ] && continue
-  sleep $([ -e "$STANDIN/slow" ] && echo 30 || echo 0.1) & wait $!
-  touch "$STANDIN/saved-$HOST-$step"; echo "$HOST $step" >> "$STANDIN/steps"
+  sleep $([ -e "$STANDIN/slow" ] || [ -e "$STANDIN/slow-$HOST" ] && echo 30 || echo 0.1) & wait $!
+  echo "$HOST $step" >> "$STANDIN/steps"; touch "$STANDIN/saved-$HOST-$step"
 done""",
 }
 RUN = ["launch", "tpu", "run", "news", "--zone=z", "--type=v4-16", "--poll_seconds=0.2"]
 TRAIN = ["--", "--gin_file=runs/pretrain_paper.gin"]
+
+
+def kill(unit):
+    subprocess.run(["bash", "-c", f"kill -KILL -- -{unit.read_text().strip()}"], capture_output=True, check=False)
+
+
+def when(path, action):
+    """A thread that waits for a file and then acts."""
+
+    def wait():
+        while not path.exists():
+            time.sleep(0.02)
+        action()
+
+    thread = threading.Thread(target=wait)
+    thread.start()
+    return thread
+
+
+ALL_STEPS = {f"{host} {step}" for host in ("w-0", "w-1") for step in range(1, 7)}
 
 
 @pytest.fixture
@@ -92,7 +122,7 @@ def cloud(tmp_path, monkeypatch):
     monkeypatch.setenv("STANDIN", str(tmp_path))
     yield tmp_path
     for unit in tmp_path.glob("host*/unit"):
-        subprocess.run(["bash", "-c", f"kill -KILL -- -{unit.read_text().strip()}"], capture_output=True, check=False)
+        kill(unit)
 
 
 def calls(cloud):
@@ -102,9 +132,8 @@ def calls(cloud):
 
 def test_a_run_asks_for_a_slice_trains_on_all_hosts_and_keeps_their_logs(cloud):
     assert cli.main([*RUN, "--yes", "--spot", f"--logs={cloud}/logs", *TRAIN]) == 0
-    assert sorted((cloud / "steps").read_text().split()) == sorted(
-        word for host in ("w-0", "w-1") for step in range(1, 7) for word in (host, str(step))
-    )
+    assert set((cloud / "steps").read_text().splitlines()) == ALL_STEPS
+    assert len((cloud / "steps").read_text().splitlines()) == len(ALL_STEPS)
     assert {path.name for path in (cloud / "logs").iterdir()} == {"w-0.log", "w-1.log"}
     assert cli.main(["launch", "tpu", "down", "news", "--zone=z"]) == 0
     assert not (cloud / "state.json").exists()
@@ -112,20 +141,16 @@ def test_a_run_asks_for_a_slice_trains_on_all_hosts_and_keeps_their_logs(cloud):
 
 def test_a_slice_that_is_taken_away_is_asked_for_again_and_the_run_goes_on(cloud, capsys):
     def take_away():
-        while not (cloud / "saved-w-0-2").exists():
-            time.sleep(0.02)
         (cloud / "state.json").write_text(json.dumps("SUSPENDED"))
         for unit in cloud.glob("host*/unit"):
-            subprocess.run(["bash", "-c", f"kill -KILL -- -{unit.read_text().strip()}"], check=False)
+            kill(unit)
 
-    thread = threading.Thread(target=take_away)
-    thread.start()
+    thread = when(cloud / "saved-w-0-2", take_away)
     assert cli.main([*RUN, "--yes", *TRAIN]) == 0
     thread.join()
     assert "taken away" in capsys.readouterr().err
     assert calls(cloud).count("create") == 2
-    lines = (cloud / "steps").read_text().splitlines()
-    assert sorted(lines) == sorted(f"{host} {step}" for host in ("w-0", "w-1") for step in range(1, 7))
+    assert set((cloud / "steps").read_text().splitlines()) == ALL_STEPS
 
 
 def test_a_host_that_fails_stops_the_others_and_its_code_and_log_are_shown(cloud, capsys):
@@ -142,6 +167,43 @@ def test_a_host_that_fails_stops_the_others_and_its_code_and_log_are_shown(cloud
     assert "== w-1\nit is broken" in capsys.readouterr().out
 
 
+def test_a_host_that_was_restarted_goes_on_with_the_others_on_the_same_slice(cloud, capsys):
+    def restart():
+        (cloud / "host1/newsembed-train.boot").write_text("another\n")
+        kill(cloud / "host1/unit")
+        (cloud / "slow-w-0").unlink()
+
+    (cloud / "slow-w-0").touch()  # it waits for the other
+    thread = when(cloud / "saved-w-1-2", restart)
+    assert cli.main([*RUN, "--yes", *TRAIN]) == 0
+    thread.join()
+    said = capsys.readouterr().err
+    assert "w-1 no run" in said
+    assert "a host of it was restarted" in said
+    assert calls(cloud).count("create") == 1
+    assert set((cloud / "steps").read_text().splitlines()) == ALL_STEPS
+
+
+def test_a_run_that_was_killed_ends_the_others(cloud, capsys):
+    (cloud / "slow").touch()
+    thread = when(cloud / "host1/newsembed-train.log", lambda: kill(cloud / "host1/unit"))
+    assert cli.main([*RUN, "--yes", *TRAIN]) == 1
+    thread.join()
+    assert "w-1 was killed; the other hosts were stopped" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("where", ["here", "gs://"])
+def test_a_wheel_is_installed_on_all_hosts(cloud, capsys, where):
+    wheel = cloud / "newsembed-1-py3-none-any.whl"
+    wheel.write_text("content\n")
+    given = str(wheel) if where == "here" else f"gs://{wheel}"
+    assert (
+        cli.main(["launch", "tpu", "up", "news", "--zone=z", "--type=t", "--yes", f"--install={given}", RUN[-1]]) == 0
+    )
+    wanted = [f"newsembed[train,tpu,gcs] @ file://{cloud}/host{number}/{wheel.name}" for number in range(2)]
+    assert (cloud / "installed").read_text().splitlines() == wanted
+
+
 def test_the_hosts_of_a_slice_that_is_not_there_are_not_asked(cloud, capsys):
     assert cli.main(["launch", "tpu", "status", "news", "--zone=z"]) == 0
     assert capsys.readouterr().out == "news: not there\n"
@@ -149,13 +211,7 @@ def test_the_hosts_of_a_slice_that_is_not_there_are_not_asked(cloud, capsys):
 
 
 def test_a_lost_connection_ends_nothing(cloud):
-    def lose():
-        while not Path(cloud / "saved-w-0-1").exists():
-            time.sleep(0.02)
-        (cloud / "unreachable").touch()
-
-    thread = threading.Thread(target=lose)
-    thread.start()
+    thread = when(cloud / "saved-w-0-1", (cloud / "unreachable").touch)
     assert cli.main([*RUN, "--yes", *TRAIN]) == 0
     thread.join()
     assert calls(cloud).count("create") == 1
