@@ -1,10 +1,12 @@
 """A run on a TPU slice, with a stand-in for gcloud that keeps slices and runs what hosts would run."""
 
 import json
+import socket
 import subprocess
 import sys
 import threading
 import time
+from pathlib import Path
 
 import pytest
 from newsembed.launch import cli
@@ -86,6 +88,13 @@ for step in 1 2 3 4 5 6; do
   echo "$HOST $step" >> "$STANDIN/steps"; touch "$STANDIN/saved-$HOST-$step"
 done""",
 }
+# Both hosts train, with four devices each; the stand-in for a slice has no way to let them find each other.
+TRAINER = f"""
+shift 2
+export XLA_FLAGS=--xla_force_host_platform_device_count=4 JAX_PLATFORMS=cpu
+exec {sys.executable} -m newsembed train --coordinator_address=localhost:$(cat "$STANDIN/port") --num_processes=2 \\
+    --process_id=${{HOST#w-}} "$@"
+"""
 RUN = ["launch", "tpu", "run", "news", "--zone=z", "--type=v4-16", "--poll_seconds=0.2"]
 TRAIN = ["--", "--gin_file=runs/pretrain_paper.gin"]
 
@@ -235,3 +244,40 @@ def test_several_slices_are_one_request(cloud, capsys):
     assert "--node-count=2 --node-prefix=news" in lines[0]
     assert [line.split()[5] for line in lines if " ssh " in line] == ["news-0", "news-1"] * 2
     assert not (cloud / "calls").exists()
+
+
+@pytest.mark.long  # `make attack`
+def test_a_preempted_run_of_two_hosts_ends_with_the_parameters_of_an_undisturbed_one(cloud, monkeypatch):
+    monkeypatch.syspath_prepend(Path(__file__).parents[1] / "learning")
+    import jax
+    import numpy as np
+    from toy_corpus import saved_params, tiny_bindings, write_corpus, write_vocabulary
+
+    (cloud / "newsembed").write_text(f"#!/bin/bash\n{TRAINER}")
+    with socket.socket() as probe:
+        probe.bind(("localhost", 0))
+        (cloud / "port").write_text(str(probe.getsockname()[1]))
+    data, vocabulary = write_corpus(cloud / "data"), write_vocabulary(cloud / "vocab.txt")
+
+    def train(name):
+        bindings = tiny_bindings(cloud / name, data, vocabulary, TRAIN_STEPS=60)
+        options = [f"--gin.{one}" for one in bindings]
+        return cli.main(
+            [*RUN, "--yes", "--", "--gin_file=runs/train_demo.gin", *options, "--gin.INITIAL_CHECKPOINT_PATH=None"]
+        )
+
+    def take_away():
+        (cloud / "state.json").write_text(json.dumps("SUSPENDED"))
+        for unit in cloud.glob("host*/unit"):
+            kill(unit)
+
+    assert train("undisturbed") == 0
+    thread = when(cloud / "preempted/checkpoints/8/params", take_away)
+    assert train("preempted") == 0
+    thread.join()
+    assert calls(cloud).count("create") == 2
+    log = (cloud / "host0/newsembed-train.log").read_text()
+    assert "resumed from step" in log
+    one, other = (saved_params(cloud / name, 60) for name in ("undisturbed", "preempted"))
+    for (path, left), right in zip(jax.tree_util.tree_leaves_with_path(one), jax.tree.leaves(other), strict=True):
+        np.testing.assert_array_equal(left, right, err_msg=str(path))
