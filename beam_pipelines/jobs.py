@@ -294,6 +294,13 @@ class JobRun:
         names = published_files(self.workspace)
         return {name: written.get(name) or file_sha256(f"{self.workspace}/{name}") for name in names}
 
+    def blocks(self, below: str) -> dict[str, dict[str, list[int]]]:
+        """The manifest's entry ``"blocks"`` of a folder ("" or "held_out/"); none where there are no training data."""
+        reports = (report["blocks"] for phase in self._phases for report in self._reports_of(phase))
+        every = sorted(item for blocks in reports for item in blocks.items())
+        found = {name.removeprefix(below): places for name, places in every if name.startswith(f"{below}task=")}
+        return {"blocks": found} if found else {}
+
     def all_counts(self) -> tuple[Counts, dict[str, Counts]]:
         """Counts of the job (its accounted phases chained) and of every phase that counted something.
 
@@ -390,11 +397,13 @@ def _write_manifests(run: JobRun, digest: str, identity: Mapping[str, Any]) -> N
     for name, own in run.folders.items():
         folder = f"{run.workspace}/{name}"
         listed = {path: size for path, size in published_files(folder).items() if path != MANIFEST}
-        facts: tuple[Any, ...] = (f"{digest}/{name}", *about, own.counts.to_json(), {}, own.extra, listed)
+        extra = {**own.extra, **run.blocks(f"{name}/")}
+        facts: tuple[Any, ...] = (f"{digest}/{name}", *about, own.counts.to_json(), {}, extra, listed)
         write_manifest(folder, Manifest(run.job.name, __version__, *facts).to_json())
     counts, phases = run.all_counts()
     of_phases = {name: phase.to_json() for name, phase in phases.items()}
-    facts = (digest, *about, counts.to_json(), of_phases, run.extra, published_files(run.workspace))
+    extra = {**run.extra, **run.blocks("")}
+    facts = (digest, *about, counts.to_json(), of_phases, extra, published_files(run.workspace))
     manifest = Manifest(run.job.name, __version__, *facts, run.digests())
     files.write_json(f"{run.workspace}/{PUBLISH}", manifest.to_json())
 

@@ -221,8 +221,12 @@ class Shard:
             if counts.balance:
                 what = f"{counts.balance} records unaccounted for: {counts.to_json()}"
                 raise RuntimeError(f"phase {self._phase.name}, shard {self.index}: {what}")
-            digests = {writer.path[len(self.workspace) + 1 :]: writer.sha256 for writer in self._writers}
-            files.write_json(self._phase.report_path(self.index), counts.to_json() | {"sha256": digests})
+            names = {writer: writer.path[len(self.workspace) + 1 :] for writer in self._writers}
+            digests = {name: writer.sha256 for writer, name in names.items()}
+            blocks = {names[writer]: [writer.rows, *writer.blocks.offsets] for writer in self._examples.values()}
+            files.write_json(
+                self._phase.report_path(self.index), counts.to_json() | {"sha256": digests, "blocks": blocks}
+            )
 
 
 ShardFunction = Callable[[Shard, Any], None]

@@ -64,7 +64,7 @@ class ExploreOptions(Options):
     articles: tuple[str, ...] = required(
         "files, folders or patterns of articles or WARC files", positional=True, many=True, metavar="PATH"
     )
-    output: str = option("explored", "folder of the archive", metavar="DIR")
+    output: str = option("explored", "folder of the archive", metavar="DIR", local=True)
     model: str = option(
         "", f"a model folder, or an installed model: {', '.join(PACKAGED_MODELS)} (default: latent semantics)"
     )

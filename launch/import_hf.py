@@ -35,8 +35,9 @@ from typing import Final
 from .. import __version__
 from ..errors import InputError
 from ..formats.command_line import Options, option, required
-from ..formats.files import check_output
+from ..formats.files import check_output, is_object
 from ..formats.model_folder import ModelFolder
+from ..formats.remote import local_folder, uploaded
 from ..learning.model_files import architecture_gin, write_model_files
 from ..serving.rows import WINDOWS
 from ..tasks.vocabulary import Vocabulary
@@ -68,16 +69,10 @@ OPTIONS = ImportOptions
 
 def run(options: ImportOptions) -> int:
     """Runs the command."""
-    output = options.output
-    if os.path.exists(output) and not options.overwrite:
-        remedy = "choose another folder or give --overwrite"
-        raise InputError("exists already", path=output, field="--output", remedy=remedy)
-    check_output(output, is_folder=True)
-    with _folder(options.source) as source:
-        model = read_huggingface(source, num_topics=options.num_topics, max_length=options.max_length)
-        write_model_folder(model, output, os.path.basename(os.path.abspath(options.source)))
+    with uploaded(options.output, overwrite=options.overwrite) as output:
+        model = _imported(options, output)
     config = model.config
-    print(f"{output}: {config.summary()}, {config.vocab_size} pieces, {config.max_length} positions")
+    print(f"{options.output}: {config.summary()}, {config.vocab_size} pieces, {config.max_length} positions")
     if model.ignored:
         print(f"left out, because the architecture has no counterpart: {', '.join(model.ignored)}")
     for note in model.notes:
@@ -88,11 +83,22 @@ def run(options: ImportOptions) -> int:
     return 0
 
 
+def _imported(options: ImportOptions, output: str) -> HuggingFaceModel:
+    if os.path.exists(output) and not options.overwrite:
+        remedy = "choose another folder or give --overwrite"
+        raise InputError("exists already", path=output, field="--output", remedy=remedy)
+    check_output(output, is_folder=True)
+    with _folder(options.source) as source:
+        model = read_huggingface(source, num_topics=options.num_topics, max_length=options.max_length)
+        write_model_folder(model, output, os.path.basename(os.path.abspath(options.source)))
+    return model
+
+
 @contextlib.contextmanager
 def _folder(source: str) -> Iterator[str]:
     """The folder of a source; that of a model in another format is temporary."""
-    if os.path.isdir(source):
-        yield source
+    if is_object(source) or os.path.isdir(source):
+        yield local_folder(source)
     elif source in PACKAGED_MODELS:
         weights = PACKAGED_MODELS[source].installed()
         with tempfile.TemporaryDirectory() as temporary:

@@ -48,6 +48,7 @@ from ..formats.command_line import Options, option, required
 from ..formats.digests import write_sums
 from ..formats.files import check_output
 from ..formats.model_folder import ModelFolder
+from ..formats.remote import local_folder, uploaded
 from ..formats.saved_model import (
     DEFAULT_SIGNATURE,
     OUTPUT,
@@ -162,10 +163,11 @@ class ExportReport:
 
 def run(options: ExportOptions) -> int:
     """Runs the command."""
-    report = export(options)
+    with uploaded(options.output, overwrite=options.overwrite) as output:
+        report = export(dataclasses.replace(options, output=output))
     compared = "" if report.max_difference is None else f", equal to JAX within {report.max_difference:.1e}"
     lost = "" if report.least_cosine is None else f", cosine to float32 at least {report.least_cosine:.5f}"
-    print(f"step {report.step} exported, {report.bytes / 1e6:.1f} MB{compared}{lost}: {report.output}")
+    print(f"step {report.step} exported, {report.bytes / 1e6:.1f} MB{compared}{lost}: {options.output}")
     where = {"savedmodel": ", in the SavedModel" if options.inputs == TEXT_INPUTS else ", outside of the SavedModel"}
     print(f"tokenizer: {report.tokenizer}{where.get(options.format, '')}")
     return 0
@@ -189,7 +191,8 @@ def export(options: ExportOptions) -> ExportReport:
         remedy = "choose another folder or give --overwrite"
         raise InputError("exists already", path=output, field="--output", remedy=remedy)
     check_output(output, is_folder=True)
-    folder, step = split_number(options.model)
+    path, step = split_number(options.model)
+    folder = local_folder(path, step)
     model = load_model(folder, step)
     arrays, rounded, least_cosine = _rounded(model, "float32" if options.format == "onnx" else options.precision)
     temporary, difference = f"{output.rstrip('/')}.tmp", None

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from ..errors import InputError
 from ..formats.command_line import Options, option
 from ..formats.model_folder import ONNX_FILE
+from ..formats.remote import local_folder
 from .rows import LONG_DOCUMENTS
 
 if TYPE_CHECKING:  # the package exports `factories`, and imports nothing else
@@ -105,8 +106,9 @@ def make_encoder(kind: str, rest: str, **reading: Any) -> "TextEncoder":
         from .saved_model import SavedModelEncoder
 
         reading.pop("max_length", None)
-        return SavedModelEncoder(rest, **reading)
-    folder, number = split_number(rest)
+        return SavedModelEncoder(local_folder(rest), **reading)
+    path, number = split_number(rest)
+    folder = local_folder(path, number if kind == "model" else None)
     if kind == "model":
         from .static import StaticEncoder, is_static
 

@@ -2,7 +2,6 @@
 
 import dataclasses
 import math
-import os
 from collections.abc import Iterator, Mapping, Sequence
 
 import gin
@@ -92,7 +91,6 @@ def train(
     guarded = optimizer.guards.guarded(optimizer.optimizer)
     layout = setup.layout(guarded)
     steps = setup.steps(guarded, layout)
-    os.makedirs(run.model_dir, exist_ok=True)
     init_key, loop_key = jax.random.split(jax.random.key(run.seed))
     is_first_host, patience = jax.process_index() == 0, Patience(checkpoints)
     with Checkpoints(run.model_dir, checkpoints) as saved:
@@ -101,13 +99,13 @@ def train(
         if start.iterators is not None:
             batches.set_state(patience.take_from(start.iterators))
         if is_first_host:
-            setup.write_description(run.model_dir)
+            setup.write_description(saved.folder.path)
         progress = Progress(run.train_steps, start.step, enabled=is_first_host)
-        with MetricWriter(run.model_dir, start.step, enabled=is_first_host) as writer, progress.shown():
+        with MetricWriter(saved.folder.path, start.step, enabled=is_first_host) as writer, progress.shown():
             progress.say(f"{start.origin}; {setup.summary()}")
             means = Means(total_peak_flops(run.peak_flops_per_device))
             report = Report(writer, progress, means, optimizer.learning_rate_after, run.log_period)
-            watch, period = Watch(optimizer.guards, run.model_dir), checkpoints.period
+            watch, period = Watch(optimizer.guards, saved.folder.path), checkpoints.period
             loop = Loop(batches, steps, setup.mesh, loop_key, saved, period, patience, evaluation, watch, report)
             step, interrupted = _run(loop, calibrated, start, run.train_steps, optimizer)
             result = TrainResult(step, interrupted, run.model_dir, start.origin, saved.best_step())

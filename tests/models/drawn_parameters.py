@@ -6,8 +6,9 @@ import numpy as np
 
 
 def drawn(config):
-    variables = config.module().init(jax.random.key(0), np.ones((1, 4), np.int32))
-    keys = iter(jax.random.split(jax.random.key(1), 500))
+    variables = jax.jit(config.module().init)(jax.random.key(0), np.ones((1, 4), np.int32))
+    rng = np.random.default_rng(1)
     return jax.tree.map(
-        lambda array: np.asarray(array + jax.random.normal(next(keys), array.shape) / 2), nn.unbox(variables)["params"]
+        lambda array: np.asarray(array) + rng.normal(scale=0.5, size=array.shape).astype(array.dtype),
+        nn.unbox(variables)["params"],
     )

@@ -25,19 +25,19 @@ from newsembed.serving.saved_model import SavedModelEncoder
 from newsembed.tasks.vocabulary import Vocabulary
 
 PIECES = [*SPECIAL_TOKENS, "storm", "sturm", "coast", "wind", "vote", "cup", "goal", "."]
-SIZES = {"vocab_size": len(PIECES), "num_languages": 3, "language_size": 4, "max_length": 64}
+SIZES = {"vocab_size": len(PIECES), "num_languages": 3, "language_size": 4, "max_length": 32}
 TRANSLATOR = TranslatorConfig(**SIZES, hidden_size=8, num_layers=3, num_heads=2, mlp_size=12)
 NEWS = {"hidden_size": 16, "num_layers": 2, "num_heads": 2, "mlp_size": 16, "embedding_size": 8, "num_topics": 2}
 CONFIGS = {
     "translator": TRANSLATOR,
     "laser": LaserConfig(**SIZES, token_size=6, hidden_size=5, num_layers=2, decoder_size=7),
-    "attentive": AttentiveConfig(len(PIECES), max_length=64, token_size=6, hidden_size=5),
-    "bilingual": BilingualConfig(len(PIECES), max_length=64, token_size=6, hidden_size=5, vector_size=4),
-    "star": StarConfig(len(PIECES), max_length=64, hidden_size=8, num_heads=2),
-    "convolution": ConvolutionConfig(len(PIECES), max_length=64, hidden_size=8, filters=4),
-    "recurrent": RecurrentConfig(len(PIECES), max_length=64, hidden_size=8),
+    "attentive": AttentiveConfig(len(PIECES), max_length=32, token_size=6, hidden_size=5),
+    "bilingual": BilingualConfig(len(PIECES), max_length=32, token_size=6, hidden_size=5, vector_size=4),
+    "star": StarConfig(len(PIECES), max_length=32, hidden_size=8, num_heads=2),
+    "convolution": ConvolutionConfig(len(PIECES), max_length=32, hidden_size=8, filters=4),
+    "recurrent": RecurrentConfig(len(PIECES), max_length=32, hidden_size=8),
     "windows and a global token": EncoderConfig(
-        len(PIECES), max_length=64, **NEWS, local_distance=2, global_every=0, global_tokens=1
+        len(PIECES), max_length=32, **NEWS, local_distance=2, global_every=0, global_tokens=1
     ),
 }
 TITLES, BODIES = ["Storm", "", "vote", "Goal"], ["coast . wind . " * 3, "Sturm", "vote", "cup " * 99]

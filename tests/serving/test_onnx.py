@@ -47,7 +47,7 @@ def test_the_graph_is_the_model(changes):
     tokens = np.random.default_rng(0).integers(5, 50, (4, 13)).astype(np.int32)
     for row, length in enumerate((13, 5, 1, 0)):
         tokens[row, length:] = 0
-    params = nn.meta.unbox(config.module().init(jax.random.key(1), tokens)["params"])
+    params = nn.meta.unbox(jax.jit(config.module().init)(jax.random.key(1), tokens)["params"])
     params = jax.tree.map(lambda array: array + 0.1 * np.sin(np.arange(array.size)).reshape(array.shape), params)
     model = onnx_engine.build(config, flatten(jax.tree.map(np.asarray, params)))
     session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])

@@ -87,7 +87,7 @@ def objectives(**options):
 def params(batch):
     import flax.linen as nn
 
-    return nn.meta.unbox(CONFIG.module().init(jax.random.key(0), batch["anchor_tokens"]))["params"]
+    return nn.meta.unbox(jax.jit(CONFIG.module().init)(jax.random.key(0), batch["anchor_tokens"]))["params"]
 
 
 def embedded(params, batch):
