@@ -96,9 +96,7 @@ def train(
     steps = setup.steps(guarded, layout)
     init_key, loop_key = jax.random.split(jax.random.key(run.seed))
     is_first_host, patience = jax.process_index() == 0, Patience(checkpoints)
-    check_place(run.model_dir, "MODEL_DIR")
-    alone = locked(run.model_dir, "MODEL_DIR") if is_first_host else contextlib.nullcontext()
-    with alone, Checkpoints(run.model_dir, checkpoints) as saved:
+    with _alone(run.model_dir), Checkpoints(run.model_dir, checkpoints) as saved:
         initial = checkpoints.initial_checkpoint_path
         start = start_state(saved, initial, layout, init_key, setup.config, setup.vocabulary)
         if start.iterators is not None:
@@ -117,6 +115,12 @@ def train(
             _say_how_it_ended(progress, result, checkpoints, patience, run.train_steps)
     wait_for_all("trained")
     return result
+
+
+def _alone(model_dir: str) -> contextlib.AbstractContextManager[None]:
+    """Keeps other runs out of a model folder."""
+    check_place(model_dir, "MODEL_DIR")
+    return locked(model_dir, "MODEL_DIR") if jax.process_index() == 0 else contextlib.nullcontext()
 
 
 @dataclasses.dataclass(frozen=True)
