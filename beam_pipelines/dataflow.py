@@ -14,7 +14,6 @@ import importlib
 import importlib.metadata
 import importlib.util
 import os
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -28,6 +27,7 @@ from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
 from ..errors import InputError
+from ..formats import files
 
 RUNNER: Final = "DataflowRunner"
 REQUIREMENTS: Final = "requirements.txt"
@@ -118,7 +118,7 @@ def staged(beam_args: Sequence[str], inputs: Mapping[str, Sequence[str]]) -> lis
 @functools.lru_cache
 def _bundle(extras: tuple[str, ...]) -> tuple[str, str]:
     folder = tempfile.mkdtemp(prefix="newsembed-dataflow-")
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    atexit.register(files.delete, [folder])
     return write(folder, extras)
 
 

@@ -24,6 +24,10 @@ if "PYTEST_XDIST_WORKER" in os.environ:
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES", "-1")
 
+# What tests make is nothing that the user trusts.
+_STATE = tempfile.TemporaryDirectory(prefix="newsembed-test-state-")
+os.environ["XDG_STATE_HOME"] = _STATE.name
+
 import gin  # noqa: E402
 import pytest  # noqa: E402
 
