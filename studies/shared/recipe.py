@@ -48,7 +48,7 @@ NEWSROOM_DEFAULTS: Final[Mapping[str, Any]] = {
 class StudyOptions(Options):
     """Where to work, what to train, and how often; the defaults depend on the study, see :func:`filled`."""
 
-    output: str = required("folder of the study; the same command resumes a study", metavar="DIR")
+    output: str = required("folder of the study; the same command resumes a study", metavar="DIR", local=True)
     newsroom: str | None = option(
         None,
         "run on a generated newsroom, small enough for two cores: a new one in OUTPUT/newsroom, or with DIR the one "
