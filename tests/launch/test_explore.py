@@ -1,11 +1,16 @@
 """`newsembed explore`: any articles become an archive that can be searched, without training."""
 
 import csv
+import functools
+import http.server
 import json
+import re
+import threading
 
 import pytest
 from newsembed.errors import InputError
 from newsembed.launch import cli
+from newsembed.launch.exploration import _seeds
 from newsembed.launch.explore import inputs_of
 
 STORIES = {
@@ -74,6 +79,7 @@ def test_folders_and_patterns_are_searched_for_both_kinds(tmp_path):
         (tmp_path / name).touch()
     given = inputs_of([f"{tmp_path}/crawl", f"{tmp_path}/rows [1]", f"{tmp_path}/*.csv"])
     assert given == {
+        "crawl": [],
         "warc": [f"{tmp_path}/crawl/warc/a.warc.gz"],
         "articles": [f"{tmp_path}/rows [1]/b.jsonl", f"{tmp_path}/c.csv"],
     }
@@ -87,3 +93,51 @@ def test_too_few_articles_are_refused_and_leave_nothing_half_made(tmp_path, rows
     assert cli.main(command) == 2
     assert "got 2 articles with text, expected at least 3" in capsys.readouterr().err
     assert not (tmp_path / "out/words").exists()
+
+
+@pytest.fixture
+def site(tmp_path, rows):
+    """A site on this machine: a front page, and a feed, each with links to four articles."""
+    folder = tmp_path / "site"
+    folder.mkdir()
+    names = [row["Link"].rpartition("/")[2] for row in rows[::2]]
+    for name, row in zip(names, rows[::2], strict=True):
+        texts = "".join(f"<p>{text}</p>" for text in re.split(r"(?<=\.) ", row["Content"]))
+        page = f"<html lang=en><meta property='og:type' content='article'><title>{row['Headline']}</title><article><h1>{row['Headline']}</h1>{texts}</article>"
+        (folder / f"{name}.html").write_text(page)
+    (folder / "index.html").write_text("".join(f"<a href='/{name}.html'>all about {name}</a>" for name in names))
+    handler = functools.partial(http.server.SimpleHTTPRequestHandler, directory=folder)
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+
+
+def test_a_site_is_crawled_within_a_limit_and_what_it_has_sent_is_not_kept_twice(site, tmp_path, capsys):
+    command = ["explore", f"{site}/index.html", "--pages=4", "--output", str(tmp_path / "out"), "--serve=false"]
+    for expected in ("in 4 new 3", "in 0 new 0"):
+        assert cli.main(command) == 0
+        said = capsys.readouterr()
+        assert expected in " ".join(said.out.split())
+        assert f"reading {site}/index.html" in said.err
+        assert not list((tmp_path / "out").glob("crawl-*"))
+
+
+def test_lists_of_urls_are_text_or_opml(tmp_path):
+    (tmp_path / "feeds.txt").write_text("# news\nhttps://a.example/feed\n")
+    (tmp_path / "feeds.opml").write_text(
+        '<opml version="2.0"><body><outline text="News"><outline xmlUrl="https://b.example/rss" htmlUrl="https://b.example"/>'
+        '<outline htmlUrl="https://c.example/"/></outline></body></opml>'
+    )
+    (tmp_path / "empty.opml").write_text("<opml><body/></opml>")
+    names = [f"{tmp_path}/feeds.txt", f"{tmp_path}/feeds.opml", "https://d.example"]
+    assert inputs_of(names) == {"crawl": names, "warc": [], "articles": []}
+    found = [url for name in names for url in _seeds(name)]
+    assert found == ["https://a.example/feed", "https://b.example/rss", "https://c.example/", "https://d.example"]
+    with pytest.raises(InputError, match="has no outline with xmlUrl"):
+        list(_seeds(f"{tmp_path}/empty.opml"))
+
+
+def test_a_site_that_cannot_be_reached_is_an_error(tmp_path, capsys):
+    assert cli.main(["explore", "http://127.0.0.1:9/", "--output", str(tmp_path / "out"), "--serve=false"]) == 2
+    assert "nothing is left: 1 of 1" in capsys.readouterr().err
