@@ -13,7 +13,6 @@ import hashlib
 import itertools
 import json
 import logging
-import shutil
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -25,6 +24,7 @@ from .. import __version__
 from ..errors import InputError, counted
 from ..formats import files, parquet, stores
 from ..formats.digests import file_sha256
+from ..formats.folders import locked
 from ..formats.manifest import (
     MANIFEST,
     Manifest,
@@ -40,7 +40,6 @@ from .output_folder import (
     check_input,
     clear,
     discard_damaged,
-    locked,
     missing_files,
     publish,
     published_files,
@@ -243,7 +242,7 @@ class JobRun:
             with self._watched(graph), failures.named(self.workspace):
                 workers.run(graph.pipeline)
         else:  # what was made with the pipeline; running it deletes it
-            shutil.rmtree(graph.pipeline.local_tempdir, ignore_errors=True)
+            files.delete([graph.pipeline.local_tempdir])
         for phase, parts in graph.phases:
             _, total, grown = parts.progress()
             self._progress(phase.name, total, total, grown)
@@ -293,6 +292,13 @@ class JobRun:
         written = dict(item for digests in reports for item in digests.items())
         names = published_files(self.workspace)
         return {name: written.get(name) or file_sha256(f"{self.workspace}/{name}") for name in names}
+
+    def blocks(self, below: str) -> dict[str, dict[str, list[int]]]:
+        """The manifest's entry ``"blocks"`` of a folder ("" or "held_out/"); none where there are no training data."""
+        reports = (report["blocks"] for phase in self._phases for report in self._reports_of(phase))
+        every = sorted(item for blocks in reports for item in blocks.items())
+        found = {name.removeprefix(below): places for name, places in every if name.startswith(f"{below}task=")}
+        return {"blocks": found} if found else {}
 
     def all_counts(self) -> tuple[Counts, dict[str, Counts]]:
         """Counts of the job (its accounted phases chained) and of every phase that counted something.
@@ -390,11 +396,13 @@ def _write_manifests(run: JobRun, digest: str, identity: Mapping[str, Any]) -> N
     for name, own in run.folders.items():
         folder = f"{run.workspace}/{name}"
         listed = {path: size for path, size in published_files(folder).items() if path != MANIFEST}
-        facts: tuple[Any, ...] = (f"{digest}/{name}", *about, own.counts.to_json(), {}, own.extra, listed)
+        extra = {**own.extra, **run.blocks(f"{name}/")}
+        facts: tuple[Any, ...] = (f"{digest}/{name}", *about, own.counts.to_json(), {}, extra, listed)
         write_manifest(folder, Manifest(run.job.name, __version__, *facts).to_json())
     counts, phases = run.all_counts()
     of_phases = {name: phase.to_json() for name, phase in phases.items()}
-    facts = (digest, *about, counts.to_json(), of_phases, run.extra, published_files(run.workspace))
+    extra = {**run.extra, **run.blocks("")}
+    facts = (digest, *about, counts.to_json(), of_phases, extra, published_files(run.workspace))
     manifest = Manifest(run.job.name, __version__, *facts, run.digests())
     files.write_json(f"{run.workspace}/{PUBLISH}", manifest.to_json())
 
@@ -421,7 +429,7 @@ def input_digest(path: str) -> str:
         return str(read_manifest(folder)["digest"])
     if not files.exists(path):
         raise InputError("no such file or folder", path=path, remedy="check the path, or run the job that writes it")
-    if files.list_files(f"{path.rstrip('/')}/**"):
+    if files.list_files("**", path):
         remedy = f"run the job that writes it to its end; name files of your own: '{path.rstrip('/')}/*'"
         raise InputError(f"a folder without {MANIFEST} is not a result", path=path, remedy=remedy)
     keys = f"{path[:-4]}.tsv"  # of an embedding table, see entities.tables
@@ -440,7 +448,8 @@ def resolve_inputs(job: Job, inputs: Mapping[str, Sequence[str]]) -> dict[str, t
     for spec in job.inputs:
         field, paths = f"--{spec.name}", list[str]()
         for pattern in inputs.get(spec.name, ()):
-            matched = files.list_files(pattern) if any(sign in pattern for sign in "*?[") else [pattern]
+            is_pattern = any(sign in pattern for sign in "*?[") and not files.exists(pattern)
+            matched = files.list_files(pattern) if is_pattern else [pattern]
             if not matched:
                 remedy = "check the pattern and quote it against the shell"
                 raise InputError("no file matches", path=pattern, field=field, remedy=remedy)

@@ -47,6 +47,7 @@ from typing import Any, Final
 from ..errors import InputError, counted, reading
 from ..formats.command_line import Options, option, required, without_secrets
 from ..formats.files import check_output
+from ..formats.remote import uploaded
 from .baselines import (
     BinaryWordEncoder,
     FunctionEncoder,
@@ -167,7 +168,8 @@ def run(options: Any, factories: Factories) -> int:
     tests = comparisons(results.results, results.manifest["benchmarks"])
     told = {name: [row.to_dict() for row in found] for name, found in tests.items() if found}
     results = dataclasses.replace(results, manifest={**results.manifest, **told})
-    write_results(results, options.output)
+    with uploaded(options.output, overwrite=True) as output:
+        write_results(results, output)
     for table in console(results):
         rich.print(table)
     for result in results.failed:

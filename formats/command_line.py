@@ -51,7 +51,8 @@ def option(default: _T, help_text: str = "", **metadata: Any) -> _T:
       help_text: what ``--help`` says of the option.
       metadata: ``ge``, ``gt``, ``le``, ``lt``: bounds of a number. ``choices``: the values of a text. ``many=True``: a
         tuple is given as several words instead of one with commas; ``repeated=True``: by several occurrences of the
-        option, with ``many`` or one word each. ``positional=True``: the value has no ``--name``. ``const``: the value
+        option, with ``many`` or one word each. ``local=True``: a path on this machine, not in an object store.
+        ``positional=True``: the value has no ``--name``. ``const``: the value
         where the name stands alone. ``rest=True``: the words after ``--``.
         ``metavar``: what stands for the value in the help. Other entries are read by those who declare them.
     """
@@ -115,6 +116,9 @@ def check_value(name: str, value: Any, declared: Mapping[str, Any], remedy: str 
     if not all(holds(one, limit) for one in values for _, holds, limit in bounds):
         expected = " and ".join(f"{words} {limit:g}" for words, _, limit in bounds)
         raise InputError(f"got {value}, expected {expected}", field=name, remedy=remedy)
+    if declared.get("local") and any("://" in one for one in values):
+        remedy = "name a local path, then copy the result: gcloud storage cp -r, or aws s3 cp --recursive"
+        raise InputError(f"got {value}, and this command writes to this machine only", field=name, remedy=remedy)
     if (choices := declared.get("choices")) and not set(values) <= set(choices):
         expected = ", ".join(map(str, choices))
         raise InputError(f"got {value}, expected one of {expected}", field=name, remedy=remedy)

@@ -63,8 +63,15 @@ def open_write(path: str) -> BinaryIO:
     return open(path, "wb")
 
 
-def list_files(pattern: str) -> list[str]:
-    """All files that match a glob pattern, sorted by path; ``**`` matches folders below folders."""
+def list_files(pattern: str, folder: str = "") -> list[str]:
+    """All files that match a glob pattern, sorted by path; ``**`` matches folders below folders.
+
+    Args:
+      pattern: relative to `folder`, if one is given.
+      folder: a name, in which no character has another meaning.
+    """
+    if folder:
+        pattern = f"{glob.escape(folder.rstrip('/'))}/{pattern}"
     if is_object(pattern):
         return sorted(stores.sizes(pattern))
     pattern = re.sub(r"\*\*(?!/|$)", "**/*", pattern)  # **.txt, as the stores read it
@@ -239,12 +246,15 @@ def check_output(path: str, *, is_folder: bool) -> None:
     """Checks that the output of a command can be at a path, before the work is done.
 
     Args:
-      path: as given for ``--output``.
+      path: as given for ``--output``; of an object store it is asked whether it answers.
       is_folder: whether the output is a folder, else a file.
 
     Raises:
       InputError: for a file where a folder is needed, or the other way round, or a place that cannot be written.
     """
+    if is_object(path):
+        stores.check_reachable([path])
+        return
     if os.path.exists(path) and os.path.isdir(path) != is_folder:
         found, needed = ("a file", "a folder") if is_folder else ("a folder", "a file")
         raise InputError(f"is {found}, the output is {needed}", path=path, field="--output", remedy="name another path")

@@ -5,6 +5,9 @@ A folder without a manifest is not a result. The key ``"files"`` lists every pub
 ``task=<task>/language=<language>/part-*.tfrecord``, and the manifest counts their records under ``"examples"`` as
 ``{"<task>/<language>": count}``. Where records of a task differ in size, ``"row_sizes"`` has the largest sizes.
 
+``"blocks"`` says for each file of training data how many records it holds, and the byte at which every 1,024 of them
+begin: a reader finds its records without looking at the others.
+
 Training data may have a part ``held_out/`` with a manifest and sets of its own, which no run trains on.
 """
 
@@ -15,7 +18,8 @@ from collections.abc import Mapping
 from typing import Any, Final, TypeVar
 
 from ..errors import InputError
-from .files import exists, read_json, write_json
+from .files import exists, list_files, read_json, write_json
+from .tfrecords import Blocks
 
 T = TypeVar("T", int, str)
 MANIFEST: Final = "manifest.json"
@@ -172,19 +176,33 @@ def read_row_sizes(folder: str) -> dict[str, dict[str, int]]:
     return found
 
 
+def read_blocks(folder: str) -> dict[str, Blocks]:
+    """Where the records of the files of training data are, by path relative to the folder; files may be missing.
+
+    Raises:
+      InputError: without a readable manifest, or if the entry is damaged.
+    """
+    found = read_manifest(folder).get("blocks", {})
+    try:
+        return {name: Blocks(int(count), tuple(map(int, offsets))) for name, (count, *offsets) in found.items()}
+    except (AttributeError, TypeError, ValueError) as error:
+        problem = "got something else than a number of records and offsets for each file"
+        raise InputError(problem, path=manifest_path(folder), field="blocks", remedy=_REMEDY) from error
+
+
 def example_pattern(folder: str, data_set: DataSet) -> str:
     """A pattern of the files of one set of training data."""
     return os.path.join(glob.escape(folder), data_set.stream, "part-*.tfrecord")
 
 
 def example_paths(folder: str, data_set: DataSet) -> list[str]:
-    """The local files of one set of training data, sorted.
+    """The files of one set of training data, sorted.
 
     Raises:
       InputError: if there are none.
     """
     pattern = example_pattern(folder, data_set)
-    paths = sorted(glob.glob(pattern))
+    paths = list_files(pattern)
     if not paths:
         remedy = "Run the job that writes this set again."
         raise InputError(f"no file of {data_set} is here", path=pattern, remedy=remedy)

@@ -5,6 +5,7 @@ little-endian. The message types are declared here in a descriptor pool of their
 TensorFlow's if that is loaded.
 """
 
+import concurrent.futures
 import dataclasses
 import functools
 import mmap
@@ -12,16 +13,19 @@ import os
 import struct
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Final, Literal, Self
+from typing import Any, Final, Literal, NamedTuple
 
 import numpy as np
 
 from ..errors import InputError
 from .digests import ShardWriter
+from .stores import read_range
 
 PIECES: Final = "pieces"  # ids of the word pieces of a vocabulary
 TOPICS: Final = "topics"  # ids of topics
 LANGUAGES: Final = "languages"  # places of languages in the list of a manifest
+BLOCK_RECORDS: Final = 1_024
+_REQUESTS: Final = 8  # to an object store at a time
 _HEADER: Final = struct.Struct("<QI")  # length, its checksum
 _CHECKSUM: Final = struct.Struct("<I")
 _BUILDING: Final = threading.Lock()  # protobuf crashed once where two threads may have built the class at once
@@ -202,63 +206,128 @@ def _crc32c() -> Callable[[bytes], int]:
     return google_crc32c.value
 
 
-class RecordFile:
-    """One TFRecord file, memory-mapped, with random access to its records.
+class Blocks(NamedTuple):
+    """Where the records of a file are: every `BLOCK_RECORDS` records begin a block.
 
-    The index is built once, from the record headers only; a record's own checksum is verified each time it is read.
+    Attributes:
+      records: how many the file holds.
+      offsets: the byte at which each block begins.
+    """
+
+    records: int
+    offsets: tuple[int, ...]
+
+
+class RecordFile:
+    """One TFRecord file with random access to its records, which are looked up by block.
+
+    A local file is memory-mapped. Of a file in an object store, blocks are read, each by one request, and the last ones
+    are kept. A record's own checksum is verified each time it is read.
 
     Args:
-      path: a local file.
+      path: of the file.
+      blocks: where they are; None looks at the header of every record of a local file.
+      cache: holds the blocks of a file in an object store.
+      size: of a file in an object store, in bytes.
+      shown: names a local copy in errors.
 
     Raises:
       InputError: if the file is cut off or a header is damaged; names the file and the byte offset.
     """
 
-    def __init__(self, path: str) -> None:
-        self.path = path
-        with open(path, "rb") as file:
-            size = os.fstat(file.fileno()).st_size
-            self._bytes: mmap.mmap | bytes = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if size else b""
-        self._offsets = self._index()
+    def __init__(
+        self,
+        path: str,
+        blocks: Blocks | None = None,
+        *,
+        cache: "BlockCache | None" = None,
+        size: int = 0,
+        shown: str = "",
+    ) -> None:
+        self.path, self._cache, self._size = shown or path, cache, size
+        self._bytes: mmap.mmap | bytes = b""
+        self._known: dict[int, np.ndarray] = {}
+        if cache is None:
+            with open(path, "rb") as file:
+                self._size = os.fstat(file.fileno()).st_size
+                self._bytes = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if self._size else b""
+        if blocks is None:
+            offsets = self._offsets_in(self._bytes, 0)
+            self._known = {
+                n: offsets[n * BLOCK_RECORDS :][:BLOCK_RECORDS] for n in range(-(-len(offsets) // BLOCK_RECORDS))
+            }
+            blocks = Blocks(len(offsets), tuple(offsets[::BLOCK_RECORDS].tolist()))
+        self.blocks = blocks
 
     def __len__(self) -> int:
-        return len(self._offsets)
+        return self.blocks.records
 
     def __getitem__(self, number: int) -> bytes:
         """The data of record `number`.
 
         Raises:
           IndexError: if there is no such record.
-          InputError: if its checksum does not match.
+          InputError: if its checksum does not match, or its block is damaged.
         """
         if not 0 <= number < len(self):
             raise IndexError(f"record {number} of {self.path}, which holds {len(self)}")
-        offset = int(self._offsets[number])
-        length, _ = _HEADER.unpack_from(self._bytes, offset)
+        block, place = divmod(number, BLOCK_RECORDS)
+        raw, offsets, begin = self._block(block)
+        offset = int(offsets[place]) - begin
+        length, _ = _HEADER.unpack_from(raw, offset)
         start = offset + _HEADER.size
-        data = self._bytes[start : start + length]
-        (expected,) = _CHECKSUM.unpack_from(self._bytes, start + length)
+        data = raw[start : start + length]
+        (expected,) = _CHECKSUM.unpack_from(raw, start + length)
         if masked_crc32c(data) != expected:
-            raise self._damaged(f"checksum mismatch in record {number}", offset)
+            raise self._damaged(f"checksum mismatch in record {number}", offset + begin)
         return data
 
-    def __reduce__(self) -> tuple[type[Self], tuple[str]]:
-        # A memory map cannot be pickled; a worker process opens its own.
-        return type(self), (self.path,)
+    def sizes(self) -> list[int]:
+        """The number of records of each block."""
+        return [min(BLOCK_RECORDS, len(self) - n * BLOCK_RECORDS) for n in range(len(self.blocks.offsets))]
 
-    def _index(self) -> np.ndarray:
-        """int64 byte offset of every record."""
-        offsets, offset, size = [], 0, len(self._bytes)
+    def fetch(self, block: int) -> None:
+        """Begins to read a block of a file in an object store."""
+        if self._cache is not None:
+            self._cache.begin((self.path, block), lambda: self._read(block))
+
+    def _block(self, block: int) -> tuple[mmap.mmap | bytes, np.ndarray, int]:
+        """Bytes that hold a block, the offsets of its records in the file, and that of the first byte."""
+        if self._cache is not None:
+            raw, offsets = self._cache.get((self.path, block), lambda: self._read(block))
+            return raw, offsets, self.blocks.offsets[block]
+        if block not in self._known:
+            begin, end = self._ends(block)
+            self._known[block] = self._checked(self._offsets_in(self._bytes[begin:end], begin), block)
+        return self._bytes, self._known[block], 0
+
+    def _ends(self, block: int) -> tuple[int, int]:
+        offsets = (*self.blocks.offsets, self._size)
+        return offsets[block], offsets[block + 1]
+
+    def _read(self, block: int) -> tuple[bytes, np.ndarray]:
+        begin, end = self._ends(block)
+        raw = read_range(self.path, begin, end)
+        return raw, self._checked(self._offsets_in(raw, begin), block)
+
+    def _checked(self, offsets: np.ndarray, block: int) -> np.ndarray:
+        if len(offsets) != (expected := self.sizes()[block]):
+            raise self._damaged(f"got {len(offsets)} records in the block, expected {expected}", self._ends(block)[0])
+        return offsets
+
+    def _offsets_in(self, raw: mmap.mmap | bytes, begin: int) -> np.ndarray:
+        """int64 offset in the file of every record in some bytes, of which the first is at `begin`."""
+        offsets, offset, size = [], 0, len(raw)
         while offset < size:
             if offset + _HEADER.size > size:
-                raise self._damaged("the file ends inside a record's header", offset)
-            length, expected = _HEADER.unpack_from(self._bytes, offset)
-            if masked_crc32c(self._bytes[offset : offset + _LENGTH.size]) != expected:
-                raise self._damaged("no TFRecord header", offset)
+                raise self._damaged("the file ends inside a record's header", begin + offset)
+            length, expected = _HEADER.unpack_from(raw, offset)
+            if masked_crc32c(raw[offset : offset + _LENGTH.size]) != expected:
+                raise self._damaged("no TFRecord header", begin + offset)
             end = offset + _HEADER.size + length + _CHECKSUM.size
             if end > size:
-                raise self._damaged("the file ends inside the record", offset)
-            offsets.append(offset)
+                raise self._damaged("the file ends inside the record", begin + offset)
+            offsets.append(begin + offset)
             offset = end
         return np.asarray(offsets, np.int64)
 
@@ -266,8 +335,40 @@ class RecordFile:
         return InputError(f"{problem} at byte {offset}", path=self.path, remedy=_DAMAGED)
 
 
+class BlockCache:
+    """The blocks that were read last; each is read once, whoever asks for it.
+
+    Args:
+      most: blocks that are kept.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most, self._lock = most, threading.Lock()
+        self._held: dict[Any, concurrent.futures.Future[Any]] = {}
+        self._pool = concurrent.futures.ThreadPoolExecutor(_REQUESTS)
+
+    def begin(self, key: Any, read: Callable[[], Any]) -> concurrent.futures.Future[Any]:
+        """Begins to read a block that is not there, or returns it."""
+        with self._lock:
+            found = self._held.pop(key, None)
+            if found is None or (found.done() and found.exception() is not None):
+                found = self._pool.submit(read)
+            self._held[key] = found  # the newest
+            while len(self._held) > self._most:
+                del self._held[next(iter(self._held))]
+        return found
+
+    def get(self, key: Any, read: Callable[[], Any]) -> Any:
+        """A block."""
+        return self.begin(key, read).result()
+
+
 class TFRecordShardWriter(ShardWriter):
     """Writes framed ``tf.train.Example`` records to one shard."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(path)
+        self._offsets: list[int] = []
 
     def write(self, values: Mapping[str, Any], schema: Schema) -> None:
         """Writes one example, see `encode_example`."""
@@ -275,5 +376,12 @@ class TFRecordShardWriter(ShardWriter):
 
     def write_bytes(self, record: bytes) -> None:
         """Writes one framed record."""
+        if self.rows % BLOCK_RECORDS == 0:
+            self._offsets.append(self._sink.tell())
         self._sink.write(frame(record))
         self.rows += 1
+
+    @property
+    def blocks(self) -> Blocks:
+        """Where the records are."""
+        return Blocks(self.rows, tuple(self._offsets))

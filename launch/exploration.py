@@ -19,7 +19,6 @@ from ..beam_pipelines.extract import JOB as EXTRACT
 from ..beam_pipelines.extract.job import ExtractOptions
 from ..beam_pipelines.extract.xml_text import local_name, parse_xml
 from ..beam_pipelines.jobs import Job, execute
-from ..beam_pipelines.output_folder import locked
 from ..beam_pipelines.progress import JobProgress, why_empty, working
 from ..beam_pipelines.vocabulary import JOB as VOCABULARY
 from ..beam_pipelines.vocabulary import VocabularyOptions
@@ -27,6 +26,7 @@ from ..errors import InputError
 from ..formats.archive import read_runs
 from ..formats.articles import read_articles
 from ..formats.files import writing_text
+from ..formats.folders import locked
 from ..formats.vocabulary import VOCABULARY_FILE
 from ..serving.events import EventOptions
 from ..serving.specs import encoder_from_spec

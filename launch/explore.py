@@ -46,7 +46,7 @@ class ExploreOptions(Options):
         many=True,
         metavar="PATH|URL",
     )
-    output: str = option("explored", "folder of the archive", metavar="DIR")
+    output: str = option("explored", "folder of the archive", metavar="DIR", local=True)
     model: str = option(
         "",
         f"a model folder, an installed model ({', '.join(PACKAGED_MODELS)}), or ORG/NAME on the Hugging Face Hub "
@@ -71,7 +71,7 @@ def run(options: ExploreOptions) -> int:
     """Makes or extends the archive, and serves it."""
     inputs = inputs_of(options.articles)
     names = [name for names in inputs.values() for name in names]
-    print(f"reading {', '.join(names[:3])}{' and more' if len(names) > 3 else ''}", file=sys.stderr, flush=True)  # noqa: PLR2004
+    print(f"reading {', '.join(names[:3])}{' and more' if len(names) > 3 else ''}", file=sys.stderr, flush=True)
     from . import exploration  # Beam, LanceDB and JAX take seconds
 
     archive = exploration.explore(inputs, options.output, options.model, options.fields, options.pages)

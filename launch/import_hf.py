@@ -12,10 +12,10 @@ Example::
 
 The source is a local folder with config.json, model.safetensors and tokenizer.json (or vocab.txt of BERT), or the name
 of a model on the Hugging Face Hub, ``--from intfloat/multilingual-e5-small``: its .safetensors, .json and .txt files
-are downloaded, never code. The model keeps its own tokenizer: WordPiece (cased or not), SentencePiece or byte-level BPE. The special
-tokens move to the first five lines of vocab.txt, and their rows of the token table with them; tokenizer_ids.json says
-how the ids of tokenizer.json become ours. Keep the three files together. Where the source has no embedding head, the
-embedding is the pooled vector.
+are downloaded, never code. The model keeps its own tokenizer: WordPiece (cased or not), SentencePiece or byte-level
+BPE. The special tokens move to the first five lines of vocab.txt, and their rows of the token table with them;
+tokenizer_ids.json says how the ids of tokenizer.json become ours. Keep the three files together. Where the source has
+no embedding head, the embedding is the pooled vector.
 
 Families: bert, roberta, xlm-roberta, distilbert, mpnet, megatron-bert and modernbert. Modules of sentence-transformers:
 pooling (cls, mean, max, lasttoken), Dense (identity or Tanh) and Normalize, with the length of texts and the prompts,
@@ -29,17 +29,18 @@ import contextlib
 import dataclasses
 import os
 import re
-import shutil
 import sys
 import tempfile
 from collections.abc import Iterator
-from typing import Final
+from typing import Any, Final
 
 from .. import __version__
 from ..errors import InputError
 from ..formats.command_line import Options, option, required
-from ..formats.files import check_output
+from ..formats.files import is_object
+from ..formats.folders import check_output, written
 from ..formats.model_folder import ModelFolder
+from ..formats.remote import local_folder, uploaded
 from ..learning.model_files import architecture_gin, write_model_files
 from ..serving.rows import WINDOWS
 from ..tasks.vocabulary import Vocabulary
@@ -74,16 +75,10 @@ OPTIONS = ImportOptions
 
 def run(options: ImportOptions) -> int:
     """Runs the command."""
-    output = options.output
-    if os.path.exists(output) and not options.overwrite:
-        remedy = "choose another folder or give --overwrite"
-        raise InputError("exists already", path=output, field="--output", remedy=remedy)
-    check_output(output, is_folder=True)
-    with _folder(options.source) as source:
-        model = read_huggingface(source, num_topics=options.num_topics, max_length=options.max_length)
-        write_model_folder(model, output, os.path.basename(os.path.abspath(options.source)))
+    with uploaded(options.output, overwrite=options.overwrite) as output:
+        model = _imported(options, output)
     config = model.config
-    print(f"{output}: {config.summary()}, {config.vocab_size} pieces, {config.max_length} positions")
+    print(f"{options.output}: {config.summary()}, {config.vocab_size} pieces, {config.max_length} positions")
     if model.ignored:
         print(f"left out, because the architecture has no counterpart: {', '.join(model.ignored)}")
     for note in model.notes:
@@ -94,11 +89,20 @@ def run(options: ImportOptions) -> int:
     return 0
 
 
+def _imported(options: ImportOptions, output: str) -> HuggingFaceModel:
+    place: Any = {"overwrite": options.overwrite, "inputs": (options.source,)}
+    check_output(output, **place)  # before the model is read
+    with _folder(options.source) as source, written(output, **place) as target:
+        model = read_huggingface(source, num_topics=options.num_topics, max_length=options.max_length)
+        write_model_folder(model, target, os.path.basename(os.path.abspath(options.source)))
+    return model
+
+
 @contextlib.contextmanager
 def _folder(source: str) -> Iterator[str]:
     """The folder of a source; that of a model in another format is temporary."""
-    if os.path.isdir(source):
-        yield source
+    if is_object(source) or os.path.isdir(source):
+        yield local_folder(source)
     elif source in PACKAGED_MODELS:
         weights = PACKAGED_MODELS[source].installed()
         with tempfile.TemporaryDirectory() as temporary:
@@ -133,23 +137,18 @@ def _download(name: str, folder: str) -> None:
         patterns = " ".join(f"--include '{pattern}'" for pattern in _HUB_FILES)
         remedy = f"with a network run `hf download {name} --local-dir FOLDER {patterns}`, and give FOLDER in its place"
         problem = f"no such folder, and {huggingface_hub.constants.ENDPOINT} does not give it: {error}"
-        raise InputError(problem.split("\n")[0], path=name, field="--from", remedy=remedy) from error
+        raise InputError(problem.partition("\n")[0], path=name, field="--from", remedy=remedy) from error
 
 
 def write_model_folder(model: HuggingFaceModel, output: str, name: str) -> None:
-    """Writes a model folder with one checkpoint, step 0. It appears under its name only when it is complete.
+    """Writes a model folder with one checkpoint, step 0.
 
     Args:
       model: the imported model.
-      output: the folder; replaced if it exists.
+      output: an empty folder.
       name: of the source.
     """
-    temporary = f"{output.rstrip('/')}.tmp"
-    shutil.rmtree(temporary, ignore_errors=True)
-    os.makedirs(temporary)
-    write_model_files(
-        temporary, model.config, model.vocabulary, model.text_length, model.source.modules.prompts, WINDOWS
-    )
+    write_model_files(output, model.config, model.vocabulary, model.text_length, model.source.modules.prompts, WINDOWS)
     origin = {
         "source": name,
         "newsembed": __version__,
@@ -157,6 +156,4 @@ def write_model_folder(model: HuggingFaceModel, output: str, name: str) -> None:
         "notes": model.notes,
         "tokenizer_differences": model.differences,
     }
-    ModelFolder(temporary).write_import(model.with_heads(), architecture_gin(model.config), origin)
-    shutil.rmtree(output, ignore_errors=True)
-    os.replace(temporary, output)
+    ModelFolder(output).write_import(model.with_heads(), architecture_gin(model.config), origin)

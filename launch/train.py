@@ -13,6 +13,8 @@ Example::
 several processes, the same command in each (no options on Slurm; --detect_processes on TPU VMs):
   newsembed train --gin_file=… --coordinator_address=host0:9000 --num_processes=2 --process_id=0
 
+--dry_run shows what a run would train, on what, and what it lacks, also for devices that are not here: --devices=256
+
 The same command continues a run that was stopped or killed. SIGTERM to any process saves a checkpoint and ends all of
 them with exit code 143. So does Ctrl-C, with exit code 130; a second Ctrl-C stops at once without saving.
 """
@@ -59,6 +61,10 @@ class TrainOptions(Options):
     num_processes: int | None = option(None, "how many processes there are")
     process_id: int | None = option(None, "the number of this process, from 0", metavar="I")
     detect_processes: bool = option(False, "there are several processes, let JAX find them (TPU VMs)")
+    dry_run: bool = option(
+        False, "show the configuration, the data, the model and its layout, and what is missing; compile nothing"
+    )
+    devices: int | None = option(None, "--dry_run: as many devices (default: those here)", ge=1)
     bindings: tuple[str, ...] = dataclasses.field(default=(), metadata={"unknown": _check_bindings})
 
 
@@ -69,21 +75,29 @@ def run(options: TrainOptions) -> int:
     """Trains; returns the exit code.
 
     Returns:
-      0, 2 for input that the user can correct, 130 for Ctrl-C, 143 for SIGTERM.
+      0, 2 for input that the user can correct (--dry_run: if something is missing), 130 for Ctrl-C, 143 for SIGTERM.
     """
     import gin
 
+    from ..training.gin_files import check_files
+
+    bindings = [binding.removeprefix(_BINDING) for binding in options.bindings]
+    files = (options.gin_file, bindings, options.gin_search_paths, options.allow_import)
+    check_files(*files)  # before seconds of imports
     with gin.unlock_config():  # a run in this process may have locked it
         from ..studies import evaluators  # noqa: F401 - gin files name them
-    from ..training.gin_config import run_training
+    from ..training.dry_run import dry_run
+    from ..training.gin_config import load_gin, run_training
     from ..training.processes import join_processes
 
+    if options.dry_run:
+        load_gin(*files)
+        return _show(*dry_run(options.devices))
     are_several = join_processes(
         options.coordinator_address, options.num_processes, options.process_id, detect=options.detect_processes
     )
-    bindings = [binding.removeprefix(_BINDING) for binding in options.bindings]
     try:
-        result = run_training(options.gin_file, bindings, options.gin_search_paths, options.allow_import)
+        result = run_training(*files)
     except InputError as error:
         if not are_several:
             raise
@@ -98,3 +112,11 @@ def run(options: TrainOptions) -> int:
     if not result.interrupted:
         return 0
     return exit_code_of(KeyboardInterrupt if result.interrupted == "Ctrl-C" else Terminated)
+
+
+def _show(lines: Sequence[str], missing: Sequence[InputError]) -> int:
+    """Prints the result of a dry run; returns the exit code."""
+    print("\n".join([*lines, "" if missing else "nothing is missing"]), flush=True)
+    for error in missing:
+        print(f"missing: {error}", file=sys.stderr)
+    return 2 if missing else 0

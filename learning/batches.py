@@ -6,7 +6,7 @@ import functools
 import itertools
 import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, Protocol
 
 import gin
@@ -14,13 +14,17 @@ import grain
 import numpy as np
 
 from ..errors import InputError
-from ..formats.manifest import DataSet, example_paths
-from ..formats.tfrecords import RecordFile, decode_example
+from ..formats.files import is_object, size_of
+from ..formats.manifest import DataSet, example_paths, read_blocks
+from ..formats.remote import local_files
+from ..formats.tfrecords import BlockCache, Blocks, RecordFile, decode_example
 from ..tasks import registry
+from .block_order import BLOCKS_AT_ONCE, BlockOrder
 
 Batch = dict[str, np.ndarray]
 
 _RECORD: Final = "_record"  # rides along with a row inside the reader
+_SPARE_BLOCKS: Final = 16  # reading threads are at different places
 
 
 class BatchIterator(Protocol):
@@ -85,11 +89,15 @@ class GrainBatches:
     two of them. Share p of n is the p-th of n equal blocks of every global batch, so the rows of a global batch do not
     depend on n. Neither does the state: a run may be resumed with another number of processes.
 
+    A set in an object store is first copied to this machine, if it is not too large. Of a larger one each process reads
+    its share block by block, in the order of `BlockOrder`.
+
     Args:
       data_set: what to read.
       options: how.
       num_threads: threads that read and decode.
       prefetch_batches: batches prepared ahead of the training loop.
+      copied_gigabytes: the size of the largest set that is copied from an object store.
 
     Raises:
       InputError: from the constructor for missing or damaged files, from `__next__` for records that do not fit the
@@ -97,9 +105,14 @@ class GrainBatches:
     """
 
     def __init__(
-        self, data_set: DataSet, options: BatchOptions, num_threads: int = 2, prefetch_batches: int = 4
+        self,
+        data_set: DataSet,
+        options: BatchOptions,
+        num_threads: int = 2,
+        prefetch_batches: int = 4,
+        copied_gigabytes: float = 16.0,
     ) -> None:
-        source = RecordSource(data_set, options)
+        source = RecordSource(data_set, options, int(copied_gigabytes * 1e9))
         self._identity = {
             "set": str(data_set),
             "records": len(source),
@@ -108,6 +121,8 @@ class GrainBatches:
         }
         if options.batch_days:
             self._identity["batch_days"] = options.batch_days
+        if not source.is_local:
+            self._identity["order"] = "blocks"
         self._source = source
         self._records = np.zeros(0, np.int64)
         stream = _rows(source, data_set, options)
@@ -154,23 +169,34 @@ def _rows(source: "RecordSource", data_set: DataSet, options: BatchOptions) -> A
     """The rows of all epochs, in the order of the global batches; each carries its number."""
     size = options.batch_size * options.process_count
     numbers = grain.MapDataset.range(len(source))
+    has_days = bool(options.batch_days and registry.get(data_set.task).day)
     # A set of fewer rows than a batch has only one batch, which spans epochs.
-    if not options.batch_days or not registry.get(data_set.task).day or len(source) < size:
+    if source.is_local and (not has_days or len(source) < size):
         numbers = numbers.seed(options.seed).shuffle().repeat()
     else:
-        order = DayOrder(source.days(), options.batch_days, size, options.seed)
+        order = source.day_order(size) if has_days else source.block_order(size)
         numbers = grain.MapDataset.range(len(order)).repeat().map_with_index(lambda number, _: order[number])
     return numbers.map(lambda number: source[number] | {_RECORD: np.asarray(number, np.int64)})
 
 
 class RecordSource:
-    """Random access to the rows of one set: decoded, checked, and of fixed shape."""
+    """Random access to the rows of one set: decoded, checked, and of fixed shape.
 
-    def __init__(self, data_set: DataSet, options: BatchOptions) -> None:
+    Args:
+      data_set: what to read.
+      options: how.
+      copied_bytes: size of the largest set that is copied from an object store.
+
+    Attributes:
+      is_local: whether any row can be read at once, in any order.
+    """
+
+    def __init__(self, data_set: DataSet, options: BatchOptions, copied_bytes: int) -> None:
         task = registry.get(data_set.task)
         self._features, self._day = task.row_features, task.day
         self._make_row = registry.RowMaker(task, options.lengths, options.bounds)
-        self._files = [RecordFile(path) for path in example_paths(options.directory, data_set)]
+        self._options, self._set = options, data_set
+        self._files, self.is_local = _opened(options, data_set, copied_bytes)
         self._ends = list(itertools.accumulate(len(file) for file in self._files))
         expected = registry.example_counts(options.directory).get(data_set, 0)
         if len(self) != expected:
@@ -207,6 +233,30 @@ class RecordSource:
             )
         return days
 
+    def day_order(self, batch_size: int) -> "DayOrder":
+        """The order by BATCH_DAYS.
+
+        Raises:
+          InputError: for a set in an object store that is not copied.
+        """
+        if not self.is_local:
+            problem = f"{self._set} is too large to be copied, and BATCH_DAYS reads the day of each record first"
+            remedy = "Raise GrainBatches.copied_gigabytes, or set BATCH_DAYS = 0."
+            raise InputError(problem, path=self._options.directory, field="BATCH_DAYS", remedy=remedy)
+        return DayOrder(self.days(), self._options.batch_days, batch_size, self._options.seed)
+
+    def block_order(self, batch_size: int) -> BlockOrder:
+        """The order in which few blocks are read at a time."""
+        blocks = [(file, number) for file in self._files for number in range(len(file.blocks.offsets))]
+
+        def fetch(numbers: Iterable[int]) -> None:
+            for number in numbers:
+                file, block = blocks[number]
+                file.fetch(block)
+
+        sizes = [size for file in self._files for size in file.sizes()]
+        return BlockOrder(sizes, batch_size, self._options.seed, fetch)
+
     def place(self, index: int) -> str:
         """The place of a record, as "file:number", counted from 0."""
         file, number = self._locate(index)
@@ -216,6 +266,31 @@ class RecordSource:
         number = bisect.bisect_right(self._ends, index)
         file = self._files[number]
         return file, index - (self._ends[number] - len(file))
+
+
+def _opened(options: BatchOptions, data_set: DataSet, copied_bytes: int) -> tuple[list[RecordFile], bool]:
+    """The files of a set, and whether they are on this machine.
+
+    Raises:
+      InputError: if a file cannot be read, or is to be read by block and the manifest does not say where these are.
+    """
+    folder = options.directory
+    paths, blocks = example_paths(folder, data_set), read_blocks(folder)
+    known: list[Blocks | None] = [blocks.get(f"{data_set.stream}/{os.path.basename(path)}") for path in paths]
+    if not is_object(folder):
+        return [RecordFile(path, places) for path, places in zip(paths, known, strict=True)], True
+    sizes = list(map(size_of, paths))
+    if sum(sizes) <= copied_bytes:
+        copies = local_files(paths)
+        copied = zip(copies, known, paths, strict=True)
+        return [RecordFile(copy, places, shown=path) for copy, places, path in copied], True
+    if None in known:
+        problem = f"{sum(sizes) / 1e9:.0f} GB are too much to copy, and the manifest does not say where the records are"
+        remedy = "Write the examples again with this version, or raise GrainBatches.copied_gigabytes."
+        raise InputError(problem, path=paths[known.index(None)], remedy=remedy)
+    cache = BlockCache(BLOCKS_AT_ONCE // options.process_count + _SPARE_BLOCKS)
+    opened = zip(paths, known, sizes, strict=True)
+    return [RecordFile(path, places, cache=cache, size=size) for path, places, size in opened], False
 
 
 class DayOrder:

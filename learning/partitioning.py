@@ -9,12 +9,14 @@ import flax.linen as nn
 import gin
 import jax
 import numpy as np
-from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
+from jax.sharding import AbstractMesh, AxisType, Mesh, NamedSharding, PartitionSpec
 
 from ..errors import InputError
 
 DATA_AXIS: Final = "data"
 MODEL_AXIS: Final = "model"
+# make_mesh gives Explicit axes by default since JAX 0.9; the compiler is to infer shardings here.
+_AXIS_TYPES: Final = (AxisType.Auto,) * 2
 
 # Every logical axis that models/ names. Axes that are not sharded are listed with None, so that none is forgotten.
 LOGICAL_AXIS_RULES: Final = (
@@ -53,16 +55,21 @@ class Partitioner:
         Raises:
           InputError: if `model_parallel` does not divide their number.
         """
-        count = len(devices) if devices is not None else jax.device_count()
+        shape = self._shape(len(devices) if devices is not None else jax.device_count())
+        return jax.make_mesh(shape, (DATA_AXIS, MODEL_AXIS), axis_types=_AXIS_TYPES, devices=devices)
+
+    def abstract_mesh(self, count: int) -> AbstractMesh:
+        """Returns the mesh over `count` devices that need not exist; see `make_mesh`."""
+        return AbstractMesh(self._shape(count), (DATA_AXIS, MODEL_AXIS), axis_types=_AXIS_TYPES)
+
+    def _shape(self, count: int) -> tuple[int, int]:
         if self.model_parallel < 1 or count % self.model_parallel:
             raise InputError(
                 f"got {self.model_parallel}, expected a divisor of the {count} devices",
                 field="Partitioner.model_parallel",
                 remedy="Set a number of devices that divides all of them.",
             )
-        shape = (count // self.model_parallel, self.model_parallel)
-        # make_mesh gives Explicit axes by default since JAX 0.9; the compiler is to infer shardings here.
-        return jax.make_mesh(shape, (DATA_AXIS, MODEL_AXIS), axis_types=(AxisType.Auto,) * 2, devices=devices)
+        return count // self.model_parallel, self.model_parallel
 
     def state_shardings(self, abstract_state: Any, mesh: Mesh) -> Any:
         """Returns the sharding of every array of a state whose parameters are boxed with their logical axes."""
@@ -84,7 +91,7 @@ class Partitioner:
         return self.wrap(jax.jit(function, out_shardings=replicated(mesh)), mesh)
 
 
-def check_batch_size(batch_size: int, mesh: Mesh) -> None:
+def check_batch_size(batch_size: int, mesh: Mesh | AbstractMesh) -> None:
     """Refuses a global batch that the mesh cannot divide.
 
     Raises:

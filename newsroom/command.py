@@ -20,7 +20,7 @@ from .world import NewsroomOptions
 class CommandOptions(NewsroomOptions):
     """Options of ``newsembed newsroom``."""
 
-    output: str = required("folder to write", metavar="DIR")
+    output: str = required("folder to write", metavar="DIR", local=True)
     format: str = option(
         "site",
         "site, or mldoc: labelled articles as MLDoc has them (english.train.1000, …; the classes are topics), for "

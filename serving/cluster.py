@@ -38,7 +38,7 @@ class ClusterOptions(Options):
     """The options of ``newsembed cluster``."""
 
     index: str = required("what newsembed index or update wrote", metavar="DIR|URI")
-    output: str = required("where the groups go", metavar="FILE.tsv")
+    output: str = required("where the groups go", metavar="FILE.tsv", local=True)
     method: str = option("graph", "how pairs become groups", choices=("graph", "average"))
     threshold: float = option(0.75, "least cosine", gt=-1, le=1)
     max_day_gap: int | None = option(

@@ -38,7 +38,7 @@ class DedupOptions(Options):
     """The options of ``newsembed dedup``."""
 
     index: str = required("what newsembed index or update wrote", metavar="DIR|URI")
-    output: str = required("where the groups go", metavar="FILE.tsv")
+    output: str = required("where the groups go", metavar="FILE.tsv", local=True)
     pairs: str = option("", "also write each pair with its cosine here", metavar="FILE.tsv")
     threshold: float = option(0.95, "least cosine of near duplicates", gt=-1, le=1)
     max_day_gap: str = option(

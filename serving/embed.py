@@ -42,7 +42,7 @@ class EmbedOptions(ReadingOptions):
     """The options of ``newsembed embed``."""
 
     input: str = required(ARTICLES_HELP, metavar="FILE|DIR")
-    output: str = required("where the vectors go", metavar="DIR|FILE.parquet|TABLE.lance")
+    output: str = required("where the vectors go", metavar="DIR|FILE.parquet|TABLE.lance", local=True)
     overwrite: bool = option(False, "replace the vectors of an earlier run")
 
 

@@ -249,7 +249,7 @@ class DocumentIndex:
     def spread(self, query: FloatArray) -> tuple[float, float]:
         """The mean and the standard deviation of the cosines of a query with up to 4,096 articles of the index."""
         unit, (mean, covariance) = _unit(np.asarray(query, np.float64)), self._moments
-        return float(mean @ unit), float(np.sqrt(max(unit @ covariance @ unit, 0.0)))
+        return float(mean @ unit), math.sqrt(max(float(unit @ covariance @ unit), 0.0))
 
     @functools.cached_property
     def _moments(self) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:

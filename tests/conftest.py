@@ -2,13 +2,17 @@
 
 import ast
 import functools
+import gc
 import os
 import sys
 import tempfile
 
 # Before jax is imported. The programs of these tests are compiled once and run a few times on tiny models, so neither
 # optimisation nor fusion is worth its time.
-os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false")
+os.environ.setdefault(
+    "XLA_FLAGS",
+    "--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false --xla_cpu_parallel_codegen_split_count=1",
+)
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 # A program is compiled once into this folder, also for processes that a test starts. JAX writes a program under its
 # final name before it is whole, so each worker has a folder of its own. Set the variable to keep the programs.
@@ -19,6 +23,10 @@ if "PYTEST_XDIST_WORKER" in os.environ:
     os.environ["JAX_COMPILATION_CACHE_DIR"] += f"/{os.environ['PYTEST_XDIST_WORKER']}"
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES", "-1")
+
+# What tests make is nothing that the user trusts.
+_STATE = tempfile.TemporaryDirectory(prefix="newsembed-test-state-")
+os.environ["XDG_STATE_HOME"] = _STATE.name
 
 import gin  # noqa: E402
 import pytest  # noqa: E402
@@ -64,7 +72,12 @@ def pytest_runtest_setup():
 
 @pytest.fixture(autouse=True, scope="module")
 def forget_programs():
-    """Frees the programs of a test file at its end: those of all files would take several GB of each worker."""
+    """Frees the programs of a test file at its end: those of all files would take several GB of each worker.
+
+    The million objects that libraries keep are frozen: each collection of garbage would look at all of them again.
+    """
+    gc.freeze()
     yield
     if "jax" in sys.modules:
         sys.modules["jax"].clear_caches()
+    gc.collect()

@@ -13,7 +13,8 @@ from newsembed.launch.demo import Places, steps
 from newsembed.launch.parsing import check_beam_args
 from newsembed.studies import evaluators  # noqa: F401 - `newsembed train` imports it, too: gin files name them
 from newsembed.studies.shared.newsroom import NEWSROOM_SEED
-from newsembed.training.gin_config import GIN_FOLDER, load_gin
+from newsembed.training.gin_config import load_gin
+from newsembed.training.gin_files import GIN_FOLDER
 
 ROOT = Path(__file__).parents[1]
 TUTORIAL = (ROOT / "docs" / "tutorial.md").read_text()

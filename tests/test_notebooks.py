@@ -32,6 +32,7 @@ def test_there_is_a_notebook_with_its_output():
         assert path.stat().st_size < 200_000
 
 
+@pytest.mark.long  # `make attack`
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_a_notebook_runs_and_prints_what_is_stored(path, tmp_path, monkeypatch):
     nbclient = pytest.importorskip("nbclient", reason="pip install 'newsembed[dev]'")

@@ -3,23 +3,31 @@
 `formats.model_folder` lists the files of a model folder (MODEL_DIR).
 
 A step's folder appears under its final name only when it is complete. Arrays are stored whole, whatever the mesh: they
-can be restored onto another number of devices. With several processes MODEL_DIR is a folder that all of them see; each
-array is written once.
+can be restored onto another number of devices. With several processes MODEL_DIR is a folder that all of them see, or a
+URI of an object store; each array is written once.
+
+On an object store each process has a copy of MODEL_DIR. The first process writes all checkpoints to its copy and
+uploads each one in the background, its digests last; a checkpoint without digests was cut off and is removed.
 """
 
 import contextlib
 import dataclasses
 import os
+import sys
 from collections.abc import Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, Final, Self
 
 import jax
 import orbax.checkpoint as ocp
 from etils import epath
+from jax.experimental import multihost_utils
 
 from ..errors import InputError, of_file_system, of_file_system_text
 from ..formats.digests import damage, write_sums
+from ..formats.files import is_object
 from ..formats.model_folder import ITERATORS, PARAMS, TRAINING, ModelFolder, folder_of_checkpoint, is_checkpoint
+from ..formats.remote import local_folder
 from ..formats.vocabulary import VocabularyFile
 from ..learning.model_files import check_same_model
 from ..models.architecture import parts_of
@@ -27,6 +35,7 @@ from ..models.encoders import Architecture
 from .huggingface import initial_params
 from .options import CheckpointOptions
 from .processes import gather_bytes, wait_for_all
+from .staging import Staging
 from .train_state import StateLayout, TrainState
 
 _ANOTHER_STEP: Final = "Name another step of that run: INITIAL_CHECKPOINT_PATH may be one checkpoints/<step>."
@@ -36,20 +45,30 @@ class Checkpoints:
     """The checkpoints of one model folder; use as a context manager.
 
     Args:
-      model_dir: the model folder.
+      model_dir: the model folder, made if need be, or its URI.
       options: which to keep.
+
+    Attributes:
+      folder: where the run writes: the model folder, or this process's copy of it.
+      path: of the checkpoints, for people.
     """
 
     def __init__(self, model_dir: str, options: CheckpointOptions | None = None) -> None:
-        self.folder = ModelFolder(os.path.abspath(model_dir))
-        self.path = self.folder.checkpoints
+        self._staging = Staging(model_dir) if is_object(model_dir) else None
+        self.folder = ModelFolder(self._staging.path if self._staging else os.path.abspath(model_dir))
+        self.path = f"{model_dir.rstrip('/')}/checkpoints" if self._staging else self.folder.checkpoints
         self._options = options or CheckpointOptions()
         self._saved: int | None = None
         self._saving: int | None = None
         self._without_sums: int | None = None
+        self._uploads, self._upload = ThreadPoolExecutor(1), Future[None]()
+        self._upload.set_result(None)
         with self._errors_named():
+            os.makedirs(self.folder.checkpoints, exist_ok=True)
             self._manager = ocp.CheckpointManager(
-                self.path, options=self._options.for_orbax(), item_names=(PARAMS, TRAINING, ITERATORS)
+                self.folder.checkpoints,
+                options=self._options.for_orbax(is_alone=self._staging is not None),
+                item_names=(PARAMS, TRAINING, ITERATORS),
             )
         self._saved = self.latest_step()
 
@@ -58,9 +77,17 @@ class Checkpoints:
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         # A run that ends with an error shows that one, not what follows from it.
-        with contextlib.suppress(Exception) if kind is not None else self._errors_named():
-            self._finish()
-            self._manager.close()
+        try:
+            with contextlib.suppress(Exception) if kind is not None else self._errors_named():
+                self._finish()
+                self._manager.close()
+            with contextlib.suppress(Exception) if kind is not None else contextlib.nullcontext():
+                if self._staging:
+                    self._staging.upload_files()
+        finally:
+            self._uploads.shutdown()
+            if self._staging:
+                self._staging.close()
 
     def latest_step(self) -> int | None:
         """The newest complete checkpoint, None if there is none."""
@@ -92,9 +119,13 @@ class Checkpoints:
         if self._options.keep_best is not None and metrics is not None:
             self._options.figure(metrics)
         states = [state.decode() for state in gather_bytes(iterators)]
+        if self._staging and jax.process_count() > 1:
+            state = multihost_utils.process_allgather(state, tiled=True)
         with self._errors_named():
-            self._finish()
+            self._finish(is_last=False)
             self._saved, self._saving = self._saving or self._saved, step
+            if self._staging and jax.process_index() > 0:
+                return
             self._manager.save(
                 step,
                 args=ocp.args.Composite(
@@ -105,6 +136,8 @@ class Checkpoints:
                 metrics=dict(metrics) if metrics is not None and self._options.keep_best is not None else None,
             )
             self._without_sums = step
+            if self._staging:
+                self._upload = self._uploads.submit(self._publish, self._staging, step)
 
     def check(self) -> None:
         """Does not wait.
@@ -124,12 +157,33 @@ class Checkpoints:
         with self._errors_named():
             self._finish()
 
-    def _finish(self) -> None:
-        """Waits until the last save is complete, and writes the digests of its files."""
+    def _finish(self, *, is_last: bool = True) -> None:
+        """Waits until the last save is complete, with the digests of its files, and uploaded.
+
+        A store that cannot be used for a while ends no run: the next save uploads what is missing.
+        """
         self._manager.wait_until_finished()
+        try:
+            self._upload.result()
+        except InputError as error:
+            if is_last:
+                raise
+            print(
+                f"the checkpoint of step {self._saving} was not uploaded, the next one will be: {error}",
+                file=sys.stderr,
+            )
         step, self._without_sums = self._without_sums, None
-        if step is not None and jax.process_index() == 0 and os.path.isdir(folder := self.folder.checkpoint(step)):
+        if step is not None and jax.process_index() == 0 and not self._staging:
+            self._write_sums(step)
+
+    def _write_sums(self, step: int) -> None:
+        if os.path.isdir(folder := self.folder.checkpoint(step)):
             write_sums(folder)
+
+    def _publish(self, staging: Staging, step: int) -> None:
+        self._manager.wait_until_finished()
+        self._write_sums(step)
+        staging.upload_steps()
 
     def restore(self, step: int, abstract: TrainState) -> tuple[TrainState, bytes]:
         """A state in the shapes and shardings of `abstract`, with the state of this process's iterators.
@@ -139,6 +193,8 @@ class Checkpoints:
           ValueError: if a file changed since it was written.
         """
         folder = self.folder.checkpoint(step)
+        if self._staging:
+            self._staging.fetch_step(step)
         if problem := damage(folder):
             raise ValueError(problem)
         training = {"step": abstract.step, "opt_state": abstract.opt_state}
@@ -159,12 +215,14 @@ class Checkpoints:
         """Moves a checkpoint that cannot be read out of the way and returns where to."""
         folder = self.folder.damaged_checkpoints
         target = os.path.join(folder, str(step))
-        if jax.process_index() == 0:
+        if self._staging or jax.process_index() == 0:
             os.makedirs(folder, exist_ok=True)
             number = 1
             while os.path.exists(target):
                 target, number = os.path.join(folder, f"{step}-{number}"), number + 1
             os.replace(self.folder.checkpoint(step), target)
+        if self._staging and jax.process_index() == 0:
+            target = self._staging.set_aside(step)
         wait_for_all(f"set aside {step}")
         self._manager.reload()
         return target
@@ -265,8 +323,8 @@ def start_state(
         return Start(state, 0, None, "initialised at random", is_random=True)
     if not isinstance(initial_checkpoint_path, str):
         return _from_parts(initial_checkpoint_path, state, layout, config, vocabulary)
-    if ModelFolder(initial_checkpoint_path).is_huggingface:
-        params = initial_params(initial_checkpoint_path, config, vocabulary, state.params)
+    if ModelFolder(initial := local_folder(initial_checkpoint_path)).is_huggingface:
+        params = initial_params(initial, config, vocabulary, state.params)
         return Start(state.replace(params=params), 0, None, f"parameters imported from {initial_checkpoint_path}")
     folder, params = _read_params(initial_checkpoint_path, layout.abstract, config, vocabulary)
     return Start(state.replace(params=params), 0, None, f"parameters restored from {folder}")
@@ -356,7 +414,7 @@ def find_checkpoint(path: str) -> str:
     Raises:
       InputError: if there is none.
     """
-    path = os.path.abspath(path)
+    path = os.path.abspath(local_folder(path))
     if is_checkpoint(path):
         return path
     folder = ModelFolder(path)

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import Any, Literal
 
 import gin
+import jax
 import numpy as np
 import optax
 import orbax.checkpoint as ocp
@@ -106,8 +107,8 @@ class CheckpointOptions(GinOptions):
                 remedy="Set EVAL_PERIOD so that it divides CHECKPOINT_PERIOD.",
             )
 
-    def for_orbax(self) -> ocp.CheckpointManagerOptions:
-        """Returns which checkpoints stay, in Orbax's terms."""
+    def for_orbax(self, *, is_alone: bool) -> ocp.CheckpointManagerOptions:
+        """Returns which checkpoints stay, in Orbax's terms; `is_alone`: each process has a folder of its own."""
         rules = ocp.checkpoint_managers
         policies: list[Any] = [rules.LatestN(self.keep)]
         if self.keep_period is not None:
@@ -123,6 +124,8 @@ class CheckpointOptions(GinOptions):
             best_mode=self.keep_best_mode,
             cleanup_tmp_directories=True,
             enable_async_checkpointing=True,
+            create=not is_alone,
+            multiprocessing_options=_alone() if is_alone else ocp.options.MultiprocessingOptions(),
         )
 
     def figure(self, metrics: Mapping[str, float]) -> float:
@@ -132,6 +135,14 @@ class CheckpointOptions(GinOptions):
             remedy = "Name a metric that the evaluation gives."
             raise InputError(f"got {self.keep_best!r}, expected one of {known}", field="KEEP_BEST", remedy=remedy)
         return float(metrics[self.keep_best])
+
+
+def _alone() -> ocp.options.MultiprocessingOptions:
+    """This process writes and waits for no other."""
+    number = jax.process_index()
+    if jax.process_count() == 1:
+        return ocp.options.MultiprocessingOptions()
+    return ocp.options.MultiprocessingOptions(number, {number}, f"process-{number}")
 
 
 @gin.register

@@ -1,8 +1,8 @@
 """Trains a model: the function that gin files configure, in T5X's terms, and what a run is built of."""
 
+import contextlib
 import dataclasses
 import math
-import os
 from collections.abc import Iterator, Mapping, Sequence
 
 import gin
@@ -12,8 +12,10 @@ from jax.sharding import Mesh
 
 from ..errors import counted
 from ..formats.files import writing_text
+from ..formats.folders import locked
 from ..formats.manifest import DataSet
-from ..formats.model_folder import ModelFolder
+from ..formats.model_folder import ModelFolder, check_place
+from ..formats.trust import allow
 from ..formats.vocabulary import VocabularyFile, read_vocabulary
 from ..learning.batches import Batch, BatchOptions
 from ..learning.mixture import MixtureBatches
@@ -92,28 +94,33 @@ def train(
     guarded = optimizer.guards.guarded(optimizer.optimizer)
     layout = setup.layout(guarded)
     steps = setup.steps(guarded, layout)
-    os.makedirs(run.model_dir, exist_ok=True)
     init_key, loop_key = jax.random.split(jax.random.key(run.seed))
     is_first_host, patience = jax.process_index() == 0, Patience(checkpoints)
-    with Checkpoints(run.model_dir, checkpoints) as saved:
+    with _alone(run.model_dir), Checkpoints(run.model_dir, checkpoints) as saved:
         initial = checkpoints.initial_checkpoint_path
         start = start_state(saved, initial, layout, init_key, setup.config, setup.vocabulary)
         if start.iterators is not None:
             batches.set_state(patience.take_from(start.iterators))
         if is_first_host:
-            setup.write_description(run.model_dir)
+            setup.write_description(saved.folder.path)
         progress = Progress(run.train_steps, start.step, enabled=is_first_host)
-        with MetricWriter(run.model_dir, start.step, enabled=is_first_host) as writer, progress.shown():
+        with MetricWriter(saved.folder.path, start.step, enabled=is_first_host) as writer, progress.shown():
             progress.say(f"{start.origin}; {setup.summary()}")
             means = Means(total_peak_flops(run.peak_flops_per_device))
             report = Report(writer, progress, means, optimizer.learning_rate_after, run.log_period)
-            watch, period = Watch(optimizer.guards, run.model_dir), checkpoints.period
+            watch, period = Watch(optimizer.guards, saved.folder.path), checkpoints.period
             loop = Loop(batches, steps, setup.mesh, loop_key, saved, period, patience, evaluation, watch, report)
             step, interrupted = _run(loop, calibrated, start, run.train_steps, optimizer)
             result = TrainResult(step, interrupted, run.model_dir, start.origin, saved.best_step())
             _say_how_it_ended(progress, result, checkpoints, patience, run.train_steps)
     wait_for_all("trained")
     return result
+
+
+def _alone(model_dir: str) -> contextlib.AbstractContextManager[None]:
+    """Keeps other runs out of a model folder."""
+    check_place(model_dir, "MODEL_DIR")
+    return locked(model_dir, "MODEL_DIR") if jax.process_index() == 0 else contextlib.nullcontext()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -154,6 +161,7 @@ class Setup:
         write_model_files(model_dir, self.config, self.vocabulary, self.text_length)
         with writing_text(ModelFolder(model_dir).config_file) as file:
             file.write(gin.operative_config_str())
+        allow(ModelFolder(model_dir).config_file)
 
     def open_batches(self) -> MixtureBatches:
         """Returns the batches of the run from the first one."""

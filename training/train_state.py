@@ -9,7 +9,7 @@ import flax.struct
 import jax
 import jax.numpy as jnp
 import optax
-from jax.sharding import Mesh
+from jax.sharding import AbstractMesh, Mesh
 
 from ..errors import InputError
 from ..learning.objectives import DeviceBatch, Metrics, Objectives
@@ -54,7 +54,7 @@ class StateLayout(NamedTuple):
     abstract: TrainState
     create: Callable[[jax.Array], TrainState]
     partitioner: Partitioner
-    mesh: Mesh
+    mesh: Mesh | AbstractMesh
 
 
 def bytes_per_device(abstract: Any) -> int:
@@ -64,7 +64,7 @@ def bytes_per_device(abstract: Any) -> int:
 
 
 def plan_state(
-    model: nn.Module, optimizer: optax.GradientTransformation, partitioner: Partitioner, mesh: Mesh
+    model: nn.Module, optimizer: optax.GradientTransformation, partitioner: Partitioner, mesh: Mesh | AbstractMesh
 ) -> StateLayout:
     """Shapes, types and shardings of a run's state, without allocating any of it.
 

@@ -135,7 +135,7 @@ def _serving(folder: str) -> Iterator[Sequence[str]]:
 class DemoOptions(Options):
     """Options of ``newsembed demo``."""
 
-    output: str = option("demo-output", "folder for everything that the demo makes", metavar="DIR")
+    output: str = option("demo-output", "folder for everything that the demo makes", metavar="DIR", local=True)
     seed: int = option(newsroom.NEWSROOM_SEED, "seed of the newsroom")
     scale: float = option(1.0, "size of the newsroom; 1 is about 2,500 articles, which the checks are made for", gt=0)
 

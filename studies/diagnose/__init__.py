@@ -39,7 +39,7 @@ class DiagnoseOptions(Options):
 
     encoder: tuple[str, ...] = required("encoders", metavar="NAME=SPEC", many=True, repeated=True)
     articles: str = required("articles: Parquet or JSONL (.gz, .zst)", metavar="FILE|DIR")
-    output: str = required("folder for report.html, report.json and report.md", metavar="DIR")
+    output: str = required("folder for report.html, report.json and report.md", metavar="DIR", local=True)
     queries: tuple[str, ...] = option(
         (),
         "articles whose neighbors are shown; @FILE has one id on each line (default: five at random)",

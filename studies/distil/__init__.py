@@ -30,7 +30,9 @@ from ...formats import files
 from ...formats.articles import read_articles
 from ...formats.command_line import Options, option, required
 from ...formats.embeddings import read_folder, write_folder
+from ...formats.folders import locked
 from ...formats.model_folder import ModelFolder
+from ...formats.remote import local_folder
 from ...formats.vocabulary import VOCABULARY_FILE, VocabularyFile, read_vocabulary, vocabulary_bytes
 from ..shared.mining import build_folder
 from ..shared.runs import run_command
@@ -50,7 +52,7 @@ class DistilOptions(Options):
     """The options of ``newsembed distil``."""
 
     model: str = required("the encoder: any model folder or safetensors export", metavar="DIR")
-    output: str = required("folder for all steps; the result is in model/", metavar="DIR")
+    output: str = required("folder for all steps; the result is in model/", metavar="DIR", local=True)
     vocabulary: str | None = option(
         None, "vocab.txt of the result, of any tokenizer (default: the encoder's)", metavar="FILE"
     )
@@ -90,7 +92,8 @@ OPTIONS: Final = DistilOptions
 
 def run(options: DistilOptions) -> int:
     """Runs the command; returns 0, or the exit code of the step that failed."""
-    code = Distillation(options).run()
+    with locked(os.path.abspath(options.output)):
+        code = Distillation(options).run()
     if code == 0:
         print(f"the distilled model: {options.output.rstrip('/')}/model", file=sys.stderr)
     return code
@@ -135,7 +138,7 @@ class Distillation:
         """Refuses options that need something else before anything is written."""
         from ...serving.encoder import read_description
 
-        model, options = read_description(self.options.model), self.options
+        model, options = read_description(local_folder(self.options.model)), self.options
         width = model.config.embedding_size
         if options.size > width:
             problem = f"got {options.size}, expected at most the width of the model's embeddings, {width}"
@@ -155,7 +158,9 @@ class Distillation:
         """Writes the pieces of the result: those of the vocabulary, and the most frequent other words of the corpus."""
         from ...serving.encoder import read_description
 
-        source = read_vocabulary(self.options.vocabulary or read_description(self.options.model).vocabulary_path)
+        source = read_vocabulary(
+            self.options.vocabulary or read_description(local_folder(self.options.model)).vocabulary_path
+        )
         if self.options.words:
             more = table.frequent_words(read_articles(self.articles or ""), self.options.words, source.pieces)
             raw = vocabulary_bytes([*source.pieces, *more])
@@ -179,7 +184,7 @@ class Distillation:
             return
         from ...serving.encoder import load_encoder
 
-        encoder, vocabulary = load_encoder(self.options.model, progress=True), self._vocabulary
+        encoder, vocabulary = load_encoder(local_folder(self.options.model), progress=True), self._vocabulary
         is_own = vocabulary.digest == encoder.vocabulary.digest
         rows = table.piece_rows(encoder.vocabulary, vocabulary.pieces, is_own=is_own, max_length=encoder.max_length)
         for start, folder in zip(range(0, len(rows), _TOGETHER), folders, strict=True):

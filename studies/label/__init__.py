@@ -36,7 +36,7 @@ class LabelOptions(Options):
     """The options of ``newsembed label``."""
 
     work: str = required("work folder of newsembed build; reads clean, neighbors and triplets", metavar="DIR")
-    output: str = required("labels file (TSV); an existing one is continued", metavar="FILE")
+    output: str = required("labels file (TSV); an existing one is continued", metavar="FILE", local=True)
     count: int = option(300, "stop when the file has N labels", ge=1)
     seed: int = option(0, "seed of the random pairs and the folds")
     language: tuple[str, ...] = option(

@@ -39,7 +39,9 @@ from ...errors import InputError
 from ...formats.arrays import unflatten
 from ...formats.articles import read_articles
 from ...formats.command_line import Options, option, required
+from ...formats.folders import locked
 from ...formats.model_folder import ModelFolder
+from ...formats.remote import local_folder
 from ...formats.teacher import write_teacher
 from ...formats.vocabulary import VOCABULARY_FILE, read_vocabulary
 from ..shared.mining import build_folder
@@ -71,7 +73,7 @@ class LiftOptions(Options):
         metavar="DIR",
     )
     work: str = required("folder of a finished `newsembed build`", metavar="DIR")
-    output: str = required("folder for all steps; the result is in model/", metavar="DIR")
+    output: str = required("folder for all steps; the result is in model/", metavar="DIR", local=True)
     words_steps: int = option(60, "steps of the static model; 0 leaves it out", ge=0)
     train_steps: int = option(100, "steps of the layers; 0 leaves them as they are", ge=0)
     batch_size: int = option(32, "pairs or triplets in a step of the layers", ge=1)
@@ -128,7 +130,8 @@ OPTIONS: Final = LiftOptions
 def run(options: LiftOptions) -> int:
     """Runs the command; returns 0, or the exit code of the step that failed."""
     lift = Lift(options)
-    code = lift.run() or lift.evaluate()
+    with locked(lift.output):
+        code = lift.run() or lift.evaluate()
     if code == 0:
         print(f"the lifted model: {options.output.rstrip('/')}/model", file=sys.stderr)
     return code
@@ -190,7 +193,7 @@ class Lift:
         return {name: value for name, value in dataclasses.asdict(self.options).items() if name not in _PLACES}
 
     def _import(self) -> int:
-        start, folder = str(self.options.start), self.folder("import")
+        start, folder = local_folder(str(self.options.start)), self.folder("import")
         if os.path.isdir(folder):
             return 0
         if ModelFolder(start).is_described:

@@ -48,7 +48,7 @@ NEWSROOM_DEFAULTS: Final[Mapping[str, Any]] = {
 class StudyOptions(Options):
     """Where to work, what to train, and how often; the defaults depend on the study, see :func:`filled`."""
 
-    output: str = required("folder of the study; the same command resumes a study", metavar="DIR")
+    output: str = required("folder of the study; the same command resumes a study", metavar="DIR", local=True)
     newsroom: str | None = option(
         None,
         "run on a generated newsroom, small enough for two cores: a new one in OUTPUT/newsroom, or with DIR the one "
@@ -205,7 +205,7 @@ def own_lines(file: str) -> list[str]:
 
     After the lines of another run they make it the ablation that the file describes.
     """
-    from ...training.gin_config import GIN_FOLDER
+    from ...training.gin_files import GIN_FOLDER
 
     with open(os.path.join(GIN_FOLDER, run_file(file)), encoding="utf-8") as source:
         lines = source.read().splitlines()
@@ -215,7 +215,7 @@ def own_lines(file: str) -> list[str]:
 
 def run_file(name: str) -> str:
     """A run file as any folder can include it: one of the package by its name, another by its absolute path."""
-    from ...training.gin_config import GIN_FOLDER
+    from ...training.gin_files import GIN_FOLDER
 
     inside = name.removeprefix("gin/")
     if os.path.isfile(os.path.join(GIN_FOLDER, inside)):

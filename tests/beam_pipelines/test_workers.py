@@ -8,7 +8,7 @@ import subprocess
 import sys
 
 import pytest
-from newsembed.beam_pipelines import jobs, workers
+from newsembed.beam_pipelines import jobs
 from newsembed.beam_pipelines.parent import PYTHON, child_environment
 from newsembed.errors import InputError
 from newsembed.formats import files
@@ -94,9 +94,6 @@ def test_workers_of_all_jobs_are_forks_of_one_process_with_the_folder_and_enviro
     if sys.platform == "linux":
         assert len({facts["parent"] for facts in one + two} - {os.getpid()}) == 1
     assert not {facts["pid"] for facts in one} & {facts["pid"] for facts in two}
-    workers.end_fork_server()
-    run(functions.look, tmp_path / "three")
-    assert not {facts["parent"] for facts in facts_of(tmp_path / "three")} & {facts["parent"] for facts in one}
     for name, found in (("one", one), ("two", two)):
         assert {(facts["folder"], facts["mark"]) for facts in found} == {(str(tmp_path / f"in {name}"), name)}
         assert {(facts["has_folder"], facts["pool"], facts["threads"]) for facts in found} == {(False, "system", "1")}

@@ -169,6 +169,7 @@ def test_a_second_run_skips_every_job(crawl, unbroken, capsys):
     assert digests(unbroken) == before
 
 
+@pytest.mark.long  # `make attack`; tests/golden has most of these commands
 def test_the_other_commands_of_the_tutorial_run_as_they_are_written(crawl, unbroken, capsys):
     commands, output = tutorial(crawl, free_port()), crawl / "demo-output"
     assert list(commands) == [

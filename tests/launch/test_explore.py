@@ -103,7 +103,8 @@ def site(tmp_path, rows):
     names = [row["Link"].rpartition("/")[2] for row in rows[::2]]
     for name, row in zip(names, rows[::2], strict=True):
         texts = "".join(f"<p>{text}</p>" for text in re.split(r"(?<=\.) ", row["Content"]))
-        page = f"<html lang=en><meta property='og:type' content='article'><title>{row['Headline']}</title><article><h1>{row['Headline']}</h1>{texts}</article>"
+        head = f"<title>{row['Headline']}</title><meta property='og:type' content='article'>"
+        page = f"<html lang=en><head>{head}</head><article><h1>{row['Headline']}</h1>{texts}</article>"
         (folder / f"{name}.html").write_text(page)
     (folder / "index.html").write_text("".join(f"<a href='/{name}.html'>all about {name}</a>" for name in names))
     handler = functools.partial(http.server.SimpleHTTPRequestHandler, directory=folder)

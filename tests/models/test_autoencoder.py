@@ -15,7 +15,7 @@ ROWS = np.array([[2, 9, 17, 17, 29, 8, 3, 0], [2, 1, 1, 3, 0, 0, 0, 0], [2, 17, 
 
 @pytest.fixture(scope="module")
 def params():
-    fresh = CONFIG.module().init(jax.random.key(0), jnp.ones((1, 4), jnp.int32))["params"]
+    fresh = jax.jit(CONFIG.module().init)(jax.random.key(0), jnp.ones((1, 4), jnp.int32))["params"]
     biases = {
         "encoder_bias": jnp.linspace(-2.0, 2.0, CONFIG.embedding_size),
         "decoder_bias": jnp.linspace(-1.0, 1.0, CONFIG.vocab_size),

@@ -1,6 +1,7 @@
 """NTDV over its translators: against float64 NumPy, sizes, sums of heads, languages, padding and export."""
 
 import dataclasses
+import functools
 
 import flax.linen as nn
 import jax
@@ -25,8 +26,13 @@ def params():
     return drawn(CONFIG)
 
 
-def run(params, method, *arguments, config=CONFIG):
-    return jax.tree.map(np.asarray, config.module().apply({"params": params}, *arguments, method=method))
+@functools.cache
+def compiled(config, method, *translator):
+    return jax.jit(lambda params, *given: config.module().apply({"params": params}, *given, *translator, method=method))
+
+
+def run(params, method, *arrays, translator=(), config=CONFIG):
+    return jax.tree.map(np.asarray, compiled(config, method, *translator)(params, *arrays))
 
 
 def rows(*texts, length=None):
@@ -95,8 +101,8 @@ def read_by_hand(params, tokens, number):
 
 @pytest.mark.parametrize("number", [0, 1])
 def test_reading_and_writing_equal_numpy(params, number):
-    reading = jax.tree.map(jnp.asarray, run(params, "read", rows(SOURCE, TARGET, length=9), number))
-    written = run(params, "write", reading, rows(TARGET, SOURCE), number)
+    reading = jax.tree.map(jnp.asarray, run(params, "read", rows(SOURCE, TARGET, length=9), translator=[number]))
+    written = run(params, "write", reading, rows(TARGET, SOURCE), translator=[number])
     for row, (text, target) in enumerate([(SOURCE, TARGET), (TARGET, SOURCE)]):
         matrix, states = read_by_hand(params, text, number)
         np.testing.assert_allclose(reading.sentence[row], matrix.ravel(), atol=1e-5)
@@ -132,8 +138,8 @@ def test_padding_changes_nothing_and_an_empty_text_is_zero(params):
     wide = run(params, "embed", rows(SOURCE, [], length=12))
     np.testing.assert_allclose(wide[0], narrow[0], atol=1e-5)
     np.testing.assert_array_equal(wide[1], 0.0)
-    reading = jax.tree.map(jnp.asarray, run(params, "read", rows([], length=4), 0))
-    assert np.isfinite(run(params, "write", reading, rows(TARGET), 0)).all()
+    reading = jax.tree.map(jnp.asarray, run(params, "read", rows([], length=4), translator=[0]))
+    assert np.isfinite(run(params, "write", reading, rows(TARGET), translator=[0])).all()
 
 
 def test_the_number_of_parameters_follows_from_the_thesis_s_sizes():
@@ -165,18 +171,19 @@ def test_a_gru_is_flax_s_and_padding_changes_no_state():
     inputs, lengths = jnp.array(rng.normal(size=(3, 6, 5)), jnp.float32), [6, 2, 4]
     is_token = jnp.arange(6)[None] < jnp.array(lengths)[:, None]
     module = Gru(size, jnp.float32)
-    params = nn.unbox(module.init(jax.random.key(0), inputs, is_token)["params"])
+    params = nn.unbox(jax.jit(module.init)(jax.random.key(0), inputs, is_token)["params"])
     params["candidate_bias"] = jnp.arange(4.0)
     kernels, biases = (np.split(params["inputs"][name], 3, axis=-1) for name in ("kernel", "bias"))
     recurrent = np.split(params["recurrent"], 3, axis=1)
     theirs = {f"i{gate}": {"kernel": kernels[n], "bias": biases[n]} for n, gate in enumerate("rzn")}
     theirs |= {f"h{gate}": {"kernel": recurrent[n]} for n, gate in enumerate("rzn")}
     theirs["hn"]["bias"] = params["candidate_bias"]
-    states = module.apply({"params": params}, inputs, is_token)
+    states = jax.jit(module.apply)({"params": params}, inputs, is_token)
+    cell = jax.jit(nn.GRUCell(size).apply)
     for row, length in enumerate(lengths):
         state = jnp.zeros((1, size))
         for place in range(length):
-            state, _ = nn.GRUCell(size).apply({"params": theirs}, state, inputs[row, place][None])
+            state, _ = cell({"params": theirs}, state, inputs[row, place][None])
             np.testing.assert_allclose(states[row, place], state[0], atol=1e-6)
         np.testing.assert_array_equal(states[row, length:], np.broadcast_to(states[row, length - 1], (6 - length, 4)))
 

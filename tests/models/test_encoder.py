@@ -84,7 +84,7 @@ def test_weighted_pooling_is_the_weighted_mean_and_starts_as_the_mean():
     padded = encoder.apply(params, np.pad(hidden, ((0, 2), (0, 0)))[None], jnp.array([[*row, 0, 0]]), method="pool")[0]
     np.testing.assert_allclose(padded, np.average(hidden, axis=0, weights=weights), atol=1e-6)
     weighted = NewsEncoder(dataclasses.replace(CONFIG, pooling="weighted"))
-    fresh = nn.unbox(weighted.init(jax.random.key(0), jnp.ones((1, 4), jnp.int32)))["params"]
+    fresh = nn.unbox(jax.jit(weighted.init)(jax.random.key(0), jnp.ones((1, 4), jnp.int32)))["params"]
     assert not np.asarray(fresh["pooling_logits"]).any()
 
 
@@ -100,7 +100,7 @@ def test_without_layers_a_text_is_a_bag_of_pieces():
 def test_t5_tokens_start_wide_and_logits_small():
     for embedding_init, deviation in (("bert", 0.02), ("t5", 1.0)):
         encoder = NewsEncoder(dataclasses.replace(CONFIG, vocab_size=2000, embedding_init=embedding_init))
-        params = nn.unbox(encoder.init(jax.random.key(0), jnp.ones((1, 4), jnp.int32)))
+        params = nn.unbox(jax.jit(encoder.init)(jax.random.key(0), jnp.ones((1, 4), jnp.int32)))
         assert np.std(params["params"]["token_embedding"]) == pytest.approx(deviation, rel=0.2)
         logits = encoder.apply(params, jnp.ones((1, 1, CONFIG.hidden_size)), method="mlm_logits")
         assert np.std(logits) < 2

@@ -2,10 +2,9 @@
 
 import json
 
-import jax
 import numpy as np
 import pytest
-from flax import linen as nn
+from drawn_parameters import drawn
 from newsembed.formats.model_folder import ModelDescription, ModelFolder
 from newsembed.formats.vocabulary import SPECIAL_TOKENS
 from newsembed.launch import cli
@@ -25,34 +24,36 @@ from newsembed.serving.saved_model import SavedModelEncoder
 from newsembed.tasks.vocabulary import Vocabulary
 
 PIECES = [*SPECIAL_TOKENS, "storm", "sturm", "coast", "wind", "vote", "cup", "goal", "."]
-SIZES = {"vocab_size": len(PIECES), "num_languages": 3, "language_size": 4, "max_length": 64}
+SIZES = {"vocab_size": len(PIECES), "num_languages": 3, "language_size": 4, "max_length": 32}
 TRANSLATOR = TranslatorConfig(**SIZES, hidden_size=8, num_layers=3, num_heads=2, mlp_size=12)
 NEWS = {"hidden_size": 16, "num_layers": 2, "num_heads": 2, "mlp_size": 16, "embedding_size": 8, "num_topics": 2}
 CONFIGS = {
     "translator": TRANSLATOR,
     "laser": LaserConfig(**SIZES, token_size=6, hidden_size=5, num_layers=2, decoder_size=7),
-    "attentive": AttentiveConfig(len(PIECES), max_length=64, token_size=6, hidden_size=5),
-    "bilingual": BilingualConfig(len(PIECES), max_length=64, token_size=6, hidden_size=5, vector_size=4),
-    "star": StarConfig(len(PIECES), max_length=64, hidden_size=8, num_heads=2),
-    "convolution": ConvolutionConfig(len(PIECES), max_length=64, hidden_size=8, filters=4),
-    "recurrent": RecurrentConfig(len(PIECES), max_length=64, hidden_size=8),
+    "attentive": AttentiveConfig(len(PIECES), max_length=32, token_size=6, hidden_size=5),
+    "bilingual": BilingualConfig(len(PIECES), max_length=32, token_size=6, hidden_size=5, vector_size=4),
+    "star": StarConfig(len(PIECES), max_length=32, hidden_size=8, num_heads=2),
+    "convolution": ConvolutionConfig(len(PIECES), max_length=32, hidden_size=8, filters=4),
+    "recurrent": RecurrentConfig(len(PIECES), max_length=32, hidden_size=8),
     "windows and a global token": EncoderConfig(
-        len(PIECES), max_length=64, **NEWS, local_distance=2, global_every=0, global_tokens=1
+        len(PIECES), max_length=32, **NEWS, local_distance=2, global_every=0, global_tokens=1
     ),
 }
 TITLES, BODIES = ["Storm", "", "vote", "Goal"], ["coast . wind . " * 3, "Sturm", "vote", "cup " * 99]
 
 
-@pytest.fixture(params=CONFIGS)
+# The longest to compile of each family is for `make attack`.
+LONG = ("laser", "attentive", "recurrent")
+
+
+@pytest.fixture(params=[pytest.param(name, marks=[pytest.mark.long] if name in LONG else []) for name in CONFIGS])
 def folder(request, tmp_path):
     config = CONFIGS[request.param]
     description = ModelDescription(config.to_dict(), Vocabulary(PIECES).digest, 24, config.kind)
     (tmp_path / "model").mkdir()
     model = ModelFolder(str(tmp_path / "model"))
     model.write_description(description, "".join(f"{piece}\n" for piece in PIECES).encode())
-    params = nn.unbox(jax.jit(config.module().init)(jax.random.key(0), np.ones((1, 4), np.int32)))["params"]
-    params = jax.tree.map(lambda array: np.asarray(array * 3 if array.ndim > 1 else array), params)
-    model.write_import(params, "", {})
+    model.write_import(drawn(config, deviation=0.3), "", {})
     return config, str(tmp_path / "model")
 
 

@@ -21,7 +21,8 @@ from newsembed.studies.ablate.table import Row, load, names
 from newsembed.studies.shared.mining import options_of
 from newsembed.studies.shared.recipe import DEFAULTS, NEWSROOM_DEFAULTS, Recipe, run_file
 from newsembed.tasks.kinds import Augmentation
-from newsembed.training.gin_config import GIN_FOLDER, load_gin
+from newsembed.training.gin_config import load_gin
+from newsembed.training.gin_files import GIN_FOLDER
 
 TABLE = load("newsembed")
 # Values of the demo take the place of what a build would give.

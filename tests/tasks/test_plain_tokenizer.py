@@ -1,4 +1,4 @@
-"""Our tokenizer without TensorFlow has the ids of TF-Text: on every character, any order of marks, real text."""
+"""Our tokenizer without TensorFlow has the ids of TF-Text: for assigned characters, any order of marks, real text."""
 
 import json
 import pickle
@@ -19,7 +19,9 @@ from newsembed.tasks.plain_tokenizer import PlainTokenizer, fold, words
 from newsembed.tasks.vocabulary import MAX_BYTES_PER_WORD
 
 TABLES = json.loads(Path(plain_tokenizer.__file__).with_name("folding.json").read_text(encoding="utf-8"))
-EVERYTHING = [chr(code) for code in range(sys.maxunicode + 1) if not 0xD800 <= code < 0xE000]
+# Of private and unassigned characters, which are all alike, a few.
+CHOSEN = [chr(code) for code in range(sys.maxunicode + 1) if not 0xD800 <= code < 0xE000]
+CHOSEN = [one for one in CHOSEN if unicodedata2.category(one) not in ("Co", "Cn") or ord(one) % 101 == 0]
 LETTERS = "abcdeghilnorstuéñ한국ก็中ア"
 PIECES = [*SPECIAL_TOKENS, *LETTERS, *(f"##{letter}" for letter in LETTERS), "the", "##ing", "!", ".", "中国"]
 
@@ -35,10 +37,10 @@ def tf_ids(pieces, texts):
     return tokenizer.tokenize(tensorflow_text.case_fold_utf8([text.encode() for text in texts])).to_list()
 
 
-def test_every_character_is_folded_and_split_as_by_tf_text():
+def test_characters_are_folded_and_split_as_by_tf_text():
     assert TABLES["unicode"] == unicodedata2.unidata_version
-    assert list(map(fold, EVERYTHING)) == tf_folded(EVERYTHING)
-    around = [f"a{character}a" for character in EVERYTHING]
+    assert list(map(fold, CHOSEN)) == tf_folded(CHOSEN)
+    around = [f"a{character}a" for character in CHOSEN]
     texts = [" ".join(around[start : start + 32]) for start in range(0, len(around), 32)]  # a text costs time, too
     assert [row.tolist() for row in PlainTokenizer(PIECES, 400).encode(texts)] == tf_ids(PIECES, texts)
 
@@ -46,7 +48,7 @@ def test_every_character_is_folded_and_split_as_by_tf_text():
 LATER = [chr(code) for code in range(sys.maxunicode) if unicodedata.category(chr(code)) == "Cn"]
 LATER = [character for character in LATER if unicodedata2.normalize("NFD", character) != character]
 LATER += [one for character in LATER for one in unicodedata2.normalize("NFD", character)]
-MARKS = [character for character in EVERYTHING if unicodedata2.combining(character)]
+MARKS = [character for character in CHOSEN if unicodedata2.combining(character)]
 JAMO = [chr(code) for code in range(0x1100, 0x1200)]
 FOLDED = [chr(code) for first, last, _ in TABLES["folded"] for code in {first, last}]
 
@@ -82,7 +84,7 @@ def test_known_words_are_forgotten_before_they_fill_the_memory(monkeypatch):
 
 
 def test_white_space_ends_what_is_looked_up_as_a_whole():
-    assert all(words(f"a{character}b") == ["a", "b"] for character in EVERYTHING if character.isspace())
+    assert all(words(f"a{character}b") == ["a", "b"] for character in CHOSEN if character.isspace())
     texts = ["e\u0301 \u0301e\u00a0\u0323e", "\u3000\u0308a\u2028\u0308", "\U0001f600a中\U00020000 b"]
     assert [row.tolist() for row in PlainTokenizer(PIECES, 400).encode(texts)] == tf_ids(PIECES, texts)
 

@@ -62,7 +62,7 @@ def model(**changes):
     sizes = {"hidden_size": 8, "num_heads": 2, "num_layers": 1, "mlp_size": 16, "max_length": 48, "embedding_size": 8}
     ways = {"embedding_init": "t5", "pooling": "mean", "dropout_rate": 0.0}
     encoder = NewsEncoder(EncoderConfig(vocab_size=64, **(sizes | ways | changes)))
-    return encoder, nn.unbox(encoder.init(jax.random.key(0), jnp.ones((1, 4), jnp.int32)))["params"]
+    return encoder, nn.unbox(jax.jit(encoder.init)(jax.random.key(0), jnp.ones((1, 4), jnp.int32)))["params"]
 
 
 def batches(count=6):
@@ -159,7 +159,7 @@ CONFIG = EncoderConfig(
 
 def fresh(config=CONFIG):
     encoder = NewsEncoder(config)
-    params = nn.unbox(encoder.init(jax.random.key(0), jnp.ones((1, 4), jnp.int32)))["params"]
+    params = nn.unbox(jax.jit(encoder.init)(jax.random.key(0), jnp.ones((1, 4), jnp.int32)))["params"]
     return encoder, {**params, "pooling_logits": jax.random.normal(jax.random.key(1), (config.vocab_size,))}
 
 

@@ -1,6 +1,7 @@
 """Gin: every shipped file loads and is as its head says; a key that nothing uses names its place and what was meant."""
 
 import re
+import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -15,7 +16,8 @@ from newsembed.launch import cli
 from newsembed.learning import objectives
 from newsembed.learning.objectives.contrastive import ALL_AUGMENTATIONS
 from newsembed.training import gin_config
-from newsembed.training.gin_config import ENVIRONMENT, GIN_FOLDER, expected_type, load_gin
+from newsembed.training.gin_config import expected_type, load_gin
+from newsembed.training.gin_files import ENVIRONMENT, GIN_FOLDER
 
 REQUIRED = ['MODEL_DIR = "m"', 'DATA_DIR = "d"', 'VOCABULARY_PATH = "v"', 'INITIAL_CHECKPOINT_PATH = "c"']
 RUNS = sorted(path.name for path in Path(GIN_FOLDER, "runs").glob("*.gin"))
@@ -119,6 +121,45 @@ def test_a_required_key_without_value():
     with pytest.raises(InputError, match=r"train_demo.gin:\d+: DATA_DIR: the key is required") as raised:
         load_gin(["runs/train_demo.gin"], [REQUIRED[0], *REQUIRED[2:]])
     assert "--gin.DATA_DIR=" in raised.value.remedy
+
+
+def test_all_required_keys_are_named_at_once(capsys):
+    assert cli.main(["train", "--gin_file=runs/train_demo.gin"]) == 2
+    said = capsys.readouterr().err
+    assert "DATA_DIR, VOCABULARY_PATH" in said
+    assert "--gin.DATA_DIR=<value> --gin.VOCABULARY_PATH=<value>" in said
+
+
+def test_a_file_that_includes_itself_is_named_with_the_line(tmp_path):
+    one, other = tmp_path / "one.gin", tmp_path / "other.gin"
+    one.write_text(f'include "runs/train_demo.gin"\ninclude "{other}"\n')
+    other.write_text(f'SEED = 3\ninclude "{one}"\n')
+    expected = f"{other}:2: the file includes itself: {one} includes {other} includes {one}"
+    with pytest.raises(InputError, match=re.escape(expected)):
+        load_gin([str(one)], REQUIRED)
+    other.write_text('include "models/adam.gin"\n')  # twice, but not in itself
+    load_gin([str(one), str(other)], REQUIRED)
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        (["--gin.BATCH_SIZ=3"], "BATCH_SIZ: got a key that nothing uses"),
+        (["--gin.BATCH_SIZE=%BATCHSIZE"], "names %BATCHSIZE, which nothing sets"),
+        (["--gin.BATCH_SIZE=x"], "which gin cannot read"),
+        (["--gin_file=runs/train_dem.gin"], "no such file"),
+        ([], "are required"),
+    ],
+)
+def test_a_mistyped_macro_or_file_is_refused_before_jax_is_imported(options, problem):
+    code = (
+        "import sys; from newsembed.launch import cli; code = cli.main(sys.argv[1:]); "
+        "print([name for name in ('jax', 'grain', 'tensorflow') if name in sys.modules]); sys.exit(code)"
+    )
+    command = [sys.executable, "-c", code, "train", "--gin_file=runs/train_demo.gin", *options]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (2, "[]\n")
+    assert problem in done.stderr
 
 
 def test_a_missing_file_and_a_text_without_quotes(capsys):

@@ -20,7 +20,7 @@ ROLES = ("anchor", "positive", "negative")
 
 @pytest.fixture(scope="module")
 def params():
-    fresh = nn.unbox(MODEL.module.init(jax.random.key(0), jnp.ones((1, 4), jnp.int32))["params"])
+    fresh = nn.unbox(jax.jit(MODEL.module.init)(jax.random.key(0), jnp.ones((1, 4), jnp.int32))["params"])
     keys = iter(jax.random.split(jax.random.key(1), 4))
     return jax.tree.map(lambda array: array + jax.random.normal(next(keys), array.shape) / 3, fresh)
 

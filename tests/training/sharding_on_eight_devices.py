@@ -87,6 +87,7 @@ def test_a_step_on_8_devices_equals_one_device(corpus, task, model_parallel, dro
     assert table == (VOCAB_SIZE // model_parallel, 16)
 
 
+@pytest.mark.long
 def test_layers_in_a_loop_on_4_x_2_devices_equal_layers_one_by_one_on_one(corpus):
     shapes = ({"num_layers": 3}, {"num_layers": 3, "scan_layers": True, "remat": "full"})
     first, second = (toy_objectives(toy_config(**shape), "triplets", mlm_weight=0.1) for shape in shapes)
@@ -137,7 +138,11 @@ SYSTEMS = {
 }
 
 
-@pytest.mark.parametrize("system", SYSTEMS)
+# The two that compile for a minute are for `make attack`.
+@pytest.mark.parametrize(
+    "system",
+    [pytest.param(name, marks=[pytest.mark.long] if name in ("T-MDE", "NTDV") else []) for name in SYSTEMS],
+)
 def test_a_step_of_every_system_on_8_devices_equals_one_device(corpus, tmp_path, system):
     config, objective = SYSTEMS[system]
     if objective is None or isinstance(objective, Denoising):

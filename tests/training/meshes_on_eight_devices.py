@@ -1,4 +1,4 @@
-"""A checkpoint continues on another mesh; run by `test_meshes.py` in a process with eight devices."""
+"""A checkpoint continues on another mesh; run by `test_sharding.py` in a process with eight devices."""
 
 import jax
 import numpy as np

@@ -1,0 +1,160 @@
+"""Folders in an object store: copied to this machine to be read, and uploaded whole.
+
+What reads a model, or writes one, works on local files. Of a model folder only one checkpoint's parameters are copied.
+"""
+
+import contextlib
+import functools
+import os
+import shutil
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Final
+
+from ..errors import InputError
+from . import stores
+from .digests import SUMS
+from .files import delete, is_object, sizes_below
+from .folders import check_listed
+
+CHECKPOINTS: Final = "checkpoints"
+_THREADS: Final = 16
+_BLOCK_BYTES: Final = 16 << 20
+
+
+def absolute(path: str) -> str:
+    """The absolute path of a local file; a URI as it is."""
+    return path if is_object(path) else os.path.abspath(path)
+
+
+def local_folder(path: str, step: int | None = None) -> str:
+    """A local folder with the files of a folder: itself, or a copy that lasts as long as this process.
+
+    Of a model folder, the copy has the parameters of one checkpoint: `step`, or the last complete one. Of
+    ``<folder>/checkpoints/<step>`` it has those, and the files that describe the model.
+
+    Raises:
+      InputError: if there is nothing under this name, or the store cannot be read.
+    """
+    return _copied(path.rstrip("/"), step) if is_object(path) else path
+
+
+@functools.cache
+def _copied(uri: str, wanted: int | None) -> str:
+    root, is_step, step = uri.rpartition(f"/{CHECKPOINTS}/")
+    root = root if is_step else uri
+    names = sizes_below(root)
+    if not names:
+        remedy = "check the path; a model folder has model.json and checkpoints"
+        raise InputError("nothing is stored in this folder", path=uri, remedy=remedy)
+    if not is_step:
+        step = str(max(complete_steps(names), default="") if wanted is None else wanted)
+    below, target = f"{CHECKPOINTS}/{step}/", _temporary_folder()
+    # Optimizer and iterators are of use to training only.
+    needed = [
+        name
+        for name in names
+        if not name.startswith(f"{CHECKPOINTS}/") or name == f"{below}{SUMS}" or name.startswith(f"{below}params/")
+    ]
+    fetch(root, target, needed)
+    return f"{target}/{CHECKPOINTS}/{step}" if is_step else target
+
+
+def local_files(paths: Sequence[str]) -> list[str]:
+    """Copies of files in an object store, which last as long as this process, in the same order.
+
+    Raises:
+      InputError: if one cannot be read.
+    """
+    target = _temporary_folder()
+    names = [f"{number}-{path.rpartition('/')[2]}" for number, path in enumerate(paths)]
+    with ThreadPoolExecutor(_THREADS) as pool:
+        list(pool.map(lambda path, name: _download(path, os.path.join(target, name)), paths, names))
+    return [os.path.join(target, name) for name in names]
+
+
+@functools.cache
+def _kept() -> contextlib.ExitStack:
+    """What is deleted when this process ends."""
+    import atexit
+
+    stack = contextlib.ExitStack()
+    atexit.register(stack.close)
+    return stack
+
+
+def _temporary_folder() -> str:
+    return _kept().enter_context(tempfile.TemporaryDirectory(prefix="newsembed-", ignore_cleanup_errors=True))
+
+
+def complete_steps(names: Iterable[str]) -> list[int]:
+    """The complete checkpoints among the files of a model folder in a store: their digests were written last."""
+    parts = [name.split("/") for name in names]
+    return sorted(int(part[1]) for part in parts if part[0] == CHECKPOINTS and part[2:] == [SUMS] and part[1].isdigit())
+
+
+def fetch(uri: str, folder: str, names: Iterable[str]) -> None:
+    """Copies files below a URI into a local folder, several at a time.
+
+    Raises:
+      InputError: if one cannot be read.
+    """
+    with ThreadPoolExecutor(_THREADS) as pool:
+        list(pool.map(lambda name: _download(f"{uri}/{name}", os.path.join(folder, name)), names))
+
+
+def _download(path: str, target: str) -> None:
+    os.makedirs(os.path.dirname(target), exist_ok=True)
+    with stores.open_read(path) as source, open(target, "wb") as sink:
+        shutil.copyfileobj(source, sink, _BLOCK_BYTES)
+
+
+def upload(folder: str, uri: str, names: Iterable[str]) -> None:
+    """Copies files of a local folder below a URI, several at a time; the digests last, which say that all are there.
+
+    Raises:
+      InputError: if one cannot be written.
+    """
+
+    def copy(name: str) -> None:
+        with open(os.path.join(folder, name), "rb") as source, stores.open_write(f"{uri}/{name}") as sink:
+            shutil.copyfileobj(source, sink, _BLOCK_BYTES)
+
+    rest = sorted(names, key=lambda name: os.path.basename(name) == SUMS)
+    count = sum(os.path.basename(name) != SUMS for name in rest)
+    with ThreadPoolExecutor(_THREADS) as pool:
+        for part in (rest[:count], rest[count:]):
+            list(pool.map(copy, part))
+
+
+@contextlib.contextmanager
+def uploaded(path: str, *, overwrite: bool) -> Iterator[str]:
+    """The local folder that a command writes: the one that was named, or one that is uploaded to the URI at the end.
+
+    After an error nothing is uploaded.
+
+    Args:
+      path: local or a URI.
+      overwrite: whether what is under the URI is replaced.
+
+    Raises:
+      InputError: if something is there, or files that no command wrote, or if the store cannot be used.
+    """
+    if not is_object(path):
+        yield path
+        return
+    stores.check_reachable([path])
+    uri = path.rstrip("/")
+    before = sizes_below(uri)
+    if before and not overwrite:
+        raise InputError(
+            "exists already", path=path, field="--output", remedy="choose another name or give --overwrite"
+        )
+    check_listed(uri)
+    with tempfile.TemporaryDirectory(prefix="newsembed-") as above:
+        folder = os.path.join(above, uri.rpartition("/")[2])
+        yield folder
+        names = sizes_below(folder)
+        upload(folder, uri, names)
+        delete(f"{uri}/{name}" for name in before.keys() - names.keys())
