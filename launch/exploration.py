@@ -1,5 +1,6 @@
 """What ``newsembed explore`` does: crawls, learns words, and adds the articles to an archive."""
 
+import dataclasses
 import glob
 import hashlib
 import ipaddress
@@ -29,6 +30,7 @@ from ..formats.files import writing_text
 from ..formats.folders import locked
 from ..formats.vocabulary import VOCABULARY_FILE
 from ..serving.events import EventOptions
+from ..serving.ranking import LATENT_SEMANTICS
 from ..serving.specs import encoder_from_spec
 from ..studies.shared.static import write_latent_semantics
 from ..studies.shared.steps import once
@@ -82,8 +84,10 @@ def explore(
             model = f"{output}/{_WORDS}"
         choice = current_choice(archive, EncoderChoice(_spec(model, output)) if model else None)
         is_words = choice.spec == f"model:{output}/{_WORDS}"
-        events = EventOptions(threshold=_WORDS_THRESHOLD) if is_words else EventOptions()
-        rules = UpdateOptions(extract=reading, clean=_RULES, events=events)
+        rules = UpdateOptions(extract=reading, clean=_RULES)
+        if is_words:
+            events, ranking = EventOptions(threshold=_WORDS_THRESHOLD), LATENT_SEMANTICS.to_dict()
+            rules = dataclasses.replace(rules, events=events, ranking=ranking)
         with JobProgress("update") as progress:
             progress("steps", 0, len(STEPS), "load")
             report = update(

@@ -89,8 +89,10 @@ class _Hub(http.server.SimpleHTTPRequestHandler):
     def do_GET(self):
         if not self.path.startswith("/api/models/org/tiny"):
             return super().do_GET()
-        names = [{"rfilename": name} for name in sorted(os.listdir(self.directory))]
-        body = json.dumps({"id": "org/tiny", "modelId": "org/tiny", "sha": "0" * 40, "siblings": names}).encode()
+        names = [name for name in sorted(os.listdir(self.directory)) if os.path.isfile(f"{self.directory}/{name}")]
+        tree = [{"type": "file", "path": name, "oid": "0" * 40, "size": 1} for name in names]
+        model = {"id": "org/tiny", "sha": "0" * 40, "siblings": [{"rfilename": name} for name in names]}
+        body = json.dumps(tree if "/tree/" in self.path else model).encode()
         self.send_response(200)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
