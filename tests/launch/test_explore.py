@@ -7,6 +7,7 @@ import json
 import re
 import threading
 
+import newsembed
 import pytest
 from newsembed.errors import InputError
 from newsembed.launch import cli
@@ -149,3 +150,17 @@ def test_lists_of_urls_are_text_or_opml(tmp_path):
 def test_a_site_that_cannot_be_reached_is_an_error(tmp_path, capsys):
     assert cli.main(["explore", "http://127.0.0.1:9/", "--output", str(tmp_path / "out"), "--serve=false"]) == 2
     assert "nothing is left: 1 of 1" in capsys.readouterr().err
+
+
+def test_python_takes_rows_and_paths(tmp_path, rows):
+    output = str(tmp_path / "out")
+    articles = [{"title": row["Headline"], "body": row["Content"], "url": row["Link"]} for row in rows]
+    index = newsembed.explore(articles, output)
+    assert {hit.document.url for hit in index.search("the flood in the old town", k=2)} == {
+        "http://a.example/flood",
+        "http://b.example/flood",
+    }
+    write_csv(
+        tmp_path / "more.csv", [{**rows[0], "Link": "http://c.example/else", "Content": "Else. " + "word it " * 30}]
+    )
+    assert len(newsembed.explore(f"{tmp_path}/more.csv", output)) == len(index) + 1
