@@ -74,10 +74,10 @@ def pytest_runtest_setup():
 def forget_programs():
     """Frees the programs of a test file at its end: those of all files would take several GB of each worker.
 
-    What is left, a million objects of the libraries, is not looked at again by each collection of garbage.
+    The million objects that libraries keep are frozen: each collection of garbage would look at all of them again.
     """
+    gc.freeze()
     yield
     if "jax" in sys.modules:
         sys.modules["jax"].clear_caches()
     gc.collect()
-    gc.freeze()
