@@ -45,3 +45,12 @@ def test_a_model_card_has_prompts_and_names_as_text(tmp_path):
     prompt = next(line for line in card.splitlines() if "It wants" in line)
     assert prompt.count("`") == 4  # two spans of code, in which nothing is markup
     assert "# heading" in prompt  # no line of its own
+
+
+def test_each_promise_names_a_test_that_is_there():
+    page = (ROOT / "docs" / "security.md").read_text(encoding="utf-8")
+    table = page.partition("## What newsembed promises")[2].partition("\n## ")[0]
+    rows = [line.split("|") for line in table.splitlines() if line.startswith("| ")][1:]
+    assert len(rows) > 20
+    tests = [row[2].strip().strip("`") for row in rows]
+    assert [name for name in tests if not (ROOT / "tests" / name).is_file()] == []
