@@ -56,10 +56,10 @@ coverage: setup
 	$(BIN)/coverage json --quiet -o .coverage.json
 	$(BIN)/python tests/folder_coverage.py .coverage.json
 
-# The tests of kills, damage, devices and documentation that take long, then mutated input files, each read by its command: a table of how the
+# The tests that take long (kills, damage, eight devices, documentation, more architectures), then mutated input files, each read by its command: a table of how the
 # tries ended. ATTACK="--tries 2000 --seed 2" for more.
 attack: setup
-	$(BIN)/python -m pytest $(WORKERS) -m long tests/attack tests/launch tests/training tests/test_notebooks.py
+	$(BIN)/python -m pytest $(WORKERS) -m long --ignore=tests/beam_pipelines/test_limited_memory.py
 	$(BIN)/python tests/attack/fuzz.py --tries 400 $(ATTACK)
 
 # Does a job hold the corpus? Each job of a build reads ten times the articles in the memory that the small corpus needed.

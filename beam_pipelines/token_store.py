@@ -101,7 +101,7 @@ class Lookup:
     """
 
     def __init__(self, folder: str) -> None:
-        self._paths = files.list_files(f"{folder.rstrip('/')}/part-*.npy")
+        self._paths = files.list_files("part-*.npy", folder)
         self._parts: dict[int, Array] = {}
 
     def rows(self, ids: Ids) -> Iterator[tuple[Array, Array]]:
@@ -187,7 +187,7 @@ class TokenStore:
     """
 
     def __init__(self, folder: str) -> None:
-        paths = files.list_files(f"{folder.rstrip('/')}/part-*.ids.npy")
+        paths = files.list_files("part-*.ids.npy", folder)
         self._prefixes = [path.removesuffix(".ids.npy") for path in paths]
         self._shards: dict[int, dict[str, Array]] = {}
         self._index = Lookup(f"{folder.rstrip('/')}_index")

@@ -214,7 +214,7 @@ def model_files(folder: str) -> dict[str, dict[str, str]]:
       InputError: if there is no model, the name of a folder is not a language, or a model lacks a file.
     """
     models: dict[str, dict[str, str]] = {}
-    for path in files.list_files(f"{folder.rstrip('/')}/*/*"):
+    for path in files.list_files("*/*", folder):
         *_, language, name = path.split("/")
         found = models.setdefault(language, {})
         if name in _NEEDED_FILES or _VOCABULARY_FILE.fullmatch(name):

@@ -175,7 +175,7 @@ def _find_boilerplate(shard: Shard, received: Received, most: int) -> None:
 
 def _weigh(shard: Shard, _: Any) -> None:
     """Adds up the statistics of all shards, and joins the lists of their images."""
-    total = add_up(map(read_arrays, files.list_files(f"{shard.workspace}/_statistics/*.npz")))
+    total = add_up(map(read_arrays, files.list_files("_statistics/*.npz", shard.workspace)))
     boilerplate = np.concatenate(list(shard.arrays(_BOILERPLATE)))
     write_arrays(f"{shard.workspace}/_weights.npz", {**total, "boilerplate": boilerplate})
 

@@ -33,7 +33,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..errors import InputError
+from ..errors import InputError, reading
+from . import folders
 from .digests import SUMS, differing, read_sums
 
 FORMAT_VERSION: Final = 1
@@ -198,7 +199,7 @@ def check_startable(uri: str) -> None:
         return
     if not os.path.isdir(uri):
         raise InputError("is a file", path=uri, field="--archive", remedy="name a new or an empty folder")
-    own = {f"{name}.lance" for name in (ARTICLES, TERMS, SEEN, CRAWL)} | {SUMS, *OTHER_FILES}
+    own = {f"{name}.lance" for name in (ARTICLES, TERMS, SEEN, CRAWL)} | {SUMS, folders.LOCK, *OTHER_FILES}
     if others := sorted(set(os.listdir(uri)) - own):
         problem, remedy = f"is not an archive, and not empty: it has {_some(others)}", "name a new or an empty folder"
         raise InputError(problem, path=uri, field="--archive", remedy=remedy)
@@ -360,7 +361,11 @@ def partitions(rows: int) -> int:
 
 
 def connect(uri: str) -> Any:
-    """The database of a folder or URI."""
+    """The database of a folder or URI.
+
+    Raises:
+      InputError: for a path that LanceDB does not take.
+    """
     os.environ.setdefault("LANCEDB_LOG", "error")  # it warns of its own later changes with every search
     client = "lance_namespace_urllib3_client"
     if "lancedb" not in sys.modules and (spec := importlib.util.find_spec(client)):
@@ -375,7 +380,8 @@ def connect(uri: str) -> Any:
                 del sys.modules[client]
     import lancedb
 
-    return lancedb.connect(uri)
+    with reading(uri, "name a folder without control characters"):
+        return lancedb.connect(uri)
 
 
 def table_names(database: Any) -> list[str]:

@@ -4,8 +4,6 @@ import collections
 import contextlib
 import dataclasses
 import datetime
-import fcntl
-import logging
 import os
 import re
 import socket
@@ -39,8 +37,7 @@ from .archive import (
     tables_files,
 )
 from .digests import file_sha256, read_sums, write_list
-
-_log = logging.getLogger(__name__)
+from .folders import locked
 
 _STALE_SHARE: Final = 0.02  # of the articles may be outside of the indexes; a search reads their texts instead
 _NEVER: Final = datetime.timedelta(36_500)
@@ -267,7 +264,6 @@ def _prune(table: Any, oldest: int) -> None:
 @contextlib.contextmanager
 def _locked(uri: str, field: str) -> Iterator[None]:
     """Keeps other writers out: by a lock on the folder, or on an object store by a table that is made and dropped."""
-    remedy = "run the command again when it has ended"
     if "://" in uri:
         database = connect(uri)
         owner = f"{socket.gethostname()}, process {os.getpid()}, {_now()}"
@@ -277,7 +273,8 @@ def _locked(uri: str, field: str) -> Iterator[None]:
             if LOCK not in table_names(database):
                 raise InputError(f"cannot be written: {error}", path=uri, field=field, remedy="check it") from error
             found = database.open_table(LOCK).to_arrow()["owner"][0].as_py()
-            remedy += f"; if it no longer runs, delete {table_folder(uri, LOCK)}"
+            place = table_folder(uri, LOCK)
+            remedy = f"run the command again when it has ended; if it no longer runs, delete {place}"
             problem = f"another process writes this archive: {found}"
             raise InputError(problem, path=uri, field=field, remedy=remedy) from error
         try:
@@ -285,22 +282,8 @@ def _locked(uri: str, field: str) -> Iterator[None]:
         finally:
             database.drop_table(LOCK)
         return
-    try:
-        os.makedirs(uri, exist_ok=True)
-        handle = os.open(uri, os.O_RDONLY)
-    except OSError as error:
-        raise InputError(error.strerror or str(error), path=uri, field=field, remedy="name another path") from error
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError as error:
-        os.close(handle)
-        raise InputError("another process writes this archive", path=uri, field=field, remedy=remedy) from error
-    except OSError as error:
-        _log.warning("%s: this file system has no locks (%s): let one process write at a time", uri, error)
-    try:
+    with locked(uri, field):
         yield
-    finally:
-        os.close(handle)
 
 
 def _write_sums(uri: str) -> None:

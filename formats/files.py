@@ -63,8 +63,15 @@ def open_write(path: str) -> BinaryIO:
     return open(path, "wb")
 
 
-def list_files(pattern: str) -> list[str]:
-    """All files that match a glob pattern, sorted by path; ``**`` matches folders below folders."""
+def list_files(pattern: str, folder: str = "") -> list[str]:
+    """All files that match a glob pattern, sorted by path; ``**`` matches folders below folders.
+
+    Args:
+      pattern: relative to `folder`, if one is given.
+      folder: a name, in which no character has another meaning.
+    """
+    if folder:
+        pattern = f"{glob.escape(folder.rstrip('/'))}/{pattern}"
     if is_object(pattern):
         return sorted(stores.sizes(pattern))
     pattern = re.sub(r"\*\*(?!/|$)", "**/*", pattern)  # **.txt, as the stores read it

@@ -13,6 +13,7 @@ A model folder holds::
     checkpoints/<step>/iterators        Orbax JSON: positions in the training data, {"state": str} or, where the
                                         processes' differ, {"states": [str, …]} in their order
     checkpoints/<step>/SHA256SUMS       digests of the files of this checkpoint
+    SHA256SUMS                          that of model.json; those of all files of an imported model
     checkpoints/<step>/metrics          Orbax JSON: the evaluation of this step; absent without one
     damaged-checkpoints/<step>          a checkpoint that could not be read; delete it when you know why
     architecture.gin, import.json       of imported models: the architecture for gin, and where the model came from
@@ -42,10 +43,11 @@ import numpy as np
 
 from ..errors import InputError, reading
 from .arrays import Array, flatten, read_safetensors, write_safetensors
-from .digests import check_sums, damage, write_sums
-from .files import read_json, write_whole
+from .digests import SUMS, check_sums, damage, file_sha256, remove_sums, write_list, write_sums
+from .files import is_object, read_json, write_whole
 from .huggingface import CONFIG_FILE, MODULES_FILE, Prompts
 from .saved_model import is_saved_model
+from .trust import allow
 from .vocabulary import VOCABULARY_FILE, TokenizerFiles, VocabularyFile, vocabulary_digest, vocabulary_names
 
 # The items of one checkpoint.
@@ -55,6 +57,7 @@ ITERATORS: Final = "iterators"
 ONNX_FILE: Final = "model.onnx"  # of an export in ONNX
 
 _DAMAGED_REMEDY: Final = "Choose another checkpoint, or restore the file from a copy."
+_CHANGED_REMEDY: Final = f"Restore it from a copy; if you changed it yourself, delete {SUMS} beside it."
 _REMEDY: Final = "Give the folder that newsembed train wrote (MODEL_DIR)."
 
 
@@ -160,7 +163,7 @@ class ModelFolder:
         """Reads ``model.json``.
 
         Raises:
-          InputError: if it is missing or broken.
+          InputError: if it is missing, broken, or changed since it was written.
         """
         if not self.is_described:
             if self.is_huggingface:
@@ -170,6 +173,8 @@ class ModelFolder:
                 remedy = "Give it by --saved_model, or as savedmodel:FOLDER."
                 raise InputError("is a SavedModel", path=self.path, remedy=remedy)
         path = self.description_file
+        if problem := damage(self.path, [os.path.basename(path)]):
+            raise InputError(problem, path=path, remedy=_CHANGED_REMEDY)
         return ModelDescription.from_dict(read_json(path, _REMEDY, dict), path)
 
     def write_description(
@@ -183,11 +188,14 @@ class ModelFolder:
           tokenizer: that makes its pieces; None for our own.
         """
         files = VocabularyFile(self.vocabulary_file, vocabulary, 0, tokenizer).files
+        text = json.dumps(description.to_dict(), indent=2) + "\n"
         for name in set(vocabulary_names(self.vocabulary_file)) - set(files):
             os.remove(os.path.join(self.path, name))  # of another tokenizer
         for name, content in files.items():
             write_whole(os.path.join(self.path, name), content)
-        write_whole(self.description_file, (json.dumps(description.to_dict(), indent=2) + "\n").encode())
+        remove_sums(self.path)
+        write_whole(self.description_file, text.encode())
+        write_list(self.path, {os.path.basename(self.description_file): file_sha256(self.description_file)})
 
     def check_vocabulary(self, description: ModelDescription) -> None:
         """Compares ``vocab.txt`` and its tokenizer with their digest in the description.
@@ -255,12 +263,27 @@ class ModelFolder:
         """
         import orbax.checkpoint as ocp
 
+        check_place(self.path, "--output")
         write_whole(self.architecture_file, architecture.encode())
+        allow(self.architecture_file)
         text = json.dumps(origin, indent=2, ensure_ascii=False) + "\n"
         write_whole(os.path.join(self.path, "import.json"), text.encode())
         with ocp.StandardCheckpointer() as checkpointer:
             checkpointer.save(os.path.abspath(os.path.join(self.checkpoint(0), PARAMS)), params)
         write_sums(self.checkpoint(0))
+        write_sums(self.path)
+
+
+def check_place(path: str, field: str) -> None:
+    """Refuses a folder in which Orbax would write checkpoints that cannot be read.
+
+    Raises:
+      InputError: for a path that Orbax takes for a pattern.
+    """
+    found = "" if is_object(path) else " ".join(sorted(set("*?[") & set(os.path.abspath(path))))
+    if found:
+        problem = f"checkpoints are written below folders without {found} in their names only"
+        raise InputError(problem, path=path, field=field, remedy="name another path; the result may be renamed")
 
 
 def is_checkpoint(path: str) -> bool:

@@ -57,7 +57,7 @@ def read_names(path: str, counts: NameCounts) -> Iterator[KnownName]:
     Raises:
       InputError: if the table cannot be read or a row is broken; names the row.
     """
-    parts = [path] if path.endswith(".parquet") else files.list_files(f"{path}/part-*.parquet")
+    parts = [path] if path.endswith(".parquet") else files.list_files("part-*.parquet", path)
     for row in _parquet_rows(parts) if parts else _tsv_rows(path):
         name = _name_of(*row)
         counts.rows += 1

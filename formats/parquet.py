@@ -178,7 +178,7 @@ def shard_paths(folder: str) -> list[str]:
     Raises:
       InputError: if the folder has none.
     """
-    paths = files.list_files(f"{folder.rstrip('/')}/part-*.parquet")
+    paths = files.list_files("part-*.parquet", folder)
     if not paths:
         parent = folder.rstrip("/").rpartition("/")[0]
         if os.path.isfile(parent):

@@ -16,6 +16,7 @@ from ..errors import InputError
 from . import stores
 from .digests import SUMS
 from .files import delete, is_object, sizes_below
+from .folders import check_listed
 
 CHECKPOINTS: Final = "checkpoints"
 _THREADS: Final = 16
@@ -138,7 +139,7 @@ def uploaded(path: str, *, overwrite: bool) -> Iterator[str]:
       overwrite: whether what is under the URI is replaced.
 
     Raises:
-      InputError: if something is there, or the store cannot be used.
+      InputError: if something is there, or files that no command wrote, or if the store cannot be used.
     """
     if not is_object(path):
         yield path
@@ -150,6 +151,7 @@ def uploaded(path: str, *, overwrite: bool) -> Iterator[str]:
         raise InputError(
             "exists already", path=path, field="--output", remedy="choose another name or give --overwrite"
         )
+    check_listed(uri)
     with tempfile.TemporaryDirectory(prefix="newsembed-") as above:
         folder = os.path.join(above, uri.rpartition("/")[2])
         yield folder

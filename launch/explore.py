@@ -26,7 +26,6 @@ from ..beam_pipelines.clean.options import CleanOptions
 from ..beam_pipelines.extract import JOB as EXTRACT
 from ..beam_pipelines.extract.job import ExtractOptions
 from ..beam_pipelines.jobs import execute
-from ..beam_pipelines.output_folder import locked
 from ..beam_pipelines.progress import JobProgress
 from ..beam_pipelines.vocabulary import JOB as VOCABULARY
 from ..beam_pipelines.vocabulary import VocabularyOptions
@@ -34,6 +33,7 @@ from ..errors import InputError
 from ..formats.archive import read_runs
 from ..formats.articles import article_files, read_articles
 from ..formats.command_line import Options, option, required
+from ..formats.folders import locked
 from ..formats.vocabulary import VOCABULARY_FILE
 from ..serving import server
 from ..serving.events import EventOptions

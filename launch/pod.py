@@ -109,7 +109,8 @@ exit $code"""
 def gke_manifest(options: LaunchOptions) -> str:
     """The manifest of a JobSet, as xpk writes it: a job for each slice, a pod for each host.
 
-    Kubernetes starts all pods again when one fails or is preempted; the run goes on from its checkpoint.
+    Kubernetes starts all pods again when one fails or is preempted, and the run goes on from its checkpoint; but not
+    after bad input, which would fail again.
     """
     spot = '\n              cloud.google.com/gke-spot: "true"' if options.spot else ""
     command = shlex.join([options.program, "train", "--detect_processes", *options.train]).replace("'", "''")
@@ -122,6 +123,9 @@ metadata:
 spec:
   failurePolicy:
     maxRestarts: 100
+    rules:
+    - action: FailJobSet
+      onJobFailureReasons: [PodFailurePolicy]
   replicatedJobs:
   - name: slice
     replicas: {options.num_slices}
@@ -130,6 +134,10 @@ spec:
         parallelism: {options.hosts_per_slice}
         completions: {options.hosts_per_slice}
         backoffLimit: 0
+        podFailurePolicy:
+          rules:
+          - action: FailJob
+            onExitCodes: {{operator: In, values: [2]}}
         template:
           spec:
             restartPolicy: Never

@@ -45,7 +45,7 @@ def run(options: RejectedOptions) -> int:
     groups = samples.rejected(folder, options.count)
     if not groups:
         results = (MANIFEST, f"*/{MANIFEST}", LAST_RUN)
-        if not any(files.list_files(f"{folder}/{name}") for name in results):
+        if not any(files.list_files(name, folder) for name in results):
             raise InputError("no rejected or failed records", path=folder, remedy=remedy)
         print(f"{folder}: no record was rejected or failed")
         return 0

@@ -1,11 +1,13 @@
 """TPU slices of Google Cloud: asks for one, trains on all of its hosts, and goes on when a Spot slice is taken away.
 
 The hosts run newsembed under systemd, so a lost connection ends nothing. Each writes a log and, at the end, its exit
-code into its home folder. The run goes on from MODEL_DIR, so a new slice needs nothing of the old one.
+code into its home folder. The run goes on from MODEL_DIR, so a new slice, or a host that was restarted, needs nothing
+of the old one.
 """
 
 import dataclasses
 import json
+import os
 import re
 import shlex
 import subprocess
@@ -23,16 +25,27 @@ _TRIES: Final = 5  # of a connection, one after another
 _LOG_SECONDS: Final = 30
 _TERMINATED: Final = 143  # saved after SIGTERM
 _MARK: Final = "newsembed-host"
+_BOOT: Final = "/proc/sys/kernel/random/boot_id"
+_PATH: Final = 'export PATH="$HOME/.local/bin:$PATH"'  # where uv and newsembed are; no login shell sets it
 _SHOWN_LINES: Final = 30
+_NEEDED: Final = "newsembed[train,tpu,gcs]"
 
 
 @dataclasses.dataclass(frozen=True)
 class Host:
-    """What one host says: its name, whether the run is active there, and the exit code of one that ended."""
+    """What one host says.
+
+    Attributes:
+      name: of the host.
+      active: whether the run is active there.
+      code: the exit code of a run that ended.
+      fresh: no run was started since the host was.
+    """
 
     name: str
     active: bool
-    code: int | None
+    code: int | None = None
+    fresh: bool = False
 
 
 class Slices:
@@ -72,6 +85,11 @@ class Slices:
     def delete(self) -> None:
         """Deletes the slices and their request."""
         self._gcloud("queued-resources", "delete", self._options.target, *self._place, "--force", "--quiet")
+
+    def copy(self, path: str) -> None:
+        """Copies a local file to the home folder of all hosts."""
+        for node in self._nodes:
+            self._gcloud("tpu-vm", "scp", path, f"{node}:", *self._place, "--worker=all", "--quiet")
 
     def on_hosts(self, script: str, *, may_fail: bool = False) -> str | None:
         """Runs a script on all hosts; returns what they print, None if one cannot be reached or fails.
@@ -151,15 +169,21 @@ def up(options: LaunchOptions, slices: Slices) -> None:
             raise InputError(problem, field="--type", remedy="see `gcloud compute tpus queued-resources describe`")
         _say(f"{options.target}: {state}")
         time.sleep(options.poll_seconds)
-    slices.on_hosts(_install(options.install))
+    install(options.install, slices)
 
 
-def _install(requirement: str) -> str:
+def install(requirement: str, slices: Slices) -> None:
+    """Installs newsembed on all hosts, with a Python of its own: that of the system images is too old."""
+    fetch, name = "", shlex.quote(os.path.basename(requirement))
     if requirement.startswith("gs://"):
-        name = requirement.rpartition("/")[2]
         fetch = f"gcloud storage cp --quiet {shlex.quote(requirement)} ~/ && "
-        return f"{fetch}pip install --quiet ~/{shlex.quote(name)}'[train,tpu]'"
-    return f"pip install --quiet {shlex.quote(requirement)}"
+    elif os.path.isfile(requirement):
+        slices.copy(requirement)
+    is_file = fetch or os.path.isfile(requirement)
+    what = f'"{_NEEDED} @ file://$HOME/"{name}' if is_file else shlex.quote(requirement)
+    version = "{}.{}".format(*sys.version_info)
+    uv = "PIP_BREAK_SYSTEM_PACKAGES=1 pip install --quiet --user uv"
+    slices.on_hosts(f"{_PATH}; {fetch}{uv} && uv tool install --quiet --force --python {version} {what}")
 
 
 def train(options: LaunchOptions, slices: Slices) -> int:
@@ -170,13 +194,17 @@ def train(options: LaunchOptions, slices: Slices) -> int:
     """
     while True:
         up(options, slices)
+        if not options.print_only:
+            active = [host.active for host in hosts_of(slices.on_hosts(_STATUS) or "")]
+            if any(active) and not all(active):  # they wait for those that have ended, or were restarted
+                slices.on_hosts(_STOP)
         slices.on_hosts(_start_script(options))
         if options.print_only:
             return 0
         code = _watch(options, slices)
         if code is not None:
             return code
-        _say(f"{options.target} was taken away; asking for it again")
+        _say(f"{options.target} was taken away, or a host of it was restarted; the run goes on")
 
 
 def _start_script(options: LaunchOptions) -> str:
@@ -191,29 +219,33 @@ def _start_script(options: LaunchOptions) -> str:
     own = '--uid="$(id -u)" --working-directory="$HOME" --setenv=HOME="$HOME" --setenv=PATH="$PATH"'
     own += f" --property=TimeoutStopSec={SAVING_SECONDS}"
     start = f"sudo systemd-run --quiet --collect --unit={_UNIT} {own} bash -c {shlex.quote(script)}"
-    return f"rm -f {code}; systemctl is-active --quiet {_UNIT} || {start}"
+    return f"{_PATH}; rm -f {code}; cp {_BOOT} ~/{_UNIT}.boot; systemctl is-active --quiet {_UNIT} || {start}"
 
 
-_STATUS: Final = f"echo {_MARK} $(hostname) $(systemctl is-active {_UNIT}) $(cat ~/{_UNIT}.code 2>/dev/null || echo -)"
+_STATUS: Final = (
+    f"echo {_MARK} $(hostname) $(systemctl is-active {_UNIT}) "
+    f'$([ "$(cat ~/{_UNIT}.boot 2>/dev/null)" = "$(cat {_BOOT})" ] || echo fresh) $(cat ~/{_UNIT}.code 2>/dev/null)'
+)
 _STOP: Final = f"sudo systemctl stop {_UNIT}; true"
 
 
 def hosts_of(said: str) -> list[Host]:
     r"""The hosts in what all of them printed.
 
-    >>> hosts_of("newsembed-host w-0 active -\nnewsembed-host w-1 inactive 2\n")
-    [Host(name='w-0', active=True, code=None), Host(name='w-1', active=False, code=2)]
+    >>> hosts_of("newsembed-host w-0 active\nnewsembed-host w-1 inactive 2\n")
+    [Host(name='w-0', active=True, code=None, fresh=False), Host(name='w-1', active=False, code=2, fresh=False)]
     """
-    found = re.findall(rf"^{_MARK} (\S+) (\S+) (\S+)$", said, re.MULTILINE)
-    return [Host(name, state == "active", int(code) if code != "-" else None) for name, state, code in found]
+    found = re.findall(rf"^{_MARK} (\S+) (\S+)( fresh)?(?: (\d+))?$", said, re.MULTILINE)
+    return [Host(name, state == "active", int(code) if code else None, bool(new)) for name, state, new, code in found]
 
 
 def _words(host: Host) -> str:
-    return "trains" if host.active else f"ended with {host.code}" if host.code is not None else "no run"
+    ended = "no run" if host.fresh else "was killed"
+    return "trains" if host.active else f"ended with {host.code}" if host.code is not None else ended
 
 
 def _watch(options: LaunchOptions, slices: Slices) -> int | None:
-    """Looks at the hosts until the run has ended; returns its exit code, None if the slice was taken away."""
+    """Looks at the hosts until the run has ended; returns its exit code, None if it was taken away."""
     lost, shown = 0, ""
     while True:
         time.sleep(options.poll_seconds)
@@ -234,7 +266,7 @@ def _watch(options: LaunchOptions, slices: Slices) -> int | None:
             shown = now
         ended = [host for host in hosts if not host.active]
         failed = next((host for host in ended if host.code != 0), None)
-        if failed is not None and slices.state() in _LOST:
+        if failed is not None and (failed.fresh or slices.state() in _LOST):
             return None
         if failed is not None and failed.code == _TERMINATED and lost < _TRIES:  # a slice that is being taken away?
             lost += 1

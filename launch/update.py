@@ -25,11 +25,11 @@ from typing import Any, Final
 from ..beam_pipelines.clean.options import CleanOptions
 from ..beam_pipelines.crawl.options import CrawlOptions
 from ..beam_pipelines.extract.job import ExtractOptions
-from ..beam_pipelines.output_folder import locked
 from ..beam_pipelines.progress import print_table
 from ..errors import InputError, counted
 from ..formats.archive_writer import Writer
 from ..formats.command_line import Options, option, required
+from ..formats.folders import locked
 from ..formats.trainings import trained_model, training_work
 from ..serving.events import EventOptions
 from ..serving.index import split_encoder
@@ -119,7 +119,7 @@ def run(options: UpdateCommandOptions) -> int:
         remedy = f"run this in the folder of the first run, or say where the encoder is: --encoder {kind}:DIR"
         raise InputError(problem, path=archive, remedy=remedy)
     if options.train:
-        check_training(choice, archive)
+        check_training(choice, archive, is_named=options.encoder == choice.spec)
     if has_sources:
         encoder = encoder_from_spec(choice.spec, progress=False, **choice.reading())
         report = update(
@@ -131,8 +131,8 @@ def run(options: UpdateCommandOptions) -> int:
     return 0
 
 
-def check_training(choice: EncoderChoice, archive: str) -> None:
-    """Checks what a training needs, before anything else is done."""
+def check_training(choice: EncoderChoice, archive: str, *, is_named: bool = False) -> None:
+    """Checks what a training needs, before anything else is done; `is_named`: see `check_trainable`."""
     if "://" in archive:
         raise InputError("trains local archives only", path=archive, field="--train", remedy="train on a copy of it")
     kind, _, model = choice.spec.partition(":")
@@ -141,7 +141,7 @@ def check_training(choice: EncoderChoice, archive: str) -> None:
         remedy = "start an archive with the folder of the model, model:DIR"
         raise InputError(problem, field="--encoder", remedy=remedy)
     require(_TRAIN)
-    check_trainable(model)
+    check_trainable(model, is_named=is_named)
 
 
 def retrain(

@@ -48,9 +48,13 @@ def load_model(folder: str, step: int | None = None) -> Model:
     """
     model = read_description(folder)
     found, step, source = ModelFolder(folder).read_params(step)
-    variables = jax.eval_shape(_initializer(model.config), jax.random.key(0))
-    expected = {name: tuple(spec.shape) for name, spec in flatten(nn.meta.unbox(variables["params"])).items()}
-    return _with_params(model, matched(found, expected, source), step)
+
+    def shapes_of(create: Callable[..., Any]) -> dict[str, tuple[int, ...]]:
+        variables = jax.eval_shape(create, jax.random.key(0))
+        return {name: tuple(spec.shape) for name, spec in flatten(nn.meta.unbox(variables["params"])).items()}
+
+    with_heads = functools.partial(shapes_of, lambda key: model.config.module().init(key, np.zeros((1, 2), np.int32)))
+    return _with_params(model, matched(found, shapes_of(_initializer(model.config)), source, with_heads), step)
 
 
 def fresh_model(folder: str, seed: int = 0) -> Model:

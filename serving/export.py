@@ -35,7 +35,6 @@ The Hugging Face folder is for transformers and sentence-transformers:
 
 import dataclasses
 import os
-import shutil
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -46,7 +45,7 @@ from ..errors import InputError
 from ..formats.arrays import flatten, unflatten
 from ..formats.command_line import Options, option, required
 from ..formats.digests import write_sums
-from ..formats.files import check_output
+from ..formats.folders import check_output, written
 from ..formats.model_folder import ModelFolder
 from ..formats.remote import local_folder, uploaded
 from ..formats.saved_model import (
@@ -60,6 +59,7 @@ from ..formats.saved_model import (
     write_facts,
     write_vocabulary,
 )
+from ..formats.trust import allow
 from ..formats.vocabulary import PAD_ID
 from ..models.encoders import named_kind
 from ..tasks.vocabulary import Vocabulary
@@ -187,18 +187,14 @@ def export(options: ExportOptions) -> ExportReport:
         differs from ours on sample texts.
     """
     output = options.output
-    if os.path.exists(output) and not options.overwrite:
-        remedy = "choose another folder or give --overwrite"
-        raise InputError("exists already", path=output, field="--output", remedy=remedy)
-    check_output(output, is_folder=True)
     path, step = split_number(options.model)
+    place: Any = {"overwrite": options.overwrite, "inputs": (path,)}
+    check_output(output, **place)  # before the model is read
     folder = local_folder(path, step)
     model = load_model(folder, step)
     arrays, rounded, least_cosine = _rounded(model, "float32" if options.format == "onnx" else options.precision)
-    temporary, difference = f"{output.rstrip('/')}.tmp", None
-    shutil.rmtree(temporary, ignore_errors=True)
-    os.makedirs(temporary)
-    try:
+    difference = None
+    with written(output, **place) as temporary:
         if options.format == "huggingface":
             write_huggingface(model, temporary, os.path.basename(os.path.abspath(output)))
         elif options.format == "safetensors":
@@ -209,13 +205,9 @@ def export(options: ExportOptions) -> ExportReport:
         else:
             encoder = JaxEncoder(rounded, max_length=options.max_length, long_documents=options.long_documents)
             difference = _write_saved_model(encoder, arrays, temporary, options)
-    except InputError:
-        shutil.rmtree(temporary)
-        raise
-    if options.format != "onnx":
-        write_sums(temporary)
-    shutil.rmtree(output, ignore_errors=True)
-    os.replace(temporary, output)
+        if options.format != "onnx":
+            write_sums(temporary)
+    allow(output)
     size = sum(os.path.getsize(os.path.join(root, name)) for root, _, names in os.walk(output) for name in names)
     tokenizer = Vocabulary.load(model.vocabulary_path).tokenizer_name
     return ExportReport(output, model.step, size, difference, tokenizer, least_cosine)
@@ -234,7 +226,7 @@ def _write_onnx(model: Model, folder: str, precision: str) -> tuple[float | None
         return None, least
     difference = float(np.abs(ours - theirs).max())
     if not difference <= _TOLERANCE[model.config.dtype]:
-        raise RuntimeError(f"the graph differs from JAX by {difference}; it was left at {folder}")
+        raise RuntimeError(f"the graph differs from JAX by {difference}; nothing was written")
     return difference, None
 
 
@@ -291,7 +283,7 @@ def _write_saved_model(encoder: JaxEncoder, arrays: Mapping[str, Any], output: s
     queries = saved.encode_queries(titles) - encoder.encode_queries(titles)
     difference = float(np.abs([documents, queries]).max())  # NaN, where one is
     if not difference <= _TOLERANCE[encoder.model.config.dtype]:
-        raise RuntimeError(f"the SavedModel differs from JAX by {difference}; it was left at {output}")
+        raise RuntimeError(f"the SavedModel differs from JAX by {difference}; nothing was written")
     return difference
 
 

@@ -11,7 +11,7 @@ Nothing here imports JAX: a static model is computed without it.
 import dataclasses
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, Final
 
 import numpy as np
@@ -60,18 +60,31 @@ class Model:
     digest: str = ""
 
 
-def matched(found: Mapping[str, Any], expected: Mapping[str, tuple[int, ...]], path: str) -> Params:
+def matched(
+    found: Mapping[str, Any],
+    expected: Mapping[str, tuple[int, ...]],
+    path: str,
+    heads: Callable[[], Collection[str]] = tuple,
+) -> Params:
     """The parameters that ``embed`` reads as float32, nested.
 
     Args:
       found: arrays by dotted name.
       expected: the shapes of those that are read.
-      path: the file to name in the `InputError` of parameters that are missing or have another shape.
+      path: the file to name in errors.
+      heads: gives the names of those that the architecture has besides; called if there are others than expected.
+
+    Raises:
+      InputError: for parameters that are missing, have another shape, or are not of the architecture.
     """
     remedy = "Restore a checkpoint of the architecture and vocabulary that model.json describes."
     missing = [name for name in expected if name not in found]
     if missing:
         raise InputError(f"{len(missing)} parameters are missing: {', '.join(missing[:3])}", path=path, remedy=remedy)
+    surplus = sorted(set(found) - set(expected))
+    if surplus := surplus and sorted(set(surplus) - set(heads())):
+        problem = f"{len(surplus)} parameters are not of the architecture: {', '.join(surplus[:3])}"
+        raise InputError(problem, path=path, remedy=remedy)
     for name, shape in expected.items():
         if tuple(found[name].shape) != shape:
             problem = f"got shape {tuple(found[name].shape)}, expected {shape}: another architecture"

@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ..errors import InputError
 from ..formats.command_line import option, required
+from ..formats.trust import check_encoder
 from .analysis import has_text
 from .extracts import Places
 from .filters import NO_FILTERS, DateRange, Filters, parse_day
@@ -180,7 +181,8 @@ def index_encoder(
       query_prompt: the text before each query; None takes the model's.
 
     Raises:
-      InputError: if there is none, or it differs from the one that built the index: its vectors would not compare.
+      InputError: if there is none, it differs from the one that built the index, so that its vectors would not compare,
+        or the index names a SavedModel that this user neither made nor named.
     """
     if not spec and not index.encoder:
         raise InputError("the index does not say which encoder built it", remedy="give --model or --saved_model")
@@ -192,6 +194,8 @@ def index_encoder(
         "long_documents": index.settings["long_documents"],
         "query_prompt": query_prompt,
     }
+    if not spec:
+        check_encoder(index.encoder)
     try:
         encoder = encoder_from_spec(spec or index.encoder, progress=False, **options)
     except InputError as error:

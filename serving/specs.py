@@ -10,6 +10,7 @@ from ..errors import InputError
 from ..formats.command_line import Options, option
 from ..formats.model_folder import ONNX_FILE
 from ..formats.remote import local_folder
+from ..formats.trust import allow
 from .rows import LONG_DOCUMENTS
 
 if TYPE_CHECKING:  # the package exports `factories`, and imports nothing else
@@ -90,7 +91,7 @@ def factories(**reading: Any) -> "dict[str, Callable[[str], DocumentEncoder]]":
 
 
 def make_encoder(kind: str, rest: str, **reading: Any) -> "TextEncoder":
-    """One encoder.
+    """One encoder that the user names; :mod:`..formats.trust` says what is asked first of one that data name.
 
     Args:
       kind: ``model``, ``random`` or ``savedmodel``.
@@ -106,7 +107,10 @@ def make_encoder(kind: str, rest: str, **reading: Any) -> "TextEncoder":
         from .saved_model import SavedModelEncoder
 
         reading.pop("max_length", None)
-        return SavedModelEncoder(local_folder(rest), **reading)
+        folder = local_folder(rest)
+        encoder = SavedModelEncoder(folder, **reading)
+        allow(folder)
+        return encoder
     path, number = split_number(rest)
     folder = local_folder(path, number if kind == "model" else None)
     if kind == "model":

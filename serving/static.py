@@ -22,6 +22,9 @@ from .rows import Row
 
 _NORM_FLOOR: Final = 1e-12  # as in `models.encoders.news`
 _TEXTS_TOGETHER: Final = 64
+_HEADS: Final = [  # that have parameters in a checkpoint
+    f"{head}.{name}" for head in ("topic_head", "mlm_transform", "mlm_norm") for name in ("kernel", "scale", "bias")
+]
 
 
 class StaticEncoder(TokenizedEncoder):
@@ -63,7 +66,7 @@ def _load(folder: str, step: int | None) -> Model:
         config = TransformerConfig.from_dict(said.encoder)
     files.check_vocabulary(said)
     found, step, source = files.read_params(step)
-    params = matched(found, expected(config), source)
+    params = matched(found, expected(config), source, lambda: _HEADS)
     digest = model_digest(config.to_dict(), None, files.vocabulary_file, params)
     length = config.max_length if said.text_length is None else said.text_length
     return Model(folder, config, files.vocabulary_file, length, said.prompts, said.long_documents, params, step, digest)

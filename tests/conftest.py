@@ -24,6 +24,10 @@ if "PYTEST_XDIST_WORKER" in os.environ:
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES", "-1")
 
+# What tests make is nothing that the user trusts.
+_STATE = tempfile.TemporaryDirectory(prefix="newsembed-test-state-")
+os.environ["XDG_STATE_HOME"] = _STATE.name
+
 import gin  # noqa: E402
 import pytest  # noqa: E402
 
@@ -70,10 +74,10 @@ def pytest_runtest_setup():
 def forget_programs():
     """Frees the programs of a test file at its end: those of all files would take several GB of each worker.
 
-    What is left, a million objects of the libraries, is not looked at again by each collection of garbage.
+    The million objects that libraries keep are frozen: each collection of garbage would look at all of them again.
     """
+    gc.freeze()
     yield
     if "jax" in sys.modules:
         sys.modules["jax"].clear_caches()
     gc.collect()
-    gc.freeze()

@@ -1,5 +1,6 @@
 """Trains a model: the function that gin files configure, in T5X's terms, and what a run is built of."""
 
+import contextlib
 import dataclasses
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -11,8 +12,10 @@ from jax.sharding import Mesh
 
 from ..errors import counted
 from ..formats.files import writing_text
+from ..formats.folders import locked
 from ..formats.manifest import DataSet
-from ..formats.model_folder import ModelFolder
+from ..formats.model_folder import ModelFolder, check_place
+from ..formats.trust import allow
 from ..formats.vocabulary import VocabularyFile, read_vocabulary
 from ..learning.batches import Batch, BatchOptions
 from ..learning.mixture import MixtureBatches
@@ -93,7 +96,7 @@ def train(
     steps = setup.steps(guarded, layout)
     init_key, loop_key = jax.random.split(jax.random.key(run.seed))
     is_first_host, patience = jax.process_index() == 0, Patience(checkpoints)
-    with Checkpoints(run.model_dir, checkpoints) as saved:
+    with _alone(run.model_dir), Checkpoints(run.model_dir, checkpoints) as saved:
         initial = checkpoints.initial_checkpoint_path
         start = start_state(saved, initial, layout, init_key, setup.config, setup.vocabulary)
         if start.iterators is not None:
@@ -112,6 +115,12 @@ def train(
             _say_how_it_ended(progress, result, checkpoints, patience, run.train_steps)
     wait_for_all("trained")
     return result
+
+
+def _alone(model_dir: str) -> contextlib.AbstractContextManager[None]:
+    """Keeps other runs out of a model folder."""
+    check_place(model_dir, "MODEL_DIR")
+    return locked(model_dir, "MODEL_DIR") if jax.process_index() == 0 else contextlib.nullcontext()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -152,6 +161,7 @@ class Setup:
         write_model_files(model_dir, self.config, self.vocabulary, self.text_length)
         with writing_text(ModelFolder(model_dir).config_file) as file:
             file.write(gin.operative_config_str())
+        allow(ModelFolder(model_dir).config_file)
 
     def open_batches(self) -> MixtureBatches:
         """Returns the batches of the run from the first one."""

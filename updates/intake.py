@@ -25,6 +25,7 @@ from ..beam_pipelines.shards import Counts, Shard
 from ..errors import InputError
 from ..formats import files
 from ..formats.archive import CRAWL, Archive
+from ..formats.folders import written
 from ..formats.manifest import has_manifest, read_manifest
 from ..formats.parquet import read_records, read_stream, shard_paths
 from ..formats.records import Article, DeadLetter
@@ -119,7 +120,7 @@ def gather(
 
 
 def _letters(folder: str) -> Iterator[DeadLetter]:
-    paths = files.list_files(f"{folder}/dead_letters/**")
+    paths = files.list_files("dead_letters/**", folder)
     return itertools.chain.from_iterable(read_records(path, DeadLetter) for path in paths)
 
 
@@ -148,18 +149,14 @@ def _crawl(
     folder, state, plan_path = f"{work}/crawl-{number:03d}", f"{work}/state-{number:03d}", f"{work}/crawl.json"
     plan = {"feeds": input_digest(sources.feeds), "options": str(options.crawl)}
     if read_json(plan_path) != plan:  # the crawl that was cut off is not the one to resume
-        shutil.rmtree(folder, ignore_errors=True)
-        shutil.rmtree(state, ignore_errors=True)
+        files.delete([folder, state])
         files.write_json(plan_path, plan)
     if not os.path.isdir(state):
-        if number:
-            shutil.copytree(f"{work}/state-{number - 1:03d}", f"{state}.tmp", dirs_exist_ok=True)
-        else:
-            os.makedirs(f"{state}.tmp", exist_ok=True)
-            for name, content in crawl_state(base).items():
-                with open(f"{state}.tmp/{name}", "wb") as sink:
-                    sink.write(content)
-        os.replace(f"{state}.tmp", state)
+        with written(state) as target:
+            if number:
+                shutil.copytree(f"{work}/state-{number - 1:03d}", target, dirs_exist_ok=True)
+            for name, content in () if number else crawl_state(base).items():
+                files.write_whole(f"{target}/{name}", content)
     execute(CRAWL_JOB, {"seeds": [sources.feeds]}, folder, dataclasses.replace(options.crawl, state=state), beam_args)
     return [*done, folder]
 

@@ -11,6 +11,7 @@ from ..beam_pipelines.extract.job import ExtractOptions
 from ..errors import InputError
 from ..formats.archive import check_startable, read_runs
 from ..formats.trainings import trained_model
+from ..formats.trust import check_encoder
 from ..serving.events import EventOptions
 
 _LASTING = ("clean", "events", "encoder_digest", "encoder_options")
@@ -114,6 +115,8 @@ def current_choice(archive: str, given: EncoderChoice | None) -> EncoderChoice:
         raise InputError(problem, path=archive, field="--archive", remedy=remedy)
     training = int(kept.get("training", 0))
     if not training:
+        if given is None:
+            check_encoder(kept["encoder"])
         return given or EncoderChoice(kept["encoder"], **kept["encoder_options"])
     own, first = f"model:{trained_model(archive, training)}", kept["encoder_first"]
     if given and given.spec not in (own, first):

@@ -6,7 +6,6 @@ published, readers see the version before; the same command resumes a run that w
 
 import datetime
 import os
-import shutil
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
@@ -19,7 +18,8 @@ from ..errors import InputError
 from ..formats.archive import Archive, read_runs, schema, vector_column
 from ..formats.archive_writer import Writer
 from ..formats.articles import ArticleText
-from ..formats.files import write_json
+from ..formats.files import delete, write_json
+from ..formats.folders import empty
 from ..formats.trainings import (
     MODEL,
     TRIAL,
@@ -84,7 +84,7 @@ def keep_decision(
     _move_model(archive, number)
     evidence, target = os.path.join(training_work(archive), TRIAL), training_folder(archive, number)
     if os.path.isdir(evidence):
-        shutil.rmtree(os.path.join(target, TRIAL), ignore_errors=True)
+        delete([os.path.join(target, TRIAL)])
         os.replace(evidence, os.path.join(target, TRIAL))
     now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
     write_json(decision_file(archive, number), {"training": number, "decided": now, **decision})
@@ -145,7 +145,7 @@ def _move_model(archive: str, number: int) -> None:
     """Moves the model of a training to its lasting place, unless it is there."""
     source, target = os.path.join(training_work(archive), MODEL), trained_model(archive, number)
     if os.path.isdir(source):
-        shutil.rmtree(target, ignore_errors=True)
+        delete([target])
         os.makedirs(os.path.dirname(target), exist_ok=True)
         os.replace(source, target)
 
@@ -154,7 +154,5 @@ def _tidy(archive: str, number: int) -> None:
     """Deletes the work of a training, and models that no version and no last decision has."""
     kept = read_runs(archive)[-KEEP_VERSIONS:]
     used = {number, *(int(run.settings.get("training", 0)) for run in kept)}
-    for old in trainings(archive):
-        if old not in used:
-            shutil.rmtree(trained_model(archive, old), ignore_errors=True)
-    shutil.rmtree(training_work(archive), ignore_errors=True)
+    delete(trained_model(archive, old) for old in trainings(archive) if old not in used)
+    empty(training_work(archive))

@@ -8,7 +8,6 @@ import glob
 import hashlib
 import itertools
 import os
-import shutil
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -176,7 +175,7 @@ class _Run:
         """Runs all steps."""
         marker = os.path.join(self._work, _BASE)
         if read_json(marker) != self._number:  # of a run that was published
-            shutil.rmtree(self._work, ignore_errors=True)
+            files.delete([self._work])
             files.write_json(marker, self._number)
         intake = gather(self._work, self._base, sources, self._options, beam_args, self._reached)
         seen = Seen.read(self._base, self._options.clean)
@@ -186,7 +185,7 @@ class _Run:
             report, letters = self._report(intake, is_known, {}, self._before), list(intake.dead_letters)
         else:
             report, letters = self._write(intake, seen, is_known, crawl)
-        shutil.rmtree(self._work, ignore_errors=True)
+        files.delete([self._work])
         files.write_json(f"{self._uri}/{LAST_RUN}", report.to_json())
         files.delete([f"{self._uri}/{DEAD_LETTERS}"])
         if letters:

@@ -155,7 +155,7 @@ def count_documents(shard: Shard, path: str, block_days: int) -> None:
 def plan_tasks(workspace: str, options: BitextOptions) -> tuple[Task, ...]:
     """Returns the tasks for the articles that :func:`count_documents` counted, by pair of languages, then block."""
     present: dict[str, set[int]] = {}
-    for path in files.list_files(f"{workspace}/_counts/part-*.npy"):
+    for path in files.list_files("_counts/part-*.npy", workspace):
         for block, language in read_array(path).tolist():
             present.setdefault(language.decode(), set()).add(block)
     margin = -(-options.window_days // options.block_days)

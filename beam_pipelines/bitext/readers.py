@@ -108,7 +108,7 @@ def plan_parts(given: str, field: str = "--bitext", size: int = _PART_BYTES) -> 
       InputError: if the suffix is unknown, a file is missing, aligned files differ in length, or TMX declares entities.
     """
     if has_manifest(given):
-        written = files.list_files(f"{given.rstrip('/')}/{PAIRS}/part-*.tsv")
+        written = files.list_files(f"{PAIRS}/part-*.tsv", given)
         return [part for path in written for part in _line_parts((path,), size)]
     paths = tuple(given.split(_BETWEEN))
     kind = _BETWEEN if len(paths) == 2 else _suffix(given) if len(paths) == 1 else ""

@@ -95,7 +95,7 @@ def broken_rule(
 
 
 def _find_edges(shard: Shard, received: Received, threshold: float) -> None:
-    paths = files.list_files(f"{shard.workspace}/_sketches/*.{SKETCH_BOUNDS}")
+    paths = files.list_files(f"_sketches/*.{SKETCH_BOUNDS}", shard.workspace)
     sketches = [path.removesuffix(SKETCH_BOUNDS) for path in paths]
     shard.write_array("_edges", find_edges(received.rows[_BUCKETS], sketches, threshold))
 

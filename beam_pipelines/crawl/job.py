@@ -2,6 +2,7 @@
 
 import dataclasses
 import datetime
+import glob
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -45,7 +46,8 @@ def run(job: JobRun) -> None:
         check_states(state)
     size = min(options.concurrent_sites, -(-len(sites) // 2))  # two workers share a few sites
     groups = [sites[start : start + size] for start in range(0, len(sites), size)]
-    parts = Parts(f"{job.workspace}/_sites/{_SEEDS}/*.json", len(sites), growing=f"{job.workspace}/warc/*")
+    place = glob.escape(job.workspace)
+    parts = Parts(f"{place}/_sites/{_SEEDS}/*.json", len(sites), growing=f"{place}/warc/*")
     job.map_shards(_SEEDS, partial(_crawl_sites, options=options, phase=_SEEDS), groups, parts=parts)
     phases = [_SEEDS]
     if options.scope is Scope.FEEDS:

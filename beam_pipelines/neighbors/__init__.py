@@ -39,7 +39,7 @@ def run(job: JobRun) -> None:
     """
     options: NeighborsOptions = job.options
     folders = {space: f"{job.input('vectors')}/{space.value}" for space in SPACES}
-    if not files.list_files(f"{folders[Space.LEARNED]}/part-*.parquet"):
+    if not files.list_files("part-*.parquet", folders[Space.LEARNED]):
         del folders[Space.LEARNED]  # it needs an encoder
     by_shard = zip(*map(parquet.shard_paths, folders.values()), strict=True)
     shards = [dict(zip(folders, paths, strict=True)) for paths in by_shard]

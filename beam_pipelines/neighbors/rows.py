@@ -100,7 +100,7 @@ def read_blocks(workspace: str, blocks: Iterable[int], days: tuple[int, int] | N
     """Returns the documents of the given blocks, sorted by id; with ``days`` only from its first to its last day."""
     parts = []
     for block in blocks:
-        for path in files.list_files(f"{workspace}/_rows/block={block:06d}/part-*.npz"):
+        for path in files.list_files(f"_rows/block={block:06d}/part-*.npz", workspace):
             arrays = read_arrays(path)
             part = Rows(arrays["ids"], arrays["days"], {space: arrays[space.value] for space in Space})
             if days is not None:
@@ -155,7 +155,7 @@ def write_sample(shard: Shard, paths: Mapping[Space, str], documents: int) -> No
 
 def write_far_pairs(shard: Shard, _: None) -> None:
     """Writes the cosines of pairs of the sample, float32 ``[P]``; it holds 20,000 documents or a few more."""
-    parts = [read_arrays(path) for path in files.list_files(f"{shard.workspace}/{_SAMPLE}/*.npz")]
+    parts = [read_arrays(path) for path in files.list_files(f"{_SAMPLE}/*.npz", shard.workspace)]
     width = max(part["vectors"].shape[1] for part in parts)
     for part in parts:
         if not part["vectors"].shape[1]:  # no document of the part has a vector

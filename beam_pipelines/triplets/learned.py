@@ -50,7 +50,7 @@ def map_stages(job: JobRun, articles: Sequence[str], neighbors: Sequence[str]) -
     """
     options: TripletsOptions = job.options
     folder = job.input("neighbors")
-    far = files.list_files(f"{folder}/{FAR_PAIRS}/*.npy")  # one file, if there is a learned space
+    far = files.list_files(f"{FAR_PAIRS}/*.npy", folder)  # one file, if there is a learned space
     if far and not options.min_learned:
         job.map_shards("days", _count_days, articles, accounted=False)
         job.map_shards("similarities", _count_near, neighbors, options=options, accounted=False)

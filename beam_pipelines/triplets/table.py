@@ -84,7 +84,7 @@ def write_table(shard: Shard, _: None) -> None:
     """Merges the tables of all shards. One worker can hold them: about 120 bytes a document."""
     from scipy.stats import rankdata
 
-    parts = [read_arrays(path) for path in files.list_files(f"{shard.workspace}/{_PARTS}/part-*.npz")]
+    parts = [read_arrays(path) for path in files.list_files(f"{_PARTS}/part-*.npz", shard.workspace)]
     ids, numbers, codes = (np.concatenate([part[name] for part in parts]) for name in ("ids", "numbers", "codes"))
     names = {}
     for column, name in enumerate(_NAMED):

@@ -30,6 +30,7 @@ from ...formats import files
 from ...formats.articles import read_articles
 from ...formats.command_line import Options, option, required
 from ...formats.embeddings import read_folder, write_folder
+from ...formats.folders import locked
 from ...formats.model_folder import ModelFolder
 from ...formats.remote import local_folder
 from ...formats.vocabulary import VOCABULARY_FILE, VocabularyFile, read_vocabulary, vocabulary_bytes
@@ -91,7 +92,8 @@ OPTIONS: Final = DistilOptions
 
 def run(options: DistilOptions) -> int:
     """Runs the command; returns 0, or the exit code of the step that failed."""
-    code = Distillation(options).run()
+    with locked(os.path.abspath(options.output)):
+        code = Distillation(options).run()
     if code == 0:
         print(f"the distilled model: {options.output.rstrip('/')}/model", file=sys.stderr)
     return code

@@ -39,6 +39,7 @@ from ...errors import InputError
 from ...formats.arrays import unflatten
 from ...formats.articles import read_articles
 from ...formats.command_line import Options, option, required
+from ...formats.folders import locked
 from ...formats.model_folder import ModelFolder
 from ...formats.remote import local_folder
 from ...formats.teacher import write_teacher
@@ -129,7 +130,8 @@ OPTIONS: Final = LiftOptions
 def run(options: LiftOptions) -> int:
     """Runs the command; returns 0, or the exit code of the step that failed."""
     lift = Lift(options)
-    code = lift.run() or lift.evaluate()
+    with locked(lift.output):
+        code = lift.run() or lift.evaluate()
     if code == 0:
         print(f"the lifted model: {options.output.rstrip('/')}/model", file=sys.stderr)
     return code

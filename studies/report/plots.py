@@ -1,6 +1,7 @@
 """Plots of a build as inline SVG: funnel, dates, languages, day gaps, similarities, losses."""
 
 import collections
+import glob
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -43,7 +44,7 @@ def _funnel(rows: Sequence[Mapping[str, Any]]) -> Any:
 
 def _column(folder: str, name: str) -> Iterator[Any]:
     """Values of one column of a stream; nothing if the build has no such stream."""
-    if files.list_files(f"{folder}/part-*.parquet"):
+    if files.list_files("part-*.parquet", folder):
         for path in shard_paths(folder):
             for batch in read_batches(path, [name]):
                 yield from batch.column(name).to_pylist()
@@ -91,7 +92,7 @@ def _day_gaps(output: str) -> Any:
 
 
 def _losses(output: str) -> Any:
-    paths = files.list_files(ModelFolder(f"{output}/*").metrics_file)
+    paths = files.list_files(ModelFolder(f"{glob.escape(output)}/*").metrics_file)
     curves = {path.split("/")[-2]: _loss_curves(path) for path in paths}
     curves = {name: curve for name, curve in curves.items() if curve}
     if not curves:

@@ -52,7 +52,7 @@ def rejected(output: str, per_reason: int = _PER_REASON) -> list[Rejected]:
     draw = random.Random(0)
     counts: collections.Counter[tuple[str, str, str]] = collections.Counter()
     chosen: dict[tuple[str, str, str], list[DeadLetter]] = collections.defaultdict(list)
-    found = [path for part in ("", "*/") for path in files.list_files(f"{output}/{part}dead_letters/**")]
+    found = [path for part in ("", "*/") for path in files.list_files(f"{part}dead_letters/**", output)]
     for path in (path for path in found if path.endswith(".parquet")):
         job = path.partition("/dead_letters/")[0].rpartition("/")[2]
         for batch in read_batches(path, _LETTER):
@@ -71,7 +71,7 @@ def rejected(output: str, per_reason: int = _PER_REASON) -> list[Rejected]:
 def triplets(output: str) -> list[dict[str, Any]]:
     """At most a hundred random triplets, with titles, publishers and dates of their documents."""
     folder = f"{output}/triplets/triplets"
-    if not files.list_files(f"{folder}/part-*.parquet"):
+    if not files.list_files("part-*.parquet", folder):
         return []
     draw, chosen = random.Random(0), list[Triplet]()
     for number, triplet in enumerate(read_stream(folder, Triplet)):

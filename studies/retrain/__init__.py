@@ -12,15 +12,16 @@ import dataclasses
 import datetime
 import os
 import re
-import shutil
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, Final
 
 from ...beam_pipelines.workflow import build, load_job
 from ...errors import InputError
+from ...formats import trust
 from ...formats.archive import Archive, read_runs
 from ...formats.command_line import Options, option
 from ...formats.files import write_json
+from ...formats.folders import empty
 from ...formats.model_folder import ModelFolder
 from ...formats.parquet import schema_of, write_shard
 from ...formats.records import Article
@@ -177,7 +178,7 @@ class Retraining:
         mine: dict[str, Any] = {"model": os.path.abspath(folder), "options": options}
         plan = self._plan()
         if plan is None:
-            shutil.rmtree(self.path(""), ignore_errors=True)
+            empty(self.path(""))
             return self._take_articles(mine)
         for name, value in mine.items():
             if plan[name] != value:
@@ -238,7 +239,7 @@ class Retraining:
                 f"fewer than {self.options.least_events}: too few to tell a better model from a worse one"
             )
             remedy = "train when the archive has more days, or hold out more of them"
-            shutil.rmtree(self.path(""), ignore_errors=True)  # so that the next run takes the articles of its day
+            empty(self.path(""))  # so that the next run takes the articles of its day
             raise InputError(problem, path=self.archive, field="--train.held_out_days", remedy=remedy)
         self.reached("test")
 
@@ -279,11 +280,12 @@ class Retraining:
         return values | {name: value for name, value in (("LEARNING_RATE", rate), ("BATCH_SIZE", batch)) if value}
 
 
-def check_trainable(model: str) -> tuple[str, int]:
+def check_trainable(model: str, *, is_named: bool = False) -> tuple[str, int]:
     """The folder of a model whose training can go on, and the tokens of a text in its training.
 
     Args:
       model: ``DIR`` or ``DIR@STEP``.
+      is_named: whether the user's command names it, not the archive alone.
     """
     folder, step = split_number(model)
     files = ModelFolder(folder)
@@ -293,7 +295,7 @@ def check_trainable(model: str) -> tuple[str, int]:
     if step is not None and step not in files.steps():
         problem = f"no checkpoint of step {step}"
         raise InputError(problem, path=folder, field="--encoder", remedy="choose one that is there")
-    _gin_files(folder)
+    _gin_files(folder, is_named=is_named)
     lengths = _macros(folder).get(_LENGTHS, {"anchor_tokens": 256})
     if "anchor_tokens" not in lengths:
         problem = "the model was not trained on triplets"
@@ -301,13 +303,16 @@ def check_trainable(model: str) -> tuple[str, int]:
     return folder, max(lengths.values())
 
 
-def _gin_files(folder: str) -> list[str]:
-    """The configuration that trains a model: its own, or that of imported checkpoints."""
+def _gin_files(folder: str, *, is_named: bool = False) -> list[str]:
+    """The configuration that trains a model: its own, or that of imported checkpoints; the user may have named it."""
     files = ModelFolder(folder)
-    if os.path.exists(files.config_file):
-        return [os.path.abspath(files.config_file)]
-    if os.path.exists(files.architecture_file):
-        return ["runs/lift.gin", os.path.abspath(files.architecture_file)]
+    recipes = {files.config_file: (), files.architecture_file: ("runs/lift.gin",)}
+    for path, recipe in recipes.items():
+        if os.path.exists(path):
+            if is_named:
+                trust.allow(path)
+            trust.check(path, f"--encoder model:{folder}")
+            return [*recipe, os.path.abspath(path)]
     raise InputError("the model has no configuration to train with", path=folder, field="--encoder", remedy=_TRAINABLE)
 
 

@@ -1,12 +1,12 @@
 """Studies whose steps are folders in one output, each made once, most by a command that users can run themselves."""
 
 import os
-import shutil
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from ...errors import InputError
 from ...formats import files
+from ...formats.folders import LOCK, written
 from ...formats.model_folder import ModelFolder
 
 Command = Callable[[Sequence[str]], int]  # runs a command of newsembed and returns its exit code
@@ -25,7 +25,7 @@ def claim(output: str, name: str, options: Mapping[str, Any], paths: Collection[
     mine: dict[str, Any] = {key: list(value) if isinstance(value, tuple) else value for key, value in options.items()}
     mine |= {key: os.path.abspath(mine[key]) for key in paths if mine[key] and os.path.exists(mine[key])}
     path = f"{output}/{name}"
-    held = set(os.listdir(output)) if os.path.isdir(output) else set()
+    held = set(os.listdir(output)) - {LOCK} if os.path.isdir(output) else set()
     if held <= {name}:
         os.makedirs(output, exist_ok=True)
         files.write_json(path, mine)
@@ -43,11 +43,8 @@ def claim(output: str, name: str, options: Mapping[str, Any], paths: Collection[
 def once(folder: str, write: Callable[[str], Any]) -> int:
     """Makes the folder of a step by `write`, complete or not at all; returns 0."""
     if not os.path.isdir(folder):
-        temporary = f"{folder}.tmp"
-        shutil.rmtree(temporary, ignore_errors=True)
-        os.makedirs(temporary)
-        write(temporary)
-        os.replace(temporary, folder)
+        with written(folder) as temporary:
+            write(temporary)
     return 0
 
 

@@ -163,7 +163,7 @@ def written_model(folder: Path) -> None:
     import numpy as np
     import orbax.checkpoint as ocp
     from flax import linen as nn
-    from newsembed.formats.digests import write_sums
+    from newsembed.formats.digests import file_sha256, write_list, write_sums
     from newsembed.models.encoders.news import EncoderConfig, NewsEncoder
 
     folder.mkdir()
@@ -173,6 +173,7 @@ def written_model(folder: Path) -> None:
     config = EncoderConfig(vocab_size=len(PIECES), num_topics=2, **size)
     description = {"encoder": config.to_dict(), "vocabulary_sha256": hashlib.sha256(vocabulary).hexdigest()}
     (folder / "model.json").write_text(json.dumps(description))
+    write_list(str(folder), {"model.json": file_sha256(str(folder / "model.json"))})
     shapes = jax.eval_shape(NewsEncoder(config).init, jax.random.key(0), np.zeros((1, 4), np.int32))["params"]
     generator = np.random.default_rng(0)
     params = jax.tree.map(lambda spec: generator.normal(0, 0.5, spec.shape).astype(np.float32), nn.meta.unbox(shapes))
@@ -380,7 +381,7 @@ def _short(folder: Path) -> list[tuple[Any, ...]]:
         ("embeddings of words", "entities", "words.npy", words, job_result, EVERY),
         ("words beside embeddings", "entities", "words.tsv", words, job_result, TEXT),
         ("state of a crawl", "state", "fetch-a.example.json.gz", CRAWL, lambda *_: "no host answers", EVERY),
-        ("model.json", "model", "model.json", model, file_result, TEXT),
+        ("model.json", "model", "model.json", model, file_result, TEXT, True),
         ("vocabulary of a model", "model", "vocab.txt", model, file_result, TEXT, True),
         ("checkpoint", "model", checkpoint, model, file_result, EVERY, True),
         ("digests of a checkpoint", "model", "checkpoints/10/SHA256SUMS", model, file_result, TEXT),

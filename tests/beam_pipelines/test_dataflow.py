@@ -64,9 +64,7 @@ def test_a_job_stages_this_package_and_the_libraries_of_all_jobs(submitting):
     assert not {"apache-beam", "newsembed", "tensorflow", "pytest", "fastapi"} & listed
 
 
-def test_what_is_staged_has_all_that_jobs_import():
-    assert {"protego", "fastwarc", "trafilatura", "tokenizers"} <= dataflow.imported()
-    assert not {"jax", "tensorflow", "ctranslate2"} & dataflow.imported()
+def test_what_is_staged_lacks_nothing():
     listed = {line.partition("==")[0] for line in dataflow.requirements()}
     assert dataflow.lacking(listed) == []
     assert dataflow.lacking(listed - {"protego", "babel"}) == ["babel", "protego"]

@@ -11,9 +11,9 @@ import sys
 
 import pytest
 from newsembed.beam_pipelines import jobs, output_folder
-from newsembed.beam_pipelines.output_folder import locked
 from newsembed.errors import InputError
-from newsembed.formats import files
+from newsembed.formats import files, folders
+from newsembed.formats.folders import locked
 
 ONE = ["--direct_num_workers=1"]
 
@@ -166,7 +166,7 @@ def test_paths_are_compared_in_their_normal_form(path, folder, inside):
 
 HOLDER = """
 import sys, time
-from newsembed.beam_pipelines.output_folder import locked
+from newsembed.formats.folders import locked
 with locked(sys.argv[1]):
     print("locked", flush=True)
     time.sleep(600)
@@ -191,7 +191,7 @@ def test_a_lock_is_respected_until_its_owner_is_killed(tmp_path):
 
 
 def test_a_lock_that_its_owner_removes_in_between_is_taken_anew(tmp_path, monkeypatch):
-    flock = output_folder.fcntl.flock
+    flock = folders.fcntl.flock
     removed = []
 
     def slow(lock, kind):
@@ -199,7 +199,7 @@ def test_a_lock_that_its_owner_removes_in_between_is_taken_anew(tmp_path, monkey
             removed.append((tmp_path / ".lock").unlink())
         flock(lock, kind)
 
-    monkeypatch.setattr(output_folder.fcntl, "flock", slow)
+    monkeypatch.setattr(folders.fcntl, "flock", slow)
     with locked(str(tmp_path)), pytest.raises(InputError, match="another run"), locked(str(tmp_path)):
         pass
 

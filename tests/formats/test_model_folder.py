@@ -53,7 +53,7 @@ def test_a_description_is_read_as_written(tmp_path_factory, description):
     assert folder.is_described
     assert folder.read_description() == description
     folder.check_vocabulary(description)
-    assert sorted(path.name for path in Path(folder.path).iterdir()) == ["model.json", "vocab.txt"]
+    assert sorted(path.name for path in Path(folder.path).iterdir()) == ["SHA256SUMS", "model.json", "vocab.txt"]
 
 
 @pytest.mark.parametrize(
@@ -184,13 +184,25 @@ def test_the_tokenizer_of_a_model_goes_with_it_and_that_of_another_goes_away(tmp
         Path(one.path).mkdir()
     tokenizer = TokenizerFiles(b'{"model": {}}', Family.METASPACE, (0, 1, 2, 3, 4), 9)
     folder.write_description(ModelDescription({}, "x"), VOCABULARY, tokenizer)
-    names = ["model.json", "tokenizer.json", "tokenizer_ids.json", "vocab.txt"]
+    names = ["SHA256SUMS", "model.json", "tokenizer.json", "tokenizer_ids.json", "vocab.txt"]
     assert sorted(path.name for path in (tmp_path / "a").iterdir()) == names
     target.write_export(folder, {"head": np.ones(2, np.float32)}, {})
-    for name in names:
+    for name in names[1:]:
         assert (tmp_path / "b" / name).read_bytes() == (tmp_path / "a" / name).read_bytes()
     folder.write_description(ModelDescription({}, SHA), VOCABULARY)
-    assert sorted(path.name for path in (tmp_path / "a").iterdir()) == ["model.json", "vocab.txt"]
+    assert sorted(path.name for path in (tmp_path / "a").iterdir()) == ["SHA256SUMS", "model.json", "vocab.txt"]
+
+
+def test_a_description_that_changed_is_refused(tmp_path):
+    folder = ModelFolder(str(tmp_path))
+    folder.write_description(ModelDescription({"num_layers": 12}, SHA), VOCABULARY)
+    path = tmp_path / "model.json"
+    path.write_text(path.read_text().replace("12", "0"))
+    with pytest.raises(InputError, match="model.json: not the content that SHA256SUMS lists") as raised:
+        folder.read_description()
+    assert "if you changed it yourself, delete SHA256SUMS" in raised.value.remedy
+    (tmp_path / "SHA256SUMS").unlink()
+    assert folder.read_description().encoder == {"num_layers": 0}
 
 
 def test_a_file_that_cannot_be_written_leaves_the_folder_as_it_was(tmp_path):

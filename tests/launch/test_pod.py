@@ -100,10 +100,16 @@ def test_a_manifest_of_gke_has_a_job_for_each_slice_and_a_pod_for_each_host(caps
         "--num_slices=2",
         "--spot",
     ]
-    jobs = yaml.safe_load(printed(capsys, "gke", "print", "news", *options))["spec"]["replicatedJobs"]
+    spec = yaml.safe_load(printed(capsys, "gke", "print", "news", *options))["spec"]
+    jobs = spec["replicatedJobs"]
     assert [job["replicas"] for job in jobs] == [2]
     job = jobs[0]["template"]["spec"]
     assert (job["parallelism"], job["completions"]) == (4, 4)
+    # Bad input fails again: all pods are started again after other failures only.
+    (rule,) = job["podFailurePolicy"]["rules"]
+    assert (rule["action"], rule["onExitCodes"]) == ("FailJob", {"operator": "In", "values": [2]})
+    (rule,) = spec["failurePolicy"]["rules"]
+    assert (rule["action"], rule["onJobFailureReasons"]) == ("FailJobSet", ["PodFailurePolicy"])
     pod = job["template"]["spec"]
     assert pod["nodeSelector"]["cloud.google.com/gke-spot"] == "true"
     (container,) = pod["containers"]

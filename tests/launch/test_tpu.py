@@ -1,6 +1,7 @@
 """A run on a TPU slice, with a stand-in for gcloud that keeps slices and runs what hosts would run."""
 
 import json
+import socket
 import subprocess
 import sys
 import threading
@@ -18,9 +19,10 @@ words, state = sys.argv[1:], here / "state.json"
 with (here / "calls").open("a") as log:
     log.write(json.dumps(words) + "\\n")
 if words[0] == "storage":
-    source, target = words[-2:]
-    pathlib.Path(target).parent.mkdir(parents=True, exist_ok=True)
-    pathlib.Path(target).write_bytes(pathlib.Path(os.path.expanduser(source)).read_bytes())
+    source, target = pathlib.Path(os.path.expanduser(words[-2].removeprefix("gs://"))), pathlib.Path(words[-1])
+    target = target / source.name if target.is_dir() else target
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.write_bytes(source.read_bytes())
     sys.exit()
 action = words[3]
 if action == "create":
@@ -36,6 +38,10 @@ elif action == "delete":
     state.unlink()
     for home in here.glob("host*"):
         subprocess.run(["rm", "-rf", home])
+elif action == "scp":
+    for number in range(2):
+        (here / f"host{number}").mkdir(exist_ok=True)
+        (here / f"host{number}" / pathlib.Path(words[4]).name).write_bytes(pathlib.Path(words[4]).read_bytes())
 elif action == "ssh":
     if (here / "unreachable").exists():
         (here / "unreachable").unlink()
@@ -56,14 +62,20 @@ PROGRAMS = {
     "hostname": "echo $HOST",
     "sudo": 'exec "$@"',
     "pip": '[ ! -e "$STANDIN/no_pip" ]',
+    # It installs a wheel that is there.
+    "uv": """
+for last; do :; done; echo "$last" >> $STANDIN/installed
+file=${last##*file://}; [ "$file" = "$last" ] || cat $file""",
     "systemd-run": """
 while [[ $1 = --* ]]; do shift; done
 setsid "$@" < /dev/null > /dev/null 2>&1 &
 echo $! > $HOME/unit""",
+    # A process that has ended may stay a zombie: the first one of a container need not wait for it.
     "systemctl": """
 unit=$(cat $HOME/unit 2> /dev/null)
-if [ "$1" = stop ]; then kill -TERM -- -$unit; while kill -0 $unit 2> /dev/null; do sleep 0.05; done; exit; fi
-[ -n "$unit" ] && kill -0 $unit 2> /dev/null && state=active || state=inactive
+runs() { [[ -n "$unit" && "$(ps -o stat= -p $unit)" = [^Z]* ]]; }
+if [ "$1" = stop ]; then kill -TERM -- -$unit; while runs; do sleep 0.05; done; exit; fi
+runs && state=active || state=inactive
 [ "$2" = --quiet ] || echo $state
 [ $state = active ]""",
     # Both hosts count to 6 in steps that they save.
@@ -72,12 +84,39 @@ trap 'echo saved; exit 143' TERM
 [ -e "$STANDIN/fail-$HOST" ] && { echo it is broken; exit 3; }
 for step in 1 2 3 4 5 6; do
   [ -e "$STANDIN/saved-$HOST-$step" ] && continue
-  sleep $([ -e "$STANDIN/slow" ] && echo 30 || echo 0.1) & wait $!
-  touch "$STANDIN/saved-$HOST-$step"; echo "$HOST $step" >> "$STANDIN/steps"
+  sleep $([ -e "$STANDIN/slow" ] || [ -e "$STANDIN/slow-$HOST" ] && echo 30 || echo 0.1) & wait $!
+  echo "$HOST $step" >> "$STANDIN/steps"; touch "$STANDIN/saved-$HOST-$step"
 done""",
 }
+# Both hosts train, with four devices each; the stand-in for a slice has no way to let them find each other.
+TRAINER = f"""
+shift 2
+export XLA_FLAGS=--xla_force_host_platform_device_count=4 JAX_PLATFORMS=cpu
+exec {sys.executable} -m newsembed train --coordinator_address=localhost:$(cat "$STANDIN/port") --num_processes=2 \\
+    --process_id=${{HOST#w-}} "$@"
+"""
 RUN = ["launch", "tpu", "run", "news", "--zone=z", "--type=v4-16", "--poll_seconds=0.2"]
 TRAIN = ["--", "--gin_file=runs/pretrain_paper.gin"]
+
+
+def kill(unit):
+    subprocess.run(["bash", "-c", f"kill -KILL -- -{unit.read_text().strip()}"], capture_output=True, check=False)
+
+
+def when(path, action):
+    """A thread that waits for a file and then acts."""
+
+    def wait():
+        while not path.exists():
+            time.sleep(0.02)
+        action()
+
+    thread = threading.Thread(target=wait)
+    thread.start()
+    return thread
+
+
+ALL_STEPS = {f"{host} {step}" for host in ("w-0", "w-1") for step in range(1, 7)}
 
 
 @pytest.fixture
@@ -92,7 +131,7 @@ def cloud(tmp_path, monkeypatch):
     monkeypatch.setenv("STANDIN", str(tmp_path))
     yield tmp_path
     for unit in tmp_path.glob("host*/unit"):
-        subprocess.run(["bash", "-c", f"kill -KILL -- -{unit.read_text().strip()}"], capture_output=True, check=False)
+        kill(unit)
 
 
 def calls(cloud):
@@ -102,9 +141,8 @@ def calls(cloud):
 
 def test_a_run_asks_for_a_slice_trains_on_all_hosts_and_keeps_their_logs(cloud):
     assert cli.main([*RUN, "--yes", "--spot", f"--logs={cloud}/logs", *TRAIN]) == 0
-    assert sorted((cloud / "steps").read_text().split()) == sorted(
-        word for host in ("w-0", "w-1") for step in range(1, 7) for word in (host, str(step))
-    )
+    assert set((cloud / "steps").read_text().splitlines()) == ALL_STEPS
+    assert len((cloud / "steps").read_text().splitlines()) == len(ALL_STEPS)
     assert {path.name for path in (cloud / "logs").iterdir()} == {"w-0.log", "w-1.log"}
     assert cli.main(["launch", "tpu", "down", "news", "--zone=z"]) == 0
     assert not (cloud / "state.json").exists()
@@ -112,20 +150,16 @@ def test_a_run_asks_for_a_slice_trains_on_all_hosts_and_keeps_their_logs(cloud):
 
 def test_a_slice_that_is_taken_away_is_asked_for_again_and_the_run_goes_on(cloud, capsys):
     def take_away():
-        while not (cloud / "saved-w-0-2").exists():
-            time.sleep(0.02)
         (cloud / "state.json").write_text(json.dumps("SUSPENDED"))
         for unit in cloud.glob("host*/unit"):
-            subprocess.run(["bash", "-c", f"kill -KILL -- -{unit.read_text().strip()}"], check=False)
+            kill(unit)
 
-    thread = threading.Thread(target=take_away)
-    thread.start()
+    thread = when(cloud / "saved-w-0-2", take_away)
     assert cli.main([*RUN, "--yes", *TRAIN]) == 0
     thread.join()
     assert "taken away" in capsys.readouterr().err
     assert calls(cloud).count("create") == 2
-    lines = (cloud / "steps").read_text().splitlines()
-    assert sorted(lines) == sorted(f"{host} {step}" for host in ("w-0", "w-1") for step in range(1, 7))
+    assert set((cloud / "steps").read_text().splitlines()) == ALL_STEPS
 
 
 def test_a_host_that_fails_stops_the_others_and_its_code_and_log_are_shown(cloud, capsys):
@@ -142,6 +176,43 @@ def test_a_host_that_fails_stops_the_others_and_its_code_and_log_are_shown(cloud
     assert "== w-1\nit is broken" in capsys.readouterr().out
 
 
+def test_a_host_that_was_restarted_goes_on_with_the_others_on_the_same_slice(cloud, capsys):
+    def restart():
+        (cloud / "host1/newsembed-train.boot").write_text("another\n")
+        kill(cloud / "host1/unit")
+        (cloud / "slow-w-0").unlink()
+
+    (cloud / "slow-w-0").touch()  # it waits for the other
+    thread = when(cloud / "saved-w-1-2", restart)
+    assert cli.main([*RUN, "--yes", *TRAIN]) == 0
+    thread.join()
+    said = capsys.readouterr().err
+    assert "w-1 no run" in said
+    assert "a host of it was restarted" in said
+    assert calls(cloud).count("create") == 1
+    assert set((cloud / "steps").read_text().splitlines()) == ALL_STEPS
+
+
+def test_a_run_that_was_killed_ends_the_others(cloud, capsys):
+    (cloud / "slow").touch()
+    thread = when(cloud / "host1/newsembed-train.log", lambda: kill(cloud / "host1/unit"))
+    assert cli.main([*RUN, "--yes", *TRAIN]) == 1
+    thread.join()
+    assert "w-1 was killed; the other hosts were stopped" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("where", ["here", "gs://"])
+def test_a_wheel_is_installed_on_all_hosts(cloud, capsys, where):
+    wheel = cloud / "newsembed-1-py3-none-any.whl"
+    wheel.write_text("content\n")
+    given = str(wheel) if where == "here" else f"gs://{wheel}"
+    assert (
+        cli.main(["launch", "tpu", "up", "news", "--zone=z", "--type=t", "--yes", f"--install={given}", RUN[-1]]) == 0
+    )
+    wanted = [f"newsembed[train,tpu,gcs] @ file://{cloud}/host{number}/{wheel.name}" for number in range(2)]
+    assert (cloud / "installed").read_text().splitlines() == wanted
+
+
 def test_the_hosts_of_a_slice_that_is_not_there_are_not_asked(cloud, capsys):
     assert cli.main(["launch", "tpu", "status", "news", "--zone=z"]) == 0
     assert capsys.readouterr().out == "news: not there\n"
@@ -149,13 +220,7 @@ def test_the_hosts_of_a_slice_that_is_not_there_are_not_asked(cloud, capsys):
 
 
 def test_a_lost_connection_ends_nothing(cloud):
-    def lose():
-        while not Path(cloud / "saved-w-0-1").exists():
-            time.sleep(0.02)
-        (cloud / "unreachable").touch()
-
-    thread = threading.Thread(target=lose)
-    thread.start()
+    thread = when(cloud / "saved-w-0-1", (cloud / "unreachable").touch)
     assert cli.main([*RUN, "--yes", *TRAIN]) == 0
     thread.join()
     assert calls(cloud).count("create") == 1
@@ -179,3 +244,40 @@ def test_several_slices_are_one_request(cloud, capsys):
     assert "--node-count=2 --node-prefix=news" in lines[0]
     assert [line.split()[5] for line in lines if " ssh " in line] == ["news-0", "news-1"] * 2
     assert not (cloud / "calls").exists()
+
+
+@pytest.mark.long  # `make attack`
+def test_a_preempted_run_of_two_hosts_ends_with_the_parameters_of_an_undisturbed_one(cloud, monkeypatch):
+    monkeypatch.syspath_prepend(Path(__file__).parents[1] / "learning")
+    import jax
+    import numpy as np
+    from toy_corpus import saved_params, tiny_bindings, write_corpus, write_vocabulary
+
+    (cloud / "newsembed").write_text(f"#!/bin/bash\n{TRAINER}")
+    with socket.socket() as probe:
+        probe.bind(("localhost", 0))
+        (cloud / "port").write_text(str(probe.getsockname()[1]))
+    data, vocabulary = write_corpus(cloud / "data"), write_vocabulary(cloud / "vocab.txt")
+
+    def train(name):
+        bindings = tiny_bindings(cloud / name, data, vocabulary, TRAIN_STEPS=60)
+        options = [f"--gin.{one}" for one in bindings]
+        return cli.main(
+            [*RUN, "--yes", "--", "--gin_file=runs/train_demo.gin", *options, "--gin.INITIAL_CHECKPOINT_PATH=None"]
+        )
+
+    def take_away():
+        (cloud / "state.json").write_text(json.dumps("SUSPENDED"))
+        for unit in cloud.glob("host*/unit"):
+            kill(unit)
+
+    assert train("undisturbed") == 0
+    thread = when(cloud / "preempted/checkpoints/8/params", take_away)
+    assert train("preempted") == 0
+    thread.join()
+    assert calls(cloud).count("create") == 2
+    log = (cloud / "host0/newsembed-train.log").read_text()
+    assert "resumed from step" in log
+    one, other = (saved_params(cloud / name, 60) for name in ("undisturbed", "preempted"))
+    for (path, left), right in zip(jax.tree_util.tree_leaves_with_path(one), jax.tree.leaves(other), strict=True):
+        np.testing.assert_array_equal(left, right, err_msg=str(path))

@@ -48,14 +48,14 @@ def test_an_archive_whose_encoder_is_elsewhere_asks_for_it(monkeypatch, tmp_path
 def test_only_a_model_with_a_checkpoint_is_trained(monkeypatch):
     checked = []
     monkeypatch.setattr(module, "require", checked.append)
-    monkeypatch.setattr(module, "check_trainable", checked.append)
+    monkeypatch.setattr(module, "check_trainable", lambda model, is_named: checked.append((model, is_named)))
     with pytest.raises(InputError, match="--encoder: got savedmodel:s: a SavedModel has no checkpoint to train from"):
         check_training(EncoderChoice("savedmodel:s"), "a")
     with pytest.raises(InputError, match="s3://a: --train: trains local archives only"):
         check_training(EncoderChoice("model:m"), "s3://a")
     assert checked == []
     check_training(EncoderChoice("model:some/dir@7"), "a")
-    assert checked == [module._TRAIN, "some/dir@7"]
+    assert checked == [module._TRAIN, ("some/dir@7", False)]
 
 
 CHOICE = EncoderChoice("model:now", 7, "p ", "head")

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from flax import linen as nn
+from drawn_parameters import drawn
 from newsembed.models.encoders.news import EncoderConfig, NewsEncoder
 
 CONFIG = EncoderConfig(
@@ -26,10 +26,7 @@ MODELS = {
 
 def make(config):
     """The encoder's methods on fixed parameters, compiled: ``run("encode", tokens)``."""
-    model = NewsEncoder(config)
-    params = nn.unbox(jax.jit(model.init)(jax.random.key(0), TOKENS))["params"]
-    # As initialised, attention is nearly uniform.
-    params = jax.tree.map(lambda array: array * 4 if array.ndim > 1 else array, params)
+    model, params = NewsEncoder(config), drawn(config, deviation=0.2)
     return lambda method, *inputs: jax.jit(functools.partial(model.apply, method=method))({"params": params}, *inputs)
 
 

@@ -23,7 +23,7 @@ CONFIG = EncoderConfig(
     num_layers=2,
     num_heads=2,
     mlp_size=32,
-    max_length=80,
+    max_length=48,
     embedding_size=8,
     num_topics=3,
 )

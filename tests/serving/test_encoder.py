@@ -133,6 +133,19 @@ def more_layers(folder, _):
     (folder / "model.json").write_text(json.dumps(description))
 
 
+def fewer_layers(folder, _):
+    description = json.loads((folder / "model.json").read_text())
+    description["encoder"]["num_layers"] = 1
+    (folder / "model.json").write_text(json.dumps(description))
+
+
+def no_layers(folder, _):
+    """A static model, which NumPy computes."""
+    description = json.loads((folder / "model.json").read_text())
+    description["encoder"]["num_layers"] = 0
+    (folder / "model.json").write_text(json.dumps(description))
+
+
 def no_manifest(folder, _):
     (folder / "checkpoints/1/params/manifest.ocdbt").unlink()
 
@@ -159,6 +172,8 @@ def no_metadata(folder, _):
         (other_vocabulary, "vocab.txt: its SHA-256"),
         (other_architecture, "mlp_in.*got shape .* expected .* another architecture"),
         (more_layers, "parameters are missing: layers_2"),
+        (fewer_layers, "parameters are not of the architecture: layers_1"),
+        (no_layers, "parameters are not of the architecture: layers_0"),
         (lambda folder, _: shutil.rmtree(folder / "checkpoints"), "no checkpoints"),
         (no_manifest, "params: cannot be read|no Orbax metadata"),
         (no_arrays, "params: cannot be read|no Orbax metadata"),

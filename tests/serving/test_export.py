@@ -120,7 +120,7 @@ def test_report_and_facts(model_dir, saved):
     assert saved.step == 20
     assert saved.max_difference <= 1e-5
     encoder = SavedModelEncoder(saved.output)
-    assert (encoder.dimensions, encoder.facts["max_length"], encoder.facts["step"]) == (8, 80, 20)
+    assert (encoder.dimensions, encoder.facts["max_length"], encoder.facts["step"]) == (8, 48, 20)
     assert encoder.digest == f"savedmodel-{load_encoder(model_dir).digest}"
 
 

@@ -188,7 +188,7 @@ def test_an_index_is_replaced_only_if_asked(model_dir, articles, tmp_path, monke
     assert "--append" in error.value.remedy
     assert "--overwrite" in error.value.remedy
     assert DocumentIndex.load(str(output)).documents == before
-    with Writer(str(output)), pytest.raises(InputError, match="--output: another process writes this archive"):
+    with Writer(str(output)), pytest.raises(InputError, match="--output: another run is writing to this folder"):
         index_command.run(parse(index_command, *given, "--append"))
     assert index_command.run(parse(index_command, *given, "--append")) == 0
     assert len(DocumentIndex.load(str(output))) == 6

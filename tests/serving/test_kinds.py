@@ -2,10 +2,9 @@
 
 import json
 
-import jax
 import numpy as np
 import pytest
-from flax import linen as nn
+from drawn_parameters import drawn
 from newsembed.formats.model_folder import ModelDescription, ModelFolder
 from newsembed.formats.vocabulary import SPECIAL_TOKENS
 from newsembed.launch import cli
@@ -43,16 +42,18 @@ CONFIGS = {
 TITLES, BODIES = ["Storm", "", "vote", "Goal"], ["coast . wind . " * 3, "Sturm", "vote", "cup " * 99]
 
 
-@pytest.fixture(params=CONFIGS)
+# The longest to compile of each family is for `make attack`.
+LONG = ("laser", "attentive", "recurrent")
+
+
+@pytest.fixture(params=[pytest.param(name, marks=[pytest.mark.long] if name in LONG else []) for name in CONFIGS])
 def folder(request, tmp_path):
     config = CONFIGS[request.param]
     description = ModelDescription(config.to_dict(), Vocabulary(PIECES).digest, 24, config.kind)
     (tmp_path / "model").mkdir()
     model = ModelFolder(str(tmp_path / "model"))
     model.write_description(description, "".join(f"{piece}\n" for piece in PIECES).encode())
-    params = nn.unbox(jax.jit(config.module().init)(jax.random.key(0), np.ones((1, 4), np.int32)))["params"]
-    params = jax.tree.map(lambda array: np.asarray(array * 3 if array.ndim > 1 else array), params)
-    model.write_import(params, "", {})
+    model.write_import(drawn(config, deviation=0.3), "", {})
     return config, str(tmp_path / "model")
 
 

@@ -121,7 +121,7 @@ def test_numbers_that_do_not_fit_are_refused(tiny, tmp_path, monkeypatch):
 
 
 def test_what_is_read_is_nested_and_float32_and_the_rest_left_out():
-    found = matched({**FOUND, "head": np.ones(9)}, EXPECTED, "p")
+    found = matched({**FOUND, "head": np.ones(9)}, EXPECTED, "p", lambda: ["head"])
     assert (set(found), set(found["a"])) == ({"a", "b"}, {"kernel", "bias"})
     assert {values.dtype for values in (found["a"]["kernel"], found["a"]["bias"], found["b"])} == {np.dtype(np.float32)}
     assert found["a"]["kernel"].tolist() == [[0, 1, 2], [3, 4, 5]]

@@ -6,11 +6,10 @@ import subprocess
 import sys
 import textwrap
 
-import flax.linen as nn
-import jax
 import numpy as np
 import onnxruntime
 import pytest
+from drawn_parameters import drawn
 from newsembed.errors import InputError
 from newsembed.formats.arrays import flatten
 from newsembed.launch import cli
@@ -47,9 +46,8 @@ def test_the_graph_is_the_model(changes):
     tokens = np.random.default_rng(0).integers(5, 50, (4, 13)).astype(np.int32)
     for row, length in enumerate((13, 5, 1, 0)):
         tokens[row, length:] = 0
-    params = nn.meta.unbox(jax.jit(config.module().init)(jax.random.key(1), tokens)["params"])
-    params = jax.tree.map(lambda array: array + 0.1 * np.sin(np.arange(array.size)).reshape(array.shape), params)
-    model = onnx_engine.build(config, flatten(jax.tree.map(np.asarray, params)))
+    params = drawn(config, deviation=0.1)
+    model = onnx_engine.build(config, flatten(params))
     session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
     (found,) = session.run([onnx_engine.OUTPUT], {onnx_engine.INPUT: tokens})
     expected = config.module().apply({"params": params}, tokens, method="embed")

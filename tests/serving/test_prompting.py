@@ -166,4 +166,4 @@ def test_exports_keep_the_prompts(prompted, tmp_path):
         export.ExportOptions(model=prompted, output=str(tmp_path / "folder"), format="huggingface")
     ).output
     assert dict(read_modules(folder, {}).prompts.texts) == PROMPTS
-    assert read_modules(folder, {}).text_length == 80
+    assert read_modules(folder, {}).text_length == 48

@@ -13,6 +13,7 @@ def test_a_short_text_names_an_encoder(monkeypatch):
         (saved_model, "SavedModelEncoder"),
     ):
         monkeypatch.setattr(module, name, lambda *where, name=name, **options: made.append((name, *where, options)))
+    monkeypatch.setattr(specs, "allow", lambda folder: made.append(("allow", folder)))
     for spec in ("model:dir", "model:dir@7", "random:dir", "random:dir@7", "savedmodel:dir@7"):
         specs.encoder_from_spec(spec, max_length=9, progress=False, document_prompt="d ")
     specs.encoder_from_spec("savedmodel:dir")
@@ -23,7 +24,9 @@ def test_a_short_text_names_an_encoder(monkeypatch):
         ("fresh_encoder", "dir", 0, options),
         ("fresh_encoder", "dir", 7, options),
         ("SavedModelEncoder", "dir@7", {"progress": False, "document_prompt": "d "}),
+        ("allow", "dir@7"),
         ("SavedModelEncoder", "dir", {"progress": True}),
+        ("allow", "dir"),
     ]
     assert [specs.split_number(text) for text in ("@7", "a@", "a@-1", "a@b@7")] == [
         ("@7", None), ("a@", None), ("a@-1", None), ("a@b", 7)

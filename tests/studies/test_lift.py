@@ -251,6 +251,7 @@ def test_options_out_of_range_are_refused(option, value, message):
         dataclasses.replace(SETTINGS, **{option: value})
 
 
+@pytest.mark.long  # `make attack`
 def test_the_result_of_a_lift_is_lifted_again_without_its_words(lifted, work, tmp_path):
     first, commands = f"{lifted[0]}/model", []
     output = str(tmp_path / "second")
@@ -323,14 +324,14 @@ def test_without_a_start_the_result_is_the_words_in_the_pieces_of_the_build(work
     pieces = [*SPECIAL_TOKENS, *"abcdefgh"]
     Path(work, "vocabulary", "vocab.txt").write_text("\n".join(pieces) + "\n")
     output = str(tmp_path / "out")
-    settings = dataclasses.replace(SETTINGS, projection_size=2048)
+    settings = dataclasses.replace(SETTINGS, projection_size=512)
     assert lift_of(None, work, output, settings).run() == 0
     assert set(os.listdir(output)) == {"lift.json", "examples", "model"}
     model = load_encoder(f"{output}/model")
     articles = list(parquet.read_records(f"{work}/clean/articles/part-00000-of-00001.parquet", Article))
     titles, bodies = [article.title for article in articles], [article.body for article in articles]
     found = model.encode(titles, bodies)
-    assert found.shape == (DOCUMENTS, 2048)
+    assert found.shape == (DOCUMENTS, 512)
     # The cosines are those of TF-IDF, by letters here: early ones count more, copies by the logarithm of their sum.
     rows = Vocabulary(tuple(pieces)).encode_documents(titles, bodies, settings.max_length)
     counts = np.zeros((DOCUMENTS, 13))
@@ -339,4 +340,4 @@ def test_without_a_start_the_result_is_the_words_in_the_pieces_of_the_build(work
     counts = np.log1p(counts[:, 5:])
     vectors = counts * (np.log((1 + DOCUMENTS) / (1 + np.count_nonzero(counts, axis=0))) + 1)
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
-    assert np.abs(found @ found.T - vectors @ vectors.T).max() < 0.1
+    assert np.abs(found @ found.T - vectors @ vectors.T).max() < 0.2

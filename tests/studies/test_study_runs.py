@@ -48,6 +48,7 @@ def run(tmp_path, monkeypatch):
     return made
 
 
+@pytest.mark.long  # `make attack`
 def test_a_killed_training_goes_on_from_its_checkpoint(run, monkeypatch):
     popen = subprocess.Popen
 
@@ -89,6 +90,7 @@ def saved_steps(run):
     return sorted(int(name) for name in os.listdir(f"{run.model}/checkpoints") if name.isdigit())
 
 
+@pytest.mark.long  # `make attack`
 def test_sigterm_to_what_waits_for_a_training_saves_and_stops_both(run, monkeypatch):
     popen, started = subprocess.Popen, []
 

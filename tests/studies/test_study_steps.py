@@ -1,6 +1,7 @@
 """Steps of a study that are folders."""
 
 import json
+from pathlib import Path
 
 import pytest
 from newsembed.errors import InputError
@@ -8,25 +9,24 @@ from newsembed.studies.shared.steps import claim, once, train_model, write_examp
 
 
 def test_a_step_is_made_once_completely_or_not_at_all(tmp_path):
-    folder, written = str(tmp_path / "step"), []
+    folder, targets = tmp_path / "step", []
 
     def write(target):
-        written.append(target)
-        (tmp_path / "step.tmp" / "file").write_text("x")
+        targets.append(target)
+        Path(target, "file").write_text("x")
 
     def fail(target):
         write(target)
         raise KeyError(target)
 
     with pytest.raises(KeyError):
-        once(folder, fail)
-    assert not (tmp_path / "step").exists()
-    (tmp_path / "step.tmp" / "left over").write_text("x")
-    assert once(folder, write) == 0
-    assert [path.name for path in (tmp_path / "step").iterdir()] == ["file"]
-    assert not (tmp_path / "step.tmp").exists()
-    assert once(folder, fail) == 0
-    assert written == [f"{folder}.tmp"] * 2
+        once(str(folder), fail)
+    assert list(tmp_path.iterdir()) == []
+    assert once(str(folder), write) == 0
+    assert [path.name for path in folder.iterdir()] == ["file"]
+    assert once(str(folder), fail) == 0
+    assert len(set(targets)) == 2  # two runs never write to one folder
+    assert list(tmp_path.iterdir()) == [folder]
 
 
 def test_a_folder_belongs_to_one_study(tmp_path, monkeypatch):

@@ -62,25 +62,19 @@ def world(tmp_path_factory):
     vocabulary = write_vocabulary(folder / "vocab.txt")
     corpus = write_corpus(folder / "data"), vocabulary
     held_out = write_corpus(folder / "held_out", seed=1)
-    rng = np.random.default_rng(0)
-    rows = write_sets(folder / "rows", {"mlm/en": [packed_row_of(rng, 16) for _ in range(48)]}), vocabulary
 
     def weak(name, **changes):
         values = {
             "TRAIN_STEPS": 8,
             "CHECKPOINT_PERIOD": 4,
+            "MIXTURE_OR_TASK_NAME": "triplets",  # one program to compile
             "INITIAL_CHECKPOINT_PATH": None,
             "EVAL_PERIOD": 4,
             "EVAL_DATA_DIR": held_out,
         }
         return {"gin": WEAK, "bindings": tiny_bindings(folder / name, *corpus, **(values | changes))}
 
-    def pretrain(name):
-        values = {"TRAIN_STEPS": 2, "WHITENING_ROWS": 40, "EVAL_PERIOD": 0}
-        return {"gin": PRETRAIN, "bindings": tiny_bindings(folder / name, *rows, **values)}
-
-    for job in (weak("alone"), pretrain("alone_pretrained")):
-        run_training([job["gin"]], job["bindings"])
+    run_training([WEAK], weak("alone")["bindings"])
     shutil.copytree(folder / "alone", folder / "handed_over")
     shutil.rmtree(folder / "handed_over" / "checkpoints" / "8")
     results = run_together(
@@ -90,7 +84,6 @@ def world(tmp_path_factory):
             weak("stopped", EVAL_PERIOD=0) | {"stop_at": 4},
             weak("stopped", EVAL_PERIOD=0),
             weak("handed_over", EVAL_PERIOD=0, MODEL_PARALLEL=2),
-            pretrain("together_pretrained"),
         ],
     )
     return folder, results
@@ -138,9 +131,19 @@ def test_two_processes_continue_what_one_began_on_another_mesh(world):
     assert_close(params(folder / "handed_over"), params(folder / "alone"))
 
 
-def test_whitening_over_two_processes_is_that_of_one(world):
-    folder, _ = world
-    alone, together = (params(folder / name, 2) for name in ("alone_pretrained", "together_pretrained"))
+@pytest.mark.long  # `make attack`
+def test_whitening_over_two_processes_is_that_of_one(tmp_path):
+    rng = np.random.default_rng(0)
+    data = write_sets(tmp_path / "rows", {"mlm/en": [packed_row_of(rng, 16) for _ in range(48)]})
+    corpus = data, write_vocabulary(tmp_path / "vocab.txt")
+
+    def pretrain(name):
+        values = {"TRAIN_STEPS": 2, "WHITENING_ROWS": 40, "EVAL_PERIOD": 0}
+        return {"gin": PRETRAIN, "bindings": tiny_bindings(tmp_path / name, *corpus, **values)}
+
+    run_training([PRETRAIN], pretrain("alone")["bindings"])
+    run_together(tmp_path, [pretrain("together")])
+    alone, together = (params(tmp_path / name, 2) for name in ("alone", "together"))
     np.testing.assert_array_equal(together["pooling_logits"], alone["pooling_logits"])
     assert np.ptp(alone["pooling_logits"]) > 0.1
     heads = [alone["embedding_head"], together["embedding_head"]]

@@ -14,6 +14,7 @@ import numpy as np
 import orbax.checkpoint as ocp
 import pytest
 from newsembed.errors import InputError
+from newsembed.formats import trust
 from newsembed.formats.archive import last_number, read_runs
 from newsembed.formats.digests import write_sums
 from newsembed.formats.model_folder import ModelFolder
@@ -69,6 +70,7 @@ def write_model(folder, *, good, step):
         checkpointer.save(f"{path}/params", jax.tree.map(np.float32, params))
     write_sums(path)
     Path(folder, "config.gin").write_text(CONFIG)
+    trust.allow(f"{folder}/config.gin")
 
 
 def rows_of(days):

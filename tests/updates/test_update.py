@@ -345,7 +345,7 @@ def test_a_second_run_at_the_same_time_is_refused(first_day, paths):
         end.set()
         thread.join()
     assert refused
-    assert "--archive: another process writes this archive" in refused[0]
+    assert "--archive: another run is writing to this folder: process " in refused[0]
 
 
 def test_other_options_than_those_of_the_archive_are_refused(first_day, paths):

@@ -1,10 +1,10 @@
 """Translation both ways: against float64 NumPy, what is trained, either order of the languages, and what is refused."""
 
-import flax.linen as nn
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from drawn_parameters import drawn
 from newsembed.errors import InputError
 from newsembed.learning.objectives import Model, Objectives
 from newsembed.learning.objectives.translation import BilingualTranslation, texts_by_language
@@ -24,10 +24,7 @@ def batch():
 
 @pytest.fixture(scope="module")
 def params():
-    module = CONFIG.module()
-    init = jax.jit(lambda key: nn.unbox(module.init(key, jnp.ones((1, 3), jnp.int32))["params"]))
-    keys = iter(jax.random.split(jax.random.key(1), 500))
-    return jax.tree.map(lambda array: array + jax.random.normal(next(keys), array.shape) / 3, init(jax.random.key(0)))
+    return jax.tree.map(jnp.asarray, drawn(CONFIG))
 
 
 def loss_of(batch, params, **options):
@@ -42,17 +39,19 @@ def hand(batch, params):
     module = CONFIG.module()
 
     def apply(method, *arguments):
-        return jax.tree.map(np.float64, module.apply({"params": params}, *arguments, method=method))
+        given, translator = arguments[:-1], arguments[-1]
+        run = jax.jit(lambda *given: module.apply({"params": params}, *given, translator, method=method))
+        return run(*given)
 
     source, target = np.pad(batch["source_tokens"], ((0, 0), (0, 0))), np.pad(batch["target_tokens"], ((0, 0), (0, 1)))
     is_first = batch["target_language"][:, None] == 0
     texts = np.where(is_first, target, source), np.where(is_first, source, target)
     vectors, losses, hits, tokens = [], 0.0, 0, 0
     for reader, (text, written) in ((1, texts), (0, texts[::-1])):
-        reading = module.apply({"params": params}, jnp.array(text), reader, method="read")
+        reading = apply("read", jnp.array(text), reader)
         vectors.append(np.float64(reading.sentence))
-        states = module.apply({"params": params}, reading, jnp.array(written[:, :-1]), reader, method="write")
-        logits = apply("target_logits", states, reader)
+        states = apply("write", reading, jnp.array(written[:, :-1]), reader)
+        logits = np.float64(apply("target_logits", states, reader))
         logs = logits - np.log(np.exp(logits).sum(axis=-1, keepdims=True))
         for row, place in zip(*np.nonzero(written[:, 1:]), strict=True):
             losses -= logs[row, place, written[row, place + 1]]

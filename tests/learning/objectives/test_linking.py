@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from drawn_parameters import drawn
 from newsembed.learning.objectives import Model, Objectives
 from newsembed.learning.objectives.linking import Linking, Triplets, multi_similarity, triplet_margin
 from newsembed.models.encoders import StarConfig
@@ -84,10 +85,8 @@ def objectives(**options):
 
 
 @pytest.fixture(scope="module")
-def params(batch):
-    import flax.linen as nn
-
-    return nn.meta.unbox(jax.jit(CONFIG.module().init)(jax.random.key(0), batch["anchor_tokens"]))["params"]
+def params():
+    return jax.tree.map(jax.numpy.asarray, drawn(CONFIG))
 
 
 def embedded(params, batch):

@@ -1,10 +1,10 @@
 """Translation and its distance: against float64 NumPy, one device like eight, held-out pairs, and what is refused."""
 
-import flax.linen as nn
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from drawn_parameters import drawn
 from newsembed.errors import InputError
 from newsembed.learning.objectives import Model, Objectives, objectives_of
 from newsembed.learning.objectives.translation import Translation
@@ -27,9 +27,7 @@ def batch():
 
 @pytest.fixture(scope="module")
 def params():
-    module = CONFIG.module()
-    init = jax.jit(lambda key: nn.unbox(module.init(key, jnp.ones((1, 3), jnp.int32))["params"]))
-    return init(jax.random.key(0))
+    return jax.tree.map(jnp.asarray, drawn(CONFIG, deviation=0.1))
 
 
 def loss_of(batch, params, **options):
@@ -43,7 +41,8 @@ def by_hand(batch, params, *, weight, smoothing, negative_weight, margin, negati
     module = CONFIG.module()
 
     def apply(method, *arguments):
-        return jax.tree.map(np.float64, module.apply({"params": params}, *arguments, method=method))
+        run = jax.jit(lambda *given: module.apply({"params": params}, *given, method=method))
+        return jax.tree.map(np.float64, run(*arguments))
 
     targets = batch["target_tokens"]
     left, states = apply("translation", batch["source_tokens"], targets[:, :-1], batch["target_language"])
