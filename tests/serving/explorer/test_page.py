@@ -16,7 +16,9 @@ sys.path.insert(0, str(Path(__file__).parent))
 from letters import Letters
 from test_routes import make_index
 
-playwright = pytest.importorskip("playwright.sync_api", reason="the page's tests need Playwright; `make browser` installs it")
+playwright = pytest.importorskip(
+    "playwright.sync_api", reason="the page's tests need Playwright; `make browser` installs it"
+)
 
 
 @pytest.fixture(scope="module")
