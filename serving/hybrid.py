@@ -92,7 +92,8 @@ def find(
     elif vector is None:
         raise InputError("the query has no vector", field="mode", remedy="give the vector, or search by words")
     elif wanted == "vectors":
-        numbers, scores = index.nearest(vector, most, filters)
+        numbers, cosines = index.nearest(vector, most, filters)
+        scores = cosines.astype(np.float64)
     else:
         found = evidence(index, words, vector, filters)
         scores = Ranking.from_dict(index.settings.get("ranking")).scores(found)

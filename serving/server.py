@@ -144,8 +144,8 @@ def _add_routes(app: FastAPI, service: Service, gate: Gate) -> None:
         found = await service.search(request)
         events = service.books.events_of([hit.document.doc_id for hit in found.hits])
         hits = [SearchHit(**hit.to_dict(), event_id=event) for hit, event in zip(found.hits, events, strict=True)]
-        facts = {"notes": list(found.notes), "facets": dict(found.facets), "matches": found.matches}
-        return SearchResponse(hits=hits, mode=found.mode, **facts)
+        notes, facets = list(found.notes), dict(found.facets)
+        return SearchResponse(hits=hits, mode=found.mode, notes=notes, facets=facets, matches=found.matches)
 
     @app.post("/search")
     async def search_by_body(request: SearchRequest) -> SearchResponse:
