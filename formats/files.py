@@ -11,6 +11,7 @@ import json
 import os
 import re
 import shutil
+import stat
 import tempfile
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
@@ -43,7 +44,7 @@ def open_read(path: str) -> BinaryIO:
     """Opens a file for reading the bytes as stored, without decompression.
 
     Raises:
-      InputError: if the file does not exist, or is a folder.
+      InputError: if the file does not exist, or is a folder or a named pipe.
     """
     if is_object(path):
         return stores.open_read(path)
@@ -52,7 +53,18 @@ def open_read(path: str) -> BinaryIO:
     if os.path.isdir(path):
         remedy = f"name a file, or a pattern of files such as '{path}/*'"
         raise InputError("is a folder, expected a file", path=path, remedy=remedy)
+    check_no_pipe(path)
     return open(path, "rb")
+
+
+def check_no_pipe(path: str) -> None:
+    """Refuses a named pipe, on which a reader waits for ever; one of the shell is in /dev.
+
+    Raises:
+      InputError: for a named pipe.
+    """
+    if not path.startswith("/dev/") and os.path.exists(path) and stat.S_ISFIFO(os.stat(path).st_mode):
+        raise InputError("is a named pipe, expected a file", path=path, remedy="name a file")
 
 
 def open_write(path: str) -> BinaryIO:
@@ -214,6 +226,8 @@ def write_whole(path: str, raw: bytes) -> None:
 
 def read_bytes(path: str, remedy: str) -> bytes:
     """The content of a file; `remedy` is what the user can do where it cannot be read."""
+    if not is_object(path):
+        check_no_pipe(path)
     with reading(path, remedy, OSError), open_read(path) if is_object(path) else open(path, "rb") as file:
         return file.read()
 
