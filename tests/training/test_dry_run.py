@@ -3,11 +3,14 @@
 import json
 import os
 import re
+import shutil
 
 import pytest
+from newsembed.formats import files, remote, stores
 from newsembed.formats.manifest import DataSet
 from newsembed.launch import cli
 from newsembed.tasks import registry
+from newsembed.tests import object_store
 from test_gin_config import RUNS, bindings_of, required_of
 from toy_corpus import tiny_bindings, write_corpus, write_vocabulary
 
@@ -118,8 +121,32 @@ def test_a_run_that_goes_on(tmp_path, capsys):
     capsys.readouterr()
     code, said, _ = dry_run(capsys, "pretrain_demo.gin", bindings)
     assert code == 0
-    assert f"\nstart: step 2 of {tmp_path}/model/checkpoints\n" in said
+    assert f"\nstart: step 2 of {tmp_path}/model\n" in said
     assert "\nsteps: 2 to 6, 8 rows each\n" in said
     code, _, missing = dry_run(capsys, "pretrain_demo.gin", [*bindings, "EncoderConfig.mlp_size = 64"])
     assert code == 2
     assert f"missing: {tmp_path}/model/model.json: mlp_size: the checkpoint's model has 32, this run 64" in missing
+
+
+def test_a_run_in_a_store(tmp_path, capsys):
+    data = write_corpus(tmp_path / "data")
+    write_vocabulary(tmp_path / "vocab.txt")
+    (tmp_path / "model/checkpoints/4").mkdir(parents=True)
+    (tmp_path / "model/checkpoints/4/SHA256SUMS").touch()
+    with object_store.running() as store:
+        stores.use_options(store.options)
+        there = store.folder
+        remote.upload(str(tmp_path), there, files.sizes_below(str(tmp_path)))
+        shutil.rmtree(data)
+        bindings = tiny_bindings(f"{there}/model", f"{there}/data", f"{there}/vocab.txt")
+        code, said, missing = dry_run(capsys, "train_demo.gin", [*bindings, "INITIAL_CHECKPOINT_PATH = None"])
+        assert (code, missing) == (0, "")
+        assert f"\nstart: step 4 of {there}/model\n" in said
+        assert "epochs of 23 records in 2 files" in said
+        bindings[0] = f'MODEL_DIR = "{there}/other"'
+        start = f'INITIAL_CHECKPOINT_PATH = "{there}/model"'
+        assert f"\nstart: parameters of {there}/model\n" in dry_run(capsys, "train_demo.gin", [*bindings, start])[1]
+        code, _, missing = dry_run(capsys, "train_demo.gin", [*bindings, f'INITIAL_CHECKPOINT_PATH = "{there}/none"'])
+        assert (code, missing.count("missing")) == (2, 1)
+        assert f"missing: {there}/none: INITIAL_CHECKPOINT_PATH: nothing is stored here" in missing
+        stores.use_options([])
