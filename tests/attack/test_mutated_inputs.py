@@ -8,7 +8,10 @@ import mutators
 import pytest
 import targets
 
-pytestmark = pytest.mark.filterwarnings("ignore")  # as in the command line
+pytestmark = [
+    pytest.mark.long,  # `make attack`
+    pytest.mark.filterwarnings("ignore"),  # as in the command line
+]
 
 
 @pytest.fixture(scope="module")
