@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
-from newsembed.launch import cli
+from newsembed.launch import cli, tpu
 
 # Its folder has state.json, the state of the slice, and a home folder for each host.
 GCLOUD = """
@@ -199,6 +199,25 @@ def test_a_run_that_was_killed_ends_the_others(cloud, capsys):
     assert cli.main([*RUN, "--yes", *TRAIN]) == 1
     thread.join()
     assert "w-1 was killed; the other hosts were stopped" in capsys.readouterr().err
+
+
+def test_a_command_that_comes_back_starts_all_hosts_again_where_one_has_ended(cloud, monkeypatch):
+    def watch(*_):  # this machine is switched off, and one host ends
+        while not (cloud / "host1/newsembed-train.code").exists():
+            time.sleep(0.02)
+        raise KeyboardInterrupt
+
+    for name in ("slow-w-0", "fail-w-1"):
+        (cloud / name).touch()
+    with monkeypatch.context() as patch:
+        patch.setattr(tpu, "_watch", watch)
+        assert cli.main([*RUN, "--yes", *TRAIN]) == 130
+    unit = (cloud / "host0/unit").read_text()
+    for name in ("slow-w-0", "fail-w-1"):
+        (cloud / name).unlink()
+    assert cli.main([*RUN, "--yes", *TRAIN]) == 0
+    assert (cloud / "host0/unit").read_text() != unit
+    assert calls(cloud).count("create") == 1
 
 
 @pytest.mark.parametrize("where", ["here", "gs://"])
