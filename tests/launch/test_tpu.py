@@ -96,7 +96,8 @@ exec {sys.executable} -m newsembed train --coordinator_address=localhost:$(cat "
     --process_id=${{HOST#w-}} "$@"
 """
 RUN = ["launch", "tpu", "run", "news", "--zone=z", "--type=v4-16", "--poll_seconds=0.2"]
-TRAIN = ["--", "--gin_file=runs/pretrain_paper.gin"]
+PATHS = [f"--gin.{name}='x'" for name in ("MODEL_DIR", "DATA_DIR", "VOCABULARY_PATH")]
+TRAIN = ["--", "--gin_file=runs/pretrain_paper.gin", *PATHS]
 
 
 def kill(unit):
@@ -249,6 +250,17 @@ def test_money_is_spent_only_if_that_is_said(cloud, capsys):
     assert cli.main([*RUN, *TRAIN]) == 2
     assert "--yes: 1 x v4-16 costs money" in capsys.readouterr().err
     assert calls(cloud) == []
+
+
+def test_mistyped_options_of_the_training_are_refused_before_money_is_spent(cloud, capsys):
+    assert cli.main([*RUN, "--yes", *TRAIN, "--gin.TRAIN_STEP=3"]) == 2
+    assert "TRAIN_STEP: got a key that nothing uses" in capsys.readouterr().err
+    assert cli.main([*RUN, "--yes", *TRAIN[:-1]]) == 2
+    assert "VOCABULARY_PATH: the key is required" in capsys.readouterr().err
+    with pytest.raises(SystemExit, match="2"):
+        cli.main([*RUN, "--yes", *TRAIN, "--num_process=2"])
+    assert "did you mean --num_processes" in capsys.readouterr().err
+    assert not (cloud / "calls").exists()
 
 
 def test_an_installation_that_fails_ends_the_command(cloud, capsys):
