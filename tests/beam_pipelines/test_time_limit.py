@@ -6,6 +6,7 @@ import time
 
 import pytest
 from newsembed.beam_pipelines import clean, shards
+from newsembed.beam_pipelines import time_limit as limits
 from newsembed.beam_pipelines.shards import Phase, Shard
 from newsembed.beam_pipelines.time_limit import RecordTimeoutError, time_limit
 from newsembed.formats import files
@@ -46,16 +47,22 @@ def test_work_without_end_ends_in_its_own_thread():
         work()
 
 
-def test_what_ends_in_time_is_not_disturbed_later():
-    def work():
-        for _ in range(200):
-            with time_limit(0.001):
-                pass
-        until = time.monotonic() + 0.1
-        while time.monotonic() < until:
-            pass
+def test_what_has_ended_is_not_disturbed_later(monkeypatch):
+    def spin():
+        return sum(range(1_000)) + sum(number for number in range(1_000))
 
-    assert in_thread(work) == []
+    with time_limit(9):
+        pass
+    limits._look(time.monotonic() + 99)
+    spin()
+    raised = []
+    monkeypatch.setattr(limits, "_raise_in", lambda *given: raised.append(given[1]))
+    with time_limit(9):  # it is raised on the way out
+        limits._look(time.monotonic() + 8)
+        assert raised == []
+        limits._look(time.monotonic() + 10)
+        limits._look(time.monotonic() + 11)
+    assert raised == [RecordTimeoutError, None]
 
 
 def test_other_errors_pass():
