@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from ..errors import InputError, counted
+from ..errors import InputError, counted, visible
 
 if TYPE_CHECKING:
     from .jobs import Job, Outcome
@@ -101,7 +101,7 @@ def print_table(
     for column in columns:
         table.add_column(column, justify="right" if column in numbers else "left", overflow="fold")
     for row in rows:
-        table.add_row(*map(escape, row))
+        table.add_row(*(escape(visible(cell)) for cell in row))
     console = Console()
     if title:  # as the table's own it would wrap at its width
         console.print(title, style="italic", markup=False, highlight=False, soft_wrap=True)

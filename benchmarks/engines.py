@@ -50,7 +50,7 @@ _OPENED = (
 )
 _OPENED += ("java.util.concurrent", "java.util.concurrent.atomic")
 Kills = dict[str, int]
-_SMALL = ("--vocabulary.size=6000", "--pack.max_length=128", "--examples.max_length=96")
+SMALL = ("--vocabulary.size=6000", "--pack.max_length=128", "--examples.max_length=96")
 
 
 def parse() -> argparse.Namespace:
@@ -80,7 +80,7 @@ def build_command(args: argparse.Namespace, output: str, beam_args: Sequence[str
     inputs = ["--warc", *warc, "--bitext", f"{args.demo}/newsroom/bitext.tsv", "--output", output]
     if args.bitext_encoder:
         inputs += ["--bitext_encoder", args.bitext_encoder]
-    return [sys.executable, "-m", "newsembed", "build", *inputs, *_SMALL, *beam_args]
+    return [sys.executable, "-m", "newsembed", "build", *inputs, *SMALL, *beam_args]
 
 
 def translations_command(demo: str, output: str, beam_args: Sequence[str]) -> list[str]:

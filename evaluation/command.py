@@ -163,7 +163,7 @@ def run(options: Any, factories: Factories) -> int:
         benchmarks, facts["leakage"] = check_leakage(benchmarks, options.leakage, drop=options.drop_leaked)
     command = ["newsembed", *without_secrets(sys.argv[1:])]
     results = run_suites(
-        encoders, benchmarks, cache=options.cache, command=command, specs=specs, on_result=_tell, facts=facts
+        encoders, benchmarks, cache=options.cache, command=command, specs=specs, on_result=tell, facts=facts
     )
     tests = comparisons(results.results, results.manifest["benchmarks"])
     told = {name: [row.to_dict() for row in found] for name, found in tests.items() if found}
@@ -238,7 +238,8 @@ def encoder_specs(texts: Sequence[str]) -> dict[str, str]:
     return specs
 
 
-def _tell(result: Result) -> None:
+def tell(result: Result) -> None:
+    """Prints a line about a result, for progress."""
     note = result.error
     if result.status == "ok":
         rate = f"{result.texts_per_second or 0:.0f} texts/s{' (cached)' if result.from_cache else ''}"

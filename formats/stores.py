@@ -171,6 +171,7 @@ class _Object(io.RawIOBase):
     def __init__(self, path: str, size: int) -> None:
         super().__init__()
         self.name, self._size, self._position = path, size, 0
+        self._tail = b""  # the last block, which a BufferedReader forgets at the end of the file
 
     def readable(self) -> bool:
         return True
@@ -186,7 +187,12 @@ class _Object(io.RawIOBase):
         return self._position
 
     def readinto(self, buffer: Any) -> int:
-        raw = read_range(self.name, self._position, min(self._size, self._position + len(buffer)))
+        end, tail = min(self._size, self._position + len(buffer)), self._size - len(self._tail)
+        if self._position < tail:
+            raw = read_range(self.name, self._position, end)
+            self._tail = raw if end == self._size and len(raw) <= _BLOCK_BYTES else self._tail
+        else:
+            raw = self._tail[self._position - tail :][: len(buffer)]
         buffer[: len(raw)] = raw
         self._position += len(raw)
         return len(raw)

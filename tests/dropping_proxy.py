@@ -1,7 +1,8 @@
-"""A network that drops connections: a TCP proxy that cuts some of them, in the middle of a request or an answer."""
+"""A bad network: a TCP proxy that cuts connections in the middle, answers with errors itself, and waits."""
 
 import collections
 import contextlib
+import itertools
 import math
 import random
 import re
@@ -9,10 +10,12 @@ import selectors
 import socket
 import struct
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Sequence
 
 _FIRST_LINE = re.compile(rb"[A-Z]{3,7} /")
 _RESET = struct.pack("ii", 1, 0)  # of SO_LINGER: close with a reset, as a broken line does
+_STATUSES = ("500 Internal Server Error", "429 Too Many Requests", "503 Service Unavailable")
 
 
 class Proxy:
@@ -22,22 +25,36 @@ class Proxy:
       port: to relay to.
       share: of the connections that are cut; with 1, all of them, whatever they ask.
       most: bytes after which a connection is cut at the latest, both directions together.
+      failing: share of the requests that are answered with the status 500, 503 or 429.
+      slow: share of the requests that wait.
+      delay_seconds: how long they wait.
 
-    A request, known by its first line, is cut twice at most: a client tries three times at least.
+    A request, known by its first line, is cut or fails at most twice in succession: a client tries three times.
 
     Attributes:
       port: on which it listens.
-      cut: number of connections that were cut so far.
+      requests: number of requests so far.
+      faults: how many there were so far, by kind: "cut", "slow", or a status.
     """
 
-    def __init__(self, port: int, share: float, most: int) -> None:
+    def __init__(
+        self, port: int, share: float, most: int, *, failing: float = 0, slow: float = 0, delay_seconds: float = 0
+    ) -> None:
         self._target, self._share, self._most = port, share, most
-        self._draw = random.Random(7)
-        self._cuts: collections.Counter[bytes] = collections.Counter()  # by the first line of a request
-        self._listener = socket.create_server(("127.0.0.1", 0))
+        self._failing, self._slow, self._delay_seconds = failing, slow, delay_seconds
+        self._draw, self._draw_fault = random.Random(7), random.Random(7)
+        self._statuses = itertools.cycle(_STATUSES)
+        self._in_succession: collections.Counter[bytes] = collections.Counter()  # by the first line of a request
+        self._listener = socket.create_server(("127.0.0.1", 0), backlog=128)
         self.port = self._listener.getsockname()[1]
-        self.cut = 0
+        self.requests = 0
+        self.faults: collections.Counter[str] = collections.Counter()
         threading.Thread(target=self._accept, daemon=True).start()
+
+    @property
+    def cut(self) -> int:
+        """Number of connections that were cut so far."""
+        return self.faults["cut"]
 
     def close(self) -> None:
         """Accepts no more connections."""
@@ -51,7 +68,7 @@ class Proxy:
                 threading.Thread(target=self._relay, args=(client, limit), daemon=True).start()
 
     def _relay(self, client: socket.socket, limit: float) -> None:
-        with client, socket.create_connection(("127.0.0.1", self._target)) as server, contextlib.suppress(OSError):
+        with client, contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", self._target)) as server:
             selector = selectors.DefaultSelector()
             selector.register(client, selectors.EVENT_READ, server)
             selector.register(server, selectors.EVENT_READ, client)
@@ -62,23 +79,54 @@ class Proxy:
                     if not data:
                         return
                     if key.fileobj is client and _FIRST_LINE.match(data):
+                        self._in_succession[request] = 0  # the one before has its answer
                         request = data.partition(b"\r\n")[0]
-                    if limit < len(data) and self._share < 1 and self._cuts[request] == 2:
+                        if self._fails(request):
+                            _answer(client, self._status())
+                            return
+                    if limit < len(data) and self._share < 1 and self._in_succession[request] >= 2:
                         limit = math.inf
                     key.data.sendall(data if limit >= len(data) else data[: int(limit)])
                     limit -= len(data)
                     if limit < 0:
-                        self.cut += 1
-                        self._cuts[request] += 1
-                        for side in (client, server):
-                            side.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
+                        self.faults["cut"] += 1
+                        self._in_succession[request] += 1
+                        _reset([client, server])
                         return
+
+    def _fails(self, request: bytes) -> bool:
+        """Whether a request fails; waits first, if it is slow."""
+        self.requests += 1
+        if self._draw_fault.random() < self._slow:
+            self.faults["slow"] += 1
+            time.sleep(self._delay_seconds)
+        fails = self._draw_fault.random() < self._failing and self._in_succession[request] < 2
+        self._in_succession[request] += fails
+        return fails
+
+    def _status(self) -> str:
+        status = next(self._statuses)
+        self.faults[status[:3]] += 1
+        return status
+
+
+def _answer(client: socket.socket, status: str) -> None:
+    """Answers a request, of which the rest may still come, and ends the connection."""
+    client.sendall(f"HTTP/1.1 {status}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n".encode())
+    client.shutdown(socket.SHUT_WR)
+    while client.recv(1 << 16):
+        pass
+
+
+def _reset(sides: Sequence[socket.socket]) -> None:
+    for side in sides:
+        side.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
 
 
 @contextlib.contextmanager
-def dropping(port: int, share: float, most: int) -> Iterator[Proxy]:
+def dropping(port: int, share: float, most: int, **faults: float) -> Iterator[Proxy]:
     """A proxy that ends with the context, see :class:`Proxy`."""
-    proxy = Proxy(port, share, most)
+    proxy = Proxy(port, share, most, **faults)
     try:
         yield proxy
     finally:

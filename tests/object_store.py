@@ -1,6 +1,7 @@
-"""An S3 store for tests: moto's server, or a real one that NEWSEMBED_TEST_S3 names, with an empty bucket.
+"""Object stores for tests, with an empty bucket: moto's server for S3, or those that variables name.
 
 NEWSEMBED_TEST_S3=http://127.0.0.1:7070,ACCESS_KEY,SECRET_KEY,BUCKET
+NEWSEMBED_TEST_GS=http://127.0.0.1:4443,BUCKET: a server as fake-gcs-server, which `make stores` starts
 """
 
 import contextlib
@@ -8,6 +9,16 @@ import dataclasses
 import os
 import uuid
 from collections.abc import Iterator
+
+import pytest
+from newsembed.formats import stores
+
+SCHEMES = (
+    "s3",
+    pytest.param(
+        "gs", marks=pytest.mark.skipif("NEWSEMBED_TEST_GS" not in os.environ, reason="`make stores` starts its server")
+    ),
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -29,6 +40,8 @@ class Store:
     @property
     def options(self) -> list[str]:
         """Beam's options for it."""
+        if self.folder.startswith("gs"):
+            return []
         return [
             f"--s3_endpoint_url={self.endpoint}",
             f"--s3_access_key_id={self.access_key}",
@@ -39,6 +52,8 @@ class Store:
     @property
     def environment(self) -> dict[str, str]:
         """Variables that say the same."""
+        if self.folder.startswith("gs"):
+            return {"STORAGE_EMULATOR_HOST": self.endpoint}
         return {
             "AWS_ENDPOINT_URL": self.endpoint,
             "AWS_ACCESS_KEY_ID": self.access_key,
@@ -46,11 +61,37 @@ class Store:
             "AWS_REGION": "us-east-1",
         }
 
+    @property
+    def port(self) -> int:
+        """Its port on this machine."""
+        return int(self.endpoint.rpartition(":")[2])
+
+    def through(self, port: int) -> "Store":
+        """The store behind a proxy on this machine."""
+        return dataclasses.replace(self, endpoint=f"http://127.0.0.1:{port}")
+
 
 @contextlib.contextmanager
-def running() -> Iterator[Store]:
-    """A store to use; moto's server ends with the context."""
+def used(store: Store) -> Iterator[Store]:
+    """What this process reads and writes in the context goes to a store."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in store.environment.items() if store.folder.startswith("gs") else ():
+            patch.setenv(name, value)
+        stores.use_options(store.options)
+        try:
+            yield store
+        finally:
+            stores.use_options([])
+
+
+@contextlib.contextmanager
+def running(scheme: str = "s3") -> Iterator[Store]:
+    """A store to use, "s3" or "gs"; moto's server ends with the context."""
     folder = uuid.uuid4().hex
+    if scheme == "gs":
+        endpoint, bucket = os.environ["NEWSEMBED_TEST_GS"].split(",")
+        yield Store(endpoint, "", "", f"gs://{bucket}/{folder}")
+        return
     if given := os.environ.get("NEWSEMBED_TEST_S3"):
         endpoint, access_key, secret_key, bucket = given.split(",")
         yield Store(endpoint, access_key, secret_key, f"s3://{bucket}/{folder}")

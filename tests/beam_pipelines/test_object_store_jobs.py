@@ -78,7 +78,7 @@ def test_a_network_that_drops_connections_changes_no_byte(store, lines, tmp_path
     (tmp_path / "few.jsonl").write_bytes(few)
     jobs.execute(JOB, {"articles": [str(tmp_path / "few.jsonl")]}, str(tmp_path / "out"), beam_args=[one])
     out, inputs = f"{store.folder}/dropped", {"articles": [f"{store.folder}/in/few.jsonl"]}
-    with dropping_proxy.dropping(int(store.endpoint.rpartition(":")[2]), share=0.2, most=2_000) as proxy:
+    with dropping_proxy.dropping(store.port, share=0.2, most=2_000) as proxy:
         options = [f"--s3_endpoint_url=http://127.0.0.1:{proxy.port}", *store.options[1:], one]
         jobs.execute(JOB, inputs, out, beam_args=options)
     assert proxy.cut > 10

@@ -1,4 +1,4 @@
-"""Files on an S3 store: whole or absent, folders deleted with all that is in them, errors in seconds."""
+"""Files in an object store: whole or absent, folders deleted with all that is in them, errors in seconds."""
 
 import contextlib
 import gc
@@ -14,12 +14,13 @@ from newsembed.formats.vocabulary import SPECIAL_TOKENS, read_vocabulary, vocabu
 from newsembed.tests import dropping_proxy, object_store
 
 
-@pytest.fixture(scope="module")
-def store():
-    with object_store.running() as found:
-        stores.use_options(found.options)
+@pytest.fixture(scope="module", params=object_store.SCHEMES)
+def store(request):
+    with object_store.running(request.param) as found, object_store.used(found):
         yield found
-        stores.use_options([])
+
+
+only_s3 = pytest.mark.parametrize("store", ["s3"], indirect=True)
 
 
 @pytest.mark.parametrize("size", [0, 1, 5 << 20, (5 << 20) + 1])
@@ -82,6 +83,7 @@ def _options_return(store):
     stores.use_options(store.options)
 
 
+@only_s3
 @pytest.mark.usefixtures("_options_return")
 def test_a_store_that_cannot_be_used_is_named(store, monkeypatch, tmp_path):
     def refused(path, options):
@@ -105,6 +107,7 @@ def test_a_store_that_cannot_be_used_is_named(store, monkeypatch, tmp_path):
     assert "credentials" in refused("s3://news", ["--s3_endpoint_url=http://127.0.0.1:9"])
 
 
+@only_s3
 @pytest.mark.parametrize(
     ("code", "is_refused"), [("InvalidAccessKeyId", True), ("SignatureDoesNotMatch", True), ("AccessDenied", False)]
 )
@@ -160,8 +163,44 @@ def test_a_vocabulary_is_read_from_a_store(store):
 def test_an_object_is_read_whole_over_connections_that_break(store):
     path, raw = f"{store.folder}/broken", random.Random(3).randbytes(20 << 20)
     files.write_whole(path, raw)
-    with dropping_proxy.dropping(int(store.endpoint.rpartition(":")[2]), share=0.6, most=2_000_000) as proxy:
-        stores.use_options([f"--s3_endpoint_url=http://127.0.0.1:{proxy.port}", *store.options[1:]])
+    with (
+        dropping_proxy.dropping(store.port, share=0.6, most=2_000_000) as proxy,
+        object_store.used(store.through(proxy.port)),
+    ):
         assert files.open_read(path).read() == raw
     stores.use_options(store.options)
     assert proxy.cut >= 2
+
+
+def test_a_store_that_answers_with_errors_is_asked_again(store):
+    folder = f"{store.folder}/failing"
+    content = {f"{folder}/{number}": random.Random(number).randbytes(1 << number) for number in (0, 12, 23)}
+    with (
+        dropping_proxy.dropping(store.port, share=0, most=1, failing=0.4) as proxy,
+        object_store.used(store.through(proxy.port)),
+    ):
+        for path, raw in content.items():
+            files.write_whole(path, raw)
+        files.move_all([(path, f"{path}-moved") for path in content])
+        assert len(files.sizes_below(folder)) == len(content)
+    stores.use_options(store.options)
+    assert {status for status, count in proxy.faults.items() if count} == {"500", "503", "429"}
+    for path, raw in content.items():
+        assert files.open_read(f"{path}-moved").read() == raw
+
+
+def test_a_small_file_is_read_once_whatever_is_read_again(store):
+    path, raw = f"{store.folder}/small", random.Random(4).randbytes(100_000)
+    files.write_whole(path, raw)
+    with (
+        dropping_proxy.dropping(store.port, share=0, most=1) as proxy,
+        object_store.used(store.through(proxy.port)),
+        files.open_read(path) as source,
+    ):
+        opened = proxy.requests
+        for start in (0, 99_000, 50_000, 100_000, 7):
+            source.seek(start)
+            assert source.read(60_000) == raw[start : start + 60_000]
+        assert source.read(100_000) == raw[60_007:]
+        assert (source.read(1), proxy.requests) == (b"", opened + 1)
+    stores.use_options(store.options)
