@@ -34,7 +34,7 @@ class _OneThread:
 
 
 def _set(library: Any, threads: int) -> None:
-    """Since 3.8, threadpoolctl ignores threads other than the first that has set a number, as long as that one lives."""
+    """Since 3.8, threadpoolctl obeys the first thread that has set a number, and no other while that one lives."""
     getattr(library, "_real_set_num_threads", library.set_num_threads)(threads)
 
 
