@@ -8,7 +8,7 @@ TYPES := $(VENV)/types
 WORKERS := -n 2 --dist loadfile --no-loadscope-reorder
 export TF_CPP_MIN_LOG_LEVEL ?= 3
 
-.PHONY: demo test setup lint types docs unit coverage attack memory mutants engines dataflow-worker stores gpu format wheel clean
+.PHONY: demo test setup lint types docs unit browser coverage attack memory mutants engines dataflow-worker stores gpu format wheel clean
 
 demo: setup
 	$(BIN)/newsembed demo --output demo-output
@@ -41,6 +41,12 @@ docs: setup
 
 unit: setup
 	$(BIN)/python -m pytest $(WORKERS)
+
+# The tests of the page in a real browser: Debian's chromium, or the one that Playwright fetches.
+browser: setup
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt playwright
+	command -v chromium > /dev/null || $(BIN)/playwright install chromium
+	$(BIN)/python -m pytest tests/serving/explorer/test_page.py
 
 # Lines and branches, in all processes that the tests start; slower than `make unit`. Floors: 90 % in all, 80 % in each folder.
 coverage: setup

@@ -20,6 +20,7 @@ _REMEDIES: Final = {
     errno.EROFS: "write elsewhere, or mount this file system for writing",
     errno.EACCES: "change the permissions of this path, or name another one",
     errno.EPERM: "change the permissions of this path, or name another one",
+    errno.ENAMETOOLONG: "give a shorter name: most file systems take 255 bytes",
     errno.EEXIST: "name another path: a file is where a folder is needed",
     errno.ENOTDIR: "name another path: a file is where a folder is needed",
     errno.EISDIR: "name another path: a folder is where a file is needed",
@@ -28,6 +29,8 @@ _REMEDIES: Final = {
 _WRITING: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EPERM)
 # Where a library passes on the words of the system only. EPERM's words are in messages of other kinds, too.
 _WORDS: Final = {os.strerror(number): number for number in (*_WRITING, errno.EACCES) if number != errno.EPERM}
+# Control characters but for line breaks and tabs, and what reverses the direction of text.
+_UNSEEN: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202d\u202e]")
 _PART_WRITTEN: Final = re.compile(r"(?<!\d)\d+ requested and \d+ written")  # NumPy's words for a full disk
 
 
@@ -38,6 +41,19 @@ def counted(count: int, noun: str) -> str:
     ('1 article', '12,345 articles')
     """
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
+def visible(text: str, replacement: str = "\ufffd") -> str:
+    r"""Text of strangers as a terminal may get it: characters that control it or reverse text are replaced.
+
+    Args:
+      text: of any content; line breaks and tabs stay.
+      replacement: of one of those characters, a format of its code.
+
+    >>> visible("a\x1b[31m", "?"), visible('"\x9b"', "<{:02x}>")
+    ('a?[31m', '"<9b>"')
+    """
+    return _UNSEEN.sub(lambda found: replacement.format(ord(found[0])), text)
 
 
 class InputError(ValueError):
@@ -71,7 +87,7 @@ class InputError(ValueError):
     def __str__(self) -> str:
         where = ": ".join(part for part in (self.path, self.field) if part)
         text = f"{where}: {self.problem}" if where else self.problem
-        return f"{text}\n  remedy: {self.remedy}" if self.remedy else text
+        return visible(f"{text}\n  remedy: {self.remedy}" if self.remedy else text)
 
 
 @contextlib.contextmanager

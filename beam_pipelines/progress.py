@@ -1,5 +1,6 @@
 """Progress bars and tables on the terminal."""
 
+import contextlib
 import types
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Self
@@ -10,7 +11,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from ..errors import InputError, counted
+from ..errors import InputError, counted, visible
 
 if TYPE_CHECKING:
     from .jobs import Job, Outcome
@@ -57,6 +58,16 @@ class JobProgress:
         self._progress.stop()
 
 
+@contextlib.contextmanager
+def working(what: str) -> Iterator[None]:
+    """Shows that a block of unknown length runs, and for how long."""
+    job, _, phase = what.partition(": ")
+    with JobProgress(job) as progress:
+        progress(phase, 0, 1, "")
+        yield
+        progress(phase, 1, 1, "")
+
+
 def job_row(name: str, outcome: "Outcome") -> dict[str, Any]:
     """The numbers of one job, as in the table and in ``report.json``."""
     counts = outcome.manifest["counts"]
@@ -90,7 +101,7 @@ def print_table(
     for column in columns:
         table.add_column(column, justify="right" if column in numbers else "left", overflow="fold")
     for row in rows:
-        table.add_row(*map(escape, row))
+        table.add_row(*(escape(visible(cell)) for cell in row))
     console = Console()
     if title:  # as the table's own it would wrap at its width
         console.print(title, style="italic", markup=False, highlight=False, soft_wrap=True)

@@ -98,12 +98,13 @@ def _sources(job: JobRun) -> Sources:
     if bool(job.inputs["alias_file"]) != bool(job.inputs["entity_embeddings"]):
         problem, remedy = "got one of two files that belong together", "give both or neither"
         raise InputError(problem, field="--alias_file, --entity_embeddings", remedy=remedy)
-    ours = {"alias_file": "aliases.tsv", "entity_embeddings": "entities.npy", "word_embeddings": "words.npy"}
-    aliases, entities, words = (
-        job.input(name) if job.inputs[name] else f"{job.input('entities')}/{file}" for name, file in ours.items()
+    folder = job.input("entities")
+    aliases, entities = (
+        job.input(name) if job.inputs[name] else f"{folder}/{file}"
+        for name, file in (("alias_file", "aliases.tsv"), ("entity_embeddings", "entities.npy"))
     )
     encoder = learned_encoder(job.input("space")) if job.inputs["space"] else ""
-    return Sources(aliases, entities, words, job.workspace, encoder)
+    return Sources(aliases, entities, f"{folder}/words.npy", job.workspace, encoder)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -123,7 +124,7 @@ def _load_tables(sources: Sources) -> _Tables:
     """Loads alias table and embeddings, once per process.
 
     Raises:
-      InputError: if a file is broken, no alias has an embedding, or words have no frequencies.
+      InputError: if a file is broken, or no alias has an embedding.
     """
     entities, words = tables.read_embeddings(sources.entities), tables.read_embeddings(sources.words)
     rows, aliases = entities.rows(), tables.read_aliases(sources.aliases)
@@ -131,9 +132,6 @@ def _load_tables(sources: Sources) -> _Tables:
         problem = f"no entity of the alias table has an embedding in {sources.entities}"
         remedy = "use the same entity ids in both files"
         raise InputError(problem, path=sources.aliases, field=aliases[0].entity, remedy=remedy)
-    if words.keys and not words.counts:
-        remedy = "write word and relative frequency into the .tsv next to the .npy"
-        raise InputError("got no frequencies", path=sources.words, remedy=remedy)
     return _Tables(Linker(aliases, rows), entities.values, words.values, words.rows(), words.counts)
 
 
@@ -336,7 +334,6 @@ JOB = Job(
         InputSpec("entities", "folder that `newsembed entities` wrote"),
         optional("alias_file", "your own TSV of alias, entity id, prior, instead of that of the entities folder"),
         optional("entity_embeddings", "its embeddings: X.npy with keys in X.tsv, or word2vec text"),
-        optional("word_embeddings", "your own X.npy with word and relative frequency in X.tsv"),
         InputSpec(
             "space",
             f"learned=ENCODER: a further space, of title and body as an encoder embeds them: {encoders.FORMS}",

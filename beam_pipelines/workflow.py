@@ -49,9 +49,7 @@ STEPS = (
     _step("clean", articles="extract", bad_words="@"),
     _step("vocabulary", articles="clean"),
     _step("entities", articles="clean", knowledge_base="@"),
-    _step(
-        "vectors", articles="clean", entities="=", alias_file="@", entity_embeddings="@", word_embeddings="@", space="@"
-    ),
+    _step("vectors", articles="clean", entities="=", alias_file="@", entity_embeddings="@", space="@"),
     _step("bitext", "bitext_encoder", articles="clean", vectors="=", encoder="@bitext_encoder", known_pairs="@"),
     _step("pack", articles="clean", vocabulary="=", bitext="@bitext+bitext"),
     _step("neighbors", vectors="="),
@@ -85,7 +83,6 @@ USER_INPUTS = {
     "topics_file": "an edited copy of a topics.tsv, which the topics job then follows",
     "translation_models": "a CTranslate2 model into English for each language; see `newsembed examples --help`",
     "space": "learned=ENCODER, which also finds neighbors and triplets; see `newsembed vectors --help`",
-    "word_embeddings": "your own word vectors: X.npy with word and relative frequency in X.tsv",
 }
 
 

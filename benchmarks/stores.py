@@ -38,6 +38,8 @@ _CUT_AFTER: Final = 200_000  # bytes at most
 _FAULTS: Final = {"failing": 0.01, "slow": 0.02, "delay_seconds": 0.2}  # shares of the requests
 _CUT: Final = 0.1  # of the connections
 _TRAINING: Final = ("--gin_file=runs/pretrain_demo.gin", "--gin.TRAIN_STEPS=40", "--gin.CHECKPOINT_PERIOD=10")
+_WEIGHTS: Final = ("--format=safetensors",)
+_KILLED: Final = "train, killed and resumed"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -119,9 +121,9 @@ def served(scheme: str, output: Path) -> Iterator[Place]:
 
 def copy_inputs(demo: str, place: Place) -> None:
     """Copies the crawl, the translation pairs and a benchmark of the demo to a place."""
-    named = [f"{demo}/newsroom/{name}" for name in ("bitext.tsv", "sts.tsv")]
+    warc = files.list_files("crawl/warc/*.warc.gz", demo)[:_WARC_FILES]
     with place.directly():
-        files.copy([*files.list_files(f"{demo}/crawl/warc/*.warc.gz")[:_WARC_FILES], *named], f"{place.root}/in")
+        files.copy([*warc, f"{demo}/newsroom/bitext.tsv", f"{demo}/newsroom/sts.tsv"], f"{place.root}/in")
 
 
 def build(place: Place) -> dict[str, tuple[Any, float]]:
@@ -152,12 +154,10 @@ def use_model(place: Place) -> dict[str, tuple[Any, float]]:
     times = {"train": place.run(*training("model"))}
     benchmark = ["--suite=sts", "--data=ROOT/in/sts.tsv", "--encoder=m=model:ROOT/model"]
     times["evaluate"] = place.run("evaluate", *benchmark, "--output=ROOT/evaluation")
-    times["export"] = place.run("export", "--model=ROOT/model", "--format=safetensors", "--output=ROOT/export")
+    times["export"] = place.run("export", "--model=ROOT/model", *_WEIGHTS, "--output=ROOT/export")
     with place.directly():
         scores = files.read_json(f"{place.root}/evaluation/results.json")["results"][0]["scores"]
-        names = files.sizes_below(f"{place.root}/export")
-        exported = {name: files.file_digest(f"{place.root}/export/{name}") for name in names}
-    found = {"train": losses(place, "model"), "evaluate": scores, "export": exported}
+    found = {"train": losses(place, "model"), "evaluate": scores, "export": exported(place, "export")}
     return {name: (result, times[name]) for name, result in found.items()}
 
 
@@ -173,7 +173,15 @@ def train_interrupted(place: Place) -> dict[str, tuple[Any, float]]:
             status = process.wait()
             print(f"{place.name}: {sent.name}, exit status {status}; objects by step: {objects_of_steps(place)}")
     place.run(*training("ended"))
-    return {"train, killed and resumed": (losses(place, "ended"), time.monotonic() - begin)}
+    place.run("export", "--model=ROOT/ended", *_WEIGHTS, "--output=ROOT/ended-export")
+    found = losses(place, "ended")[-1], exported(place, "ended-export")
+    return {_KILLED: (found, time.monotonic() - begin)}
+
+
+def exported(place: Place, folder: str) -> str:
+    """The digest of an export's parameters."""
+    with place.directly():
+        return files.file_digest(f"{place.root}/{folder}/model.safetensors")
 
 
 def objects_of_steps(place: Place) -> dict[int, int]:
@@ -194,8 +202,8 @@ def work(demo: str, place: Place) -> dict[str, tuple[Any, float]]:
     """Runs everything at a place; returns what is compared, and seconds, by the name of a row."""
     copy_inputs(demo, place)
     found = build(place) | use_model(place)
-    if place.store is None:
-        return found | {"train, killed and resumed": (found["train"][0], 0.0)}
+    if place.store is None:  # what a run that never ended has in the end
+        return found | {_KILLED: ((found["train"][0][-1], found["export"][0]), 0.0)}
     return found | train_interrupted(place)
 
 

@@ -24,7 +24,7 @@ COMMAND_PAGES: Final = "reference/commands"
 ELSEWHERE: Final = {
     "README.md": "index.md",
     "CONTRIBUTING.md": "contributing.md",
-    "SECURITY.md": "security.md",
+    "SECURITY.md": "report.md",
     "CHANGELOG.md": "changelog.md",
     "LICENSE": "LICENSE",
 }

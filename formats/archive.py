@@ -35,7 +35,7 @@ import pyarrow.compute as pc
 
 from ..errors import InputError, reading
 from . import folders
-from .digests import SUMS, differing, read_sums
+from .digests import SUMS, check_no_pipes, differing, read_sums
 
 FORMAT_VERSION: Final = 1
 LAST_RUN: Final = "last_run.json"  # report of the last run, whatever came of it
@@ -364,8 +364,9 @@ def connect(uri: str) -> Any:
     """The database of a folder or URI.
 
     Raises:
-      InputError: for a path that LanceDB does not take.
+      InputError: for a path that LanceDB does not take, or a named pipe in the folder.
     """
+    check_no_pipes(uri)
     os.environ.setdefault("LANCEDB_LOG", "error")  # it warns of its own later changes with every search
     client = "lance_namespace_urllib3_client"
     if "lancedb" not in sys.modules and (spec := importlib.util.find_spec(client)):

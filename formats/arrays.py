@@ -3,6 +3,7 @@
 import contextlib
 import gzip
 import io
+import json
 import tokenize
 import zipfile
 import zlib
@@ -140,11 +141,16 @@ def read_safetensors(path: str, remedy: str = "Fetch, save or export the file ag
 
 
 def write_safetensors(path: str, arrays: Mapping[str, Array], metadata: Mapping[str, str]) -> None:
-    """Writes arrays by name; they need not be contiguous."""
+    """Writes arrays by name; they need not be contiguous. Equal values give equal bytes."""
     from safetensors.numpy import save
 
     # Not `np.ascontiguousarray`, which makes one dimension of none.
-    content = save({name: np.asarray(array, order="C") for name, array in arrays.items()}, dict(metadata))
+    content = save({name: np.asarray(array, order="C") for name, array in arrays.items()})
+    # The library writes metadata in any order.
+    end = 8 + int.from_bytes(content[:8], "little")
+    header = json.dumps({"__metadata__": dict(sorted(metadata.items())), **json.loads(content[8:end])}).encode()
+    header += b" " * (-len(header) % 8)
+    content = len(header).to_bytes(8, "little") + header + content[end:]
     with open(path, "wb") as file:  # the library's own files are readable by their owner only
         file.write(content)
 

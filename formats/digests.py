@@ -160,6 +160,7 @@ def remove_sums(folder: str) -> None:
 
 def read_sums(folder: str) -> dict[str, str] | None:
     """Digests by file, relative to the folder; ``None`` if it has no ``SHA256SUMS``."""
+    check_no_pipes(folder)
     path = f"{folder.rstrip('/')}/{SUMS}"
     remedy = "restore the file from a copy, or delete it to read the folder without comparison"
     if not files.exists(path):
@@ -208,12 +209,24 @@ def damage(folder: str, only: Iterable[str] | None = None) -> str:
     return f"not the content that {SUMS} lists: {', '.join(wrong[:_SHOWN])}{more}" if wrong else ""
 
 
+def check_no_pipes(folder: str) -> None:
+    """Refuses a local folder that holds named pipes: libraries would wait on them for ever.
+
+    Raises:
+      InputError: naming the first.
+    """
+    if not files.is_object(folder):
+        for name in files.sizes_below(folder):
+            files.check_no_pipe(os.path.join(folder, name))
+
+
 def check_fetched(folder: str) -> None:
     """Compares the files of a folder of a model with what half-fetched ones look like.
 
     Raises:
       InputError: naming a download that has not ended, a pointer of Git LFS in place of a file, or a link to nothing.
     """
+    check_no_pipes(folder)
     inner = [entry.path for entry in os.scandir(folder) if entry.is_dir()] if os.path.isdir(folder) else []
     hidden = os.path.join(folder, ".cache", "huggingface", "download")
     for place in filter(os.path.isdir, (folder, *sorted(inner), hidden)):

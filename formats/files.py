@@ -11,6 +11,7 @@ import json
 import os
 import re
 import shutil
+import stat
 import tempfile
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
@@ -21,6 +22,7 @@ from ..errors import InputError, of_file_system, reading
 from . import stores
 
 _TEMPORARY: Final = ".tmp"  # the end of the names of files that are not complete
+_NAME_BYTES: Final = 220  # of a name, so that the temporary one is no longer than file systems take
 _THREADS: Final = 16  # requests at a time; each waits for the network, not for a core
 _DIGEST_BYTES: Final = 1 << 20  # of each end of a file: enough to notice another file without reading terabytes
 
@@ -43,7 +45,7 @@ def open_read(path: str) -> BinaryIO:
     """Opens a file for reading the bytes as stored, without decompression.
 
     Raises:
-      InputError: if the file does not exist, or is a folder.
+      InputError: if the file does not exist, or is a folder or a named pipe.
     """
     if is_object(path):
         return stores.open_read(path)
@@ -52,7 +54,18 @@ def open_read(path: str) -> BinaryIO:
     if os.path.isdir(path):
         remedy = f"name a file, or a pattern of files such as '{path}/*'"
         raise InputError("is a folder, expected a file", path=path, remedy=remedy)
+    check_no_pipe(path)
     return open(path, "rb")
+
+
+def check_no_pipe(path: str) -> None:
+    """Refuses a named pipe, on which a reader waits for ever; one of the shell is in /dev.
+
+    Raises:
+      InputError: for a named pipe.
+    """
+    if not path.startswith("/dev/") and os.path.exists(path) and stat.S_ISFIFO(os.stat(path).st_mode):
+        raise InputError("is a named pipe, expected a file", path=path, remedy="name a file")
 
 
 def open_write(path: str) -> BinaryIO:
@@ -172,7 +185,9 @@ def file_digest(path: str) -> str:
 
 def temporary_name(path: str) -> str:
     """A name in the folder of a file, for writing it before it is moved; two runs or workers never get the same."""
-    return f"{path}.{uuid.uuid4().hex[:12]}{_TEMPORARY}"
+    folder, slash, name = path.rpartition("/")
+    start = os.fsdecode(os.fsencode(name)[:_NAME_BYTES])
+    return f"{folder}{slash}{start}.{uuid.uuid4().hex[:12]}{_TEMPORARY}"
 
 
 @contextlib.contextmanager
@@ -214,6 +229,8 @@ def write_whole(path: str, raw: bytes) -> None:
 
 def read_bytes(path: str, remedy: str) -> bytes:
     """The content of a file; `remedy` is what the user can do where it cannot be read."""
+    if not is_object(path):
+        check_no_pipe(path)
     with reading(path, remedy, OSError), open_read(path) if is_object(path) else open(path, "rb") as file:
         return file.read()
 
@@ -264,6 +281,8 @@ def check_output(path: str, *, is_folder: bool) -> None:
     while not os.path.exists(place):
         place = os.path.dirname(place)
     try:
+        with contextlib.suppress(FileNotFoundError):
+            os.lstat(path)  # a name may be too long
         with tempfile.TemporaryFile(dir=place):  # permissions do not say it all
             pass
     except OSError as error:

@@ -111,7 +111,7 @@ class Prompts:
         remedy = 'Prompts are strings by name, such as {"query": "query: "}.'
         if not isinstance(texts, dict) or not all(text is None or isinstance(text, str) for text in texts.values()):
             raise InputError(f"got {texts!r}, expected strings by name", path=path, field="prompts", remedy=remedy)
-        if default is not None and default not in texts:
+        if default is not None and default not in list(texts):
             problem = f"got {default!r}, expected one of the prompts {', '.join(texts) or '(there are none)'}"
             raise InputError(problem, path=path, field="default_prompt_name", remedy=remedy)
         return cls({name: text or "" for name, text in texts.items()}, default)

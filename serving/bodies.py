@@ -130,6 +130,7 @@ class SearchRequest(BaseModel, extra="forbid"):
 
     ``mode`` is hybrid (the default), words or vectors. ``since`` and ``until`` are days
     (YYYY-MM-DD, inclusive); ``days`` counts from the byline date of the document of ``url``, in both directions.
+    ``facets`` asks for counts of the 100 best articles.
     """
 
     q: Text = ""
@@ -141,6 +142,7 @@ class SearchRequest(BaseModel, extra="forbid"):
     publisher: Values = []
     mode: Mode | None = None
     count: _Count = 10
+    facets: bool = False
 
     @model_validator(mode="after")
     def _asks_one_thing(self) -> Self:
@@ -162,10 +164,15 @@ class SearchRequest(BaseModel, extra="forbid"):
 
 
 class SearchHit(BaseModel):
-    """One result; ``byline_date`` is YYYY-MM-DD. Marks are the places of words of the query, from and to."""
+    """One result; ``byline_date`` is YYYY-MM-DD. Marks are the places of words of the query, from and to.
+
+    ``band`` says how well it answers words: strong, fair or weak. ``event_id`` is empty until the events are known.
+    """
 
     rank: int
     score: float
+    band: str = ""
+    event_id: str = ""
     doc_id: str
     url: str
     publisher: str
@@ -179,9 +186,13 @@ class SearchHit(BaseModel):
 
 
 class SearchResponse(BaseModel):
-    """Results, best first; how they were found, and what the user should know about them."""
+    """Results, best first; how they were found, and what the user should know about them.
+
+    ``facets`` counts the best articles by publisher, language and month.
+    """
 
     hits: list[SearchHit]
     mode: Mode
     notes: list[str] = []
+    facets: dict[str, list[tuple[str, int]]] = {}
     matches: bool  # false where the hits, if any, are only the nearest articles to a query that nothing answers

@@ -17,7 +17,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import InputError, counted
+from ..errors import InputError, counted, visible
 from ..formats.archive import IndexedDocument
 from ..formats.command_line import Options, option, required
 from ..formats.files import check_output, writing_text
@@ -28,6 +28,9 @@ from .interface import FloatArray
 _BLOCK: Final = 2048  # rows of the similarity matrix in memory: 2048 x 100 000 floats are 800 MB at most
 MOST_DAYS: Final = 3_652_059  # from the first to the last date that there is
 AGGLOMERATIVE_LIMIT: Final = 20_000  # the distance matrix of more documents exceeds 3 GB
+
+SPREADSHEET_HELP: Final = "put ' before titles and other texts that a spreadsheet would run as formulas"
+_FORMULAS: Final = ("=", "+", "-", "@")
 
 IntArray = npt.NDArray[np.int64]
 Pairs = Iterator[tuple[IntArray, IntArray, FloatArray]]  # blocks of first, second, cosine
@@ -45,6 +48,7 @@ class ClusterOptions(Options):
         None, "graph: join only articles whose byline dates are at most this far apart", ge=0, le=MOST_DAYS
     )
     min_size: int = option(2, "least articles of a group")
+    spreadsheet: bool = option(False, SPREADSHEET_HELP)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -61,7 +65,7 @@ def run(options: ClusterOptions) -> int:
     check_output(options.output, is_folder=False)
     index = DocumentIndex.load(options.index)
     labels = cluster(index, options.method, options.threshold, options.max_day_gap)
-    groups, members = write_groups(options.output, labels, index.documents, options.min_size)
+    groups, members = write_groups(options.output, labels, listed(index, options.spreadsheet), options.min_size)
     found = f"{counted(groups, 'group')} of at least {options.min_size}"
     print(f"{found} with {members} of {counted(len(index), 'article')}: {options.output}")
     if not groups:
@@ -179,8 +183,22 @@ def write_groups(
     return len(order), len(members)
 
 
+def listed(index: DocumentIndex, spreadsheet: bool) -> list[IndexedDocument]:
+    """The documents of an index as a TSV shows them, on request with texts that a spreadsheet runs as no formulas."""
+
+    def safe(text: str) -> str:
+        return f"'{text}" if text.lstrip().startswith(_FORMULAS) else text
+
+    if not spreadsheet:
+        return index.documents
+    return [
+        dataclasses.replace(one, title=safe(one.title), publisher=safe(one.publisher), url=safe(one.url))
+        for one in index.documents
+    ]
+
+
 def tsv_line(document: IndexedDocument, *fields: str) -> str:
     """A line of a TSV: some fields, then date, publisher, title and URL of an article; white space is single spaces."""
     date = document.byline_date.isoformat() if document.byline_date else ""
     shown = (*fields, date, document.publisher, document.title, document.url)
-    return "\t".join(" ".join(field.split()) for field in shown) + "\n"
+    return "\t".join(visible(" ".join(field.split())) for field in shown) + "\n"

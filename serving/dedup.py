@@ -27,7 +27,7 @@ from ..errors import InputError, counted
 from ..formats.command_line import Options, option, required
 from ..formats.files import check_output, writing_text
 from ..models.greedy import walk
-from .cluster import MOST_DAYS, Pairs, components, near_pairs, tsv_line, write_groups
+from .cluster import MOST_DAYS, SPREADSHEET_HELP, Pairs, components, listed, near_pairs, tsv_line, write_groups
 from .index import DocumentIndex
 
 _MAX_DAY_GAP: Final = "7"  # copies and rewritten agency reports appear within days
@@ -49,6 +49,7 @@ class DedupOptions(Options):
     greedy: bool = option(False, "thin the ranked list --order instead of grouping")
     order: str = option("", "with --greedy: the list, a doc_id in its first column", metavar="FILE.tsv")
     most: int | None = option(None, "with --greedy: stop when this many are shown; else all are", ge=1)
+    spreadsheet: bool = option(False, SPREADSHEET_HELP)
 
     def __post_init__(self) -> None:
         """Checks which options go together."""
@@ -80,7 +81,8 @@ def run(options: DedupOptions) -> int:
     pairs = _pairs(index, options)
     if options.pairs:
         pairs = _written(pairs, index, options.pairs)
-    groups, members = write_groups(options.output, components(len(index), pairs), index.documents, smallest=2)
+    documents = listed(index, options.spreadsheet)
+    groups, members = write_groups(options.output, components(len(index), pairs), documents, smallest=2)
     found = f"{counted(groups, 'group')} with {members} of {counted(len(index), 'article')}"
     print(f"{found}, {members - groups} could go: {options.output}")
     return 0
@@ -108,13 +110,13 @@ def _written(pairs: Pairs, index: DocumentIndex, path: str) -> Pairs:
 
 
 def _thin(index: DocumentIndex, options: DedupOptions) -> int:
-    rows = _ranked(options.order, index)
+    rows, documents = _ranked(options.order, index), listed(index, options.spreadsheet)
     found = walk(index.embeddings[rows], options.threshold, options.most)
     with writing_text(options.output) as file:
         file.write("rank\tdoc_id\tshown\tnearest\tcosine\tdate\tpublisher\ttitle\turl\n")
         walked = zip(rows, found.shown.tolist(), found.nearest.tolist(), found.cosine.tolist(), strict=False)
         for rank, (row, is_shown, nearest, cosine) in enumerate(walked, 1):
-            document = index.documents[row]
+            document = documents[row]
             other = (index.documents[rows[nearest]].doc_id, f"{cosine:.6f}") if nearest >= 0 else ("", "")
             file.write(tsv_line(document, str(rank), document.doc_id, "yes" if is_shown else "no", *other))
     count, shown = len(found.shown), int(found.shown.sum())

@@ -45,6 +45,7 @@ from ..errors import InputError
 from ..formats.arrays import flatten, unflatten
 from ..formats.command_line import Options, option, required
 from ..formats.digests import write_sums
+from ..formats.files import write_whole
 from ..formats.folders import check_output, written
 from ..formats.model_folder import ModelFolder
 from ..formats.remote import local_folder, uploaded
@@ -259,6 +260,7 @@ def _write_saved_model(encoder: JaxEncoder, arrays: Mapping[str, Any], output: s
         encoder.vocabulary.check_graph()
     module, signatures = (text_module if takes_texts else token_module)(encoder, arrays, options.platforms)
     tf.saved_model.save(module, output, signatures=signatures)
+    _without_random_name(os.path.join(output, "fingerprint.pb"))
     write_vocabulary(output, encoder.vocabulary.file())
     facts = {
         "digest": encoder.digest,
@@ -285,6 +287,16 @@ def _write_saved_model(encoder: JaxEncoder, arrays: Mapping[str, Any], output: s
     if not difference <= _TOLERANCE[encoder.model.config.dtype]:
         raise RuntimeError(f"the SavedModel differs from JAX by {difference}; nothing was written")
     return difference
+
+
+def _without_random_name(path: str) -> None:
+    """Takes the random name out of TensorFlow's fingerprint, so that equal models give equal bytes."""
+    from tensorflow.core.protobuf.fingerprint_pb2 import FingerprintDef
+
+    with open(path, "rb") as file:
+        fingerprint = FingerprintDef.FromString(file.read())
+    fingerprint.ClearField("uuid")
+    write_whole(path, fingerprint.SerializeToString(deterministic=True))
 
 
 def text_module(

@@ -20,11 +20,13 @@ class Extract:
       title: places in the title.
       body: a part of the body, with "…" where it was cut.
       marks: places in `body`.
+      terms: the words that are in title and whole body, as the index knows them.
     """
 
     title: Places
     body: str
     marks: Places
+    terms: frozenset[str] = frozenset()
 
     def to_dict(self) -> dict[str, Any]:
         """JSON values."""
@@ -53,7 +55,8 @@ def extract(title: str, body: str, weights: dict[str, float], stemmer: str) -> E
     marks = _joined((term.start + shift, term.end + shift) for term in found if start <= term.start and term.end <= end)
     # A title that is not in composed form has other places than its clean text.
     in_title = terms(title, stemmer, weights) if clean(title) == title else []
-    return Extract(_joined((term.start, term.end) for term in in_title), cut[0] + shown + cut[1], marks)
+    known = frozenset(term.text for term in (*found, *in_title))
+    return Extract(_joined((term.start, term.end) for term in in_title), cut[0] + shown + cut[1], marks, known)
 
 
 def _window(text: str, found: Sequence[Term], weights: dict[str, float]) -> tuple[int, int]:

@@ -10,12 +10,13 @@ library runs it with ``trust_remote_code=True``.
 
 import importlib.resources
 import os
+import re
 from typing import Any, Final, cast
 
 import numpy as np
 
 from .. import __version__
-from ..errors import InputError
+from ..errors import InputError, visible
 from ..formats.huggingface import HuggingFaceFolder, SentenceModules, Tokenizer
 from ..formats.huggingface import write_huggingface as write_folder
 from ..formats.model_folder import ModelFolder
@@ -72,10 +73,10 @@ def write_huggingface(model: Model, output: str, name: str) -> None:
 def _card(model: Model, name: str, *, needs_code: bool) -> str:
     config = model.config.to_dict()
     prompts = {"documents": model.prompts.document, "queries": model.prompts.query}
-    said = [f"`{text}` before {kind}" for kind, text in prompts.items() if text]
+    said = [f"`{_quoted(text)}` before {kind}" for kind, text in prompts.items() if text]
     template = importlib.resources.files(__package__).joinpath("model_card.md").read_text(encoding="utf-8")
     return template.format(
-        name=name,
+        name=re.sub(r"[^\w .-]", "_", name),
         version=__version__,
         dimensions=config["embedding_size"],
         kind=named_kind(model.config) or "news",
@@ -88,6 +89,11 @@ def _card(model: Model, name: str, *, needs_code: bool) -> str:
         trust=", trust_remote_code=True" if needs_code else "",
         prompts=f" It wants {' and '.join(said)}." if said else "",
     )
+
+
+def _quoted(text: str) -> str:
+    """Text that somebody else wrote, as it may be between backticks."""
+    return visible(text.replace("`", "'").replace("\n", " "))
 
 
 def _tokenizer(model: Model, vocabulary: Vocabulary, exported: ExportedModel) -> Tokenizer:

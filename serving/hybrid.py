@@ -1,7 +1,8 @@
 """Search by words, by vectors, or by both: the results, and in words why there are none."""
 
+import collections
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, Literal
 
 import numpy as np
@@ -28,12 +29,15 @@ class Found:
       mode: how they were found.
       words: of the query.
       notes: what the user should know about the answer, in words.
+      facets: how many of the best `DEPTH` articles each publisher, language and month has, the largest first; months
+        (YYYY-MM) by time. Empty if they were not asked for.
     """
 
     hits: list[Hit]
     mode: Mode
     words: tuple[QueryWord, ...] = ()
     notes: tuple[str, ...] = ()
+    facets: Mapping[str, list[tuple[str, int]]] = dataclasses.field(default_factory=dict)
 
     @property
     def matches(self) -> bool:
@@ -59,6 +63,7 @@ def find(
     *,
     mode: Mode | None = None,
     filters: Filters = NO_FILTERS,
+    facets: bool = False,
 ) -> Found:
     """The documents that answer a query.
 
@@ -71,6 +76,7 @@ def find(
       count: how many, if there are as many.
       mode: None for hybrid.
       filters: what the documents must be.
+      facets: whether the best articles are counted, too.
 
     Raises:
       InputError: if nothing passes the filters, or `count` is not positive.
@@ -80,19 +86,35 @@ def find(
         raise InputError(f"got {count}, expected 1 or more", field="count", remedy="ask for at least one document")
     if not index.count(filters):
         raise index.nothing_left(filters)
-    words = index.read(query)
+    words, most = index.read(query), max(count, DEPTH) if facets else count
     if wanted == "words":
-        hits = index.hits(*index.matching(words, count, filters), words)
+        numbers, scores = index.matching(words, most, filters)
     elif vector is None:
         raise InputError("the query has no vector", field="mode", remedy="give the vector, or search by words")
     elif wanted == "vectors":
-        hits = index.hits(*index.nearest(vector, count, filters), words)
+        numbers, cosines = index.nearest(vector, most, filters)
+        scores = cosines.astype(np.float64)
     else:
         found = evidence(index, words, vector, filters)
         scores = Ranking.from_dict(index.settings.get("ranking")).scores(found)
-        order = np.lexsort((found.numbers, -scores))[:count]
-        hits = index.hits(found.numbers[order], scores[order], words)
-    return Found(hits, wanted, tuple(words), tuple(_unknown(words)))
+        order = np.lexsort((found.numbers, -scores))[:most]
+        numbers, scores = found.numbers[order], scores[order]
+    counts = _facets(index, numbers[:DEPTH].tolist()) if facets else {}
+    hits = index.hits(numbers[:count], scores[:count], words)
+    return Found(hits, wanted, tuple(words), tuple(_unknown(words)), counts)
+
+
+def _facets(index: DocumentIndex, numbers: list[int]) -> dict[str, list[tuple[str, int]]]:
+    documents = index.archive.documents(numbers)
+    values = {
+        "publisher": [document.publisher for document in documents],
+        "language": [document.language for document in documents],
+        "month": [f"{document.byline_date:%Y-%m}" for document in documents if document.byline_date],
+    }
+    counts = {name: collections.Counter(filter(None, found)) for name, found in values.items()}
+    by_time = sorted(counts.pop("month").items())
+    largest = {name: sorted(count.items(), key=lambda item: (-item[1], item[0])) for name, count in counts.items()}
+    return {**largest, "month": by_time}
 
 
 def evidence(

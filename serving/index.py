@@ -36,6 +36,8 @@ from .interface import FloatArray, TextEncoder
 
 MAX_WORDS: Final = 64  # of a query
 _SPREAD_ROWS: Final = 4_096
+_NEARLY_ALL, _HALF = 0.9, 0.5  # of the words of a query, and of the highest score of the mode hybrid
+_IN_MOST: Final = 0.25  # of the articles; such words are marked only if the query has no others
 
 Numbers = npt.NDArray[np.int64]
 
@@ -50,6 +52,7 @@ class Hit:
       document: what was found.
       number: of the article in its version of the archive, -1 if unknown.
       extract: where words of the query are in it; None where they were not looked for.
+      share: the share of the query's words that it holds, by their rarity; None where they were not looked for.
     """
 
     rank: int
@@ -57,10 +60,26 @@ class Hit:
     document: IndexedDocument
     number: int = -1
     extract: Extract | None = None
+    share: float | None = None
+
+    @property
+    def band(self) -> str:
+        """How well it answers the query: strong, fair or weak; "" where no words were looked for.
+
+        The score alone does not tell: for words that the archive lacks it is that of the nearest articles. Strong: it
+        holds nearly all that the query asks for, or half of it and the score is high. Fair: it holds half, or the score
+        is very high, as for an article in another language.
+        """
+        if self.share is None:
+            return ""
+        score = self.score if self.score <= 1 else 0.0  # BM25 has no upper end
+        if self.share >= _NEARLY_ALL or (self.share >= _HALF and score >= _HALF):
+            return "strong"
+        return "fair" if self.share >= _HALF or score >= _NEARLY_ALL else "weak"
 
     def to_dict(self) -> dict[str, Any]:
         """JSON values."""
-        values = {"rank": self.rank, "score": self.score, **self.document.to_dict()}
+        values = {"rank": self.rank, "score": self.score, "band": self.band, **self.document.to_dict()}
         return values if self.extract is None else {**values, **self.extract.to_dict()}
 
 
@@ -263,14 +282,18 @@ class DocumentIndex:
     ) -> list[Hit]:
         """Results of articles by their numbers, best first, with the places of `words` if they are given."""
         places = [int(number) for number in numbers]
-        weights = {term: word.rarity for word in words or () for term in word.terms}
+        rare = [word for word in words or () if word.frequency <= _IN_MOST * len(self)] or words or ()
+        weights = {term: word.rarity for word in rare for term in word.terms}
+        whole = sum(word.rarity for word in rare)
         hits = []
         rows = self.archive.take(places, SHOWN if words is None else (*SHOWN, "body")).to_pylist()
         for rank, (number, score, row) in enumerate(zip(places, scores, rows, strict=True), 1):
             document = IndexedDocument(**{name: row[name] for name in SHOWN})
             stemmer = stemmer_of(row["language"])
             found = None if words is None else extract(row["title"], row["body"], weights, stemmer)
-            hits.append(Hit(rank, float(score), document, number, found))
+            held = sum(word.rarity for word in rare if found and not found.terms.isdisjoint(word.terms))
+            share = held / whole if found and whole else None
+            hits.append(Hit(rank, float(score), document, number, found, share))
         return hits
 
     # URLs

@@ -25,7 +25,7 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from ..errors import InputError
+from ..errors import InputError, visible
 from ..formats.command_line import option, required
 from ..formats.trust import check_encoder
 from .analysis import has_text
@@ -96,9 +96,10 @@ def run(args: SearchOptions) -> int:
         found = find_words(index, encoder, query, args.count, mode=mode, filters=filters)
     weak = () if found.matches or not found.hits else (_WEAK,)
     for note in (*found.notes, *weak):
-        print(f"note: {note}", file=sys.stderr)
+        print(f"note: {visible(note)}", file=sys.stderr)
     if args.json:
-        print(json.dumps([hit.to_dict() for hit in found.hits], ensure_ascii=False, indent=2))
+        results = json.dumps([hit.to_dict() for hit in found.hits], ensure_ascii=False, indent=2)
+        print(visible(results, "\\u{:04x}"))
     elif found.hits:
         from rich.console import Console
 
@@ -228,9 +229,9 @@ def print_results(hits: Sequence[Hit], console: "Console") -> None:
         date = document.byline_date.isoformat() if document.byline_date else ""
         head = Table.grid(Column(width=_INDENT - 2, justify="right"), Column(overflow="fold"), padding=(0, 2, 0, 0))
         head.add_row(str(hit.rank), _highlighted(document.title, hit.extract.title if hit.extract else ()))
-        head.add_row("", escape("  ".join(filter(None, (f"{hit.score:.4f}", document.publisher, date)))))
+        head.add_row("", escape(visible("  ".join(filter(None, (f"{hit.score:.4f}", document.publisher, date))))))
         console.print(head)
-        console.print(" " * _INDENT + document.url, soft_wrap=True, markup=False, highlight=False)
+        console.print(" " * _INDENT + visible(document.url), soft_wrap=True, markup=False, highlight=False)
         if hit.extract and hit.extract.marks:
             console.print(Padding(_highlighted(hit.extract.body, hit.extract.marks), (0, 0, 0, _INDENT)))
 
@@ -239,7 +240,7 @@ def _highlighted(text: str, places: Places) -> "Text":
     """A text for the terminal with the words at some places in bold."""
     from rich.text import Text
 
-    result = Text(text)
+    result = Text(visible(text))
     for start, end in places:
         result.stylize("bold", start, end)
     return result

@@ -50,6 +50,7 @@ from .bodies import (
 from .connections import Connection
 from .events import EventOptions
 from .explorer import Books, add_explorer
+from .explorer.feed import add_feeds
 from .gate import (
     ANY_HOST,
     KEY_VARIABLE,
@@ -141,13 +142,17 @@ def _add_routes(app: FastAPI, service: Service, gate: Gate) -> None:
         """
         request.check(gate.limits)
         found = await service.search(request)
-        hits = [SearchHit(**hit.to_dict()) for hit in found.hits]
-        return SearchResponse(hits=hits, mode=found.mode, notes=list(found.notes), matches=found.matches)
+        events = service.books.events_of([hit.document.doc_id for hit in found.hits])
+        hits = [SearchHit(**hit.to_dict(), event_id=event) for hit, event in zip(found.hits, events, strict=True)]
+        notes, facets = list(found.notes), dict(found.facets)
+        return SearchResponse(hits=hits, mode=found.mode, notes=notes, facets=facets, matches=found.matches)
 
     @app.post("/search")
     async def search_by_body(request: SearchRequest) -> SearchResponse:
         """The same as GET /search, for queries that are too long for an address."""
         return await search_by_query(request)
+
+    add_feeds(app, search_by_query)
 
     @app.get("/healthz")
     async def healthz(request: Request) -> dict[str, Any]:

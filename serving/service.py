@@ -150,7 +150,8 @@ class Service:
         vector: FloatArray | None = None
         if mode != "words":
             vector = await asyncio.wrap_future(batcher.query(request.q))
-        search = functools.partial(find, index, request.q, vector, request.count, mode=mode, filters=filters)
+        options: dict[str, Any] = {"mode": mode, "filters": filters, "facets": request.facets}
+        search = functools.partial(find, index, request.q, vector, request.count, **options)
         return await anyio.to_thread.run_sync(search, limiter=self._searching)
 
     def health(self) -> dict[str, Any]:

@@ -29,7 +29,6 @@ LONGEST = (
     "tests/models/test_word_encoders.py",
     "tests/test_extending.py",
     "tests/beam_pipelines/test_object_store_jobs.py",
-    "tests/attack/test_mutated_inputs.py",
     "tests/updates/test_train.py",
     "tests/training/test_lexical.py",
     "tests/beam_pipelines/test_bitext_mining.py",

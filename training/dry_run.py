@@ -5,9 +5,8 @@ Nothing is compiled, allocated or written: parameters and devices exist by their
 
 import collections
 import contextlib
-import os
 from collections.abc import Callable, Collection, Iterator, Mapping
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import gin
 import jax
@@ -15,8 +14,10 @@ import numpy as np
 from jax.sharding import AbstractMesh
 
 from ..errors import InputError, counted
+from ..formats.files import exists, is_object, sizes_below
 from ..formats.manifest import DataSet, example_paths, read_manifest, recorded_files
 from ..formats.model_folder import ModelFolder, folder_of_checkpoint
+from ..formats.remote import complete_steps
 from ..formats.vocabulary import VocabularyFile, read_vocabulary
 from ..learning.mixture import select_sets
 from ..learning.model_files import check_same_model
@@ -32,6 +33,7 @@ from .metrics import step_flops
 from .train_state import TrainState, bytes_per_device, plan_state
 
 _T = TypeVar("_T")
+_INITIAL: Final = "INITIAL_CHECKPOINT_PATH"
 
 
 def dry_run(devices: int | None = None) -> tuple[list[str], list[InputError]]:
@@ -72,7 +74,7 @@ class _Plan:
         weights = self._tried("DATA_DIR", data.weights) or {}
         tasks = {data_set.task for data_set in weights} or _tasks_of(data.mixture)
         config = self._config(vocabulary)
-        first, start = self._tried("MODEL_DIR", self._start, config, vocabulary) or (0, "unknown")
+        first, start = self._tried("", self._start, config, vocabulary) or (0, "unknown")
         yield f"start: {start}"
         yield f"steps: {first:,} to {self._groups['run'].train_steps:,}, {counted(data.batch_size, 'row')} each"
         for data_set, weight in weights.items():
@@ -90,7 +92,8 @@ class _Plan:
         try:
             return function(*arguments)
         except InputError as error:
-            field = error.field or macro or None
+            named = error.field or ""
+            field = named if named.isupper() else ", ".join(filter(None, (macro, named)))
             self.missing.append(InputError(error.problem, path=error.path, field=field, remedy=error.remedy))
             return None
 
@@ -103,15 +106,19 @@ class _Plan:
         return self._tried("", options.config, stated)
 
     def _start(self, config: Architecture | None, vocabulary: VocabularyFile | None) -> tuple[int, str]:
-        folder = ModelFolder(os.path.abspath(self._groups["run"].model_dir))
-        if steps := folder.steps():
-            if config is not None and vocabulary is not None:
-                check_same_model(folder.path, config, vocabulary)
-            return steps[-1], f"step {steps[-1]:,} of {folder.checkpoints}"
-        initial = self._groups["checkpoints"].initial_checkpoint_path
+        """The step that the run starts after, and what it starts from. Of what is in a store, only names are read."""
+        model_dir, initial = self._groups["run"].model_dir, self._groups["checkpoints"].initial_checkpoint_path
+        if steps := complete_steps(sizes_below(model_dir)) if is_object(model_dir) else ModelFolder(model_dir).steps():
+            if not is_object(model_dir) and config is not None and vocabulary is not None:
+                check_same_model(model_dir, config, vocabulary)
+            return steps[-1], f"step {steps[-1]:,} of {model_dir}"
         paths = initial if isinstance(initial, Mapping) else {"": initial} if initial else {}
         for name, path in paths.items():
-            if not ModelFolder(path).is_huggingface:
+            if is_object(path):
+                if not sizes_below(path):
+                    remedy = "Name the MODEL_DIR of a run that saved a checkpoint."
+                    raise InputError("nothing is stored here", path=path, field=_INITIAL, remedy=remedy)
+            elif not ModelFolder(path).is_huggingface:
                 checkpoint = find_checkpoint(path)
                 part = parts_of(config).get(name) if name and config is not None else config
                 if part is not None and vocabulary is not None:
@@ -179,5 +186,5 @@ def _tasks_of(mixture: str) -> tuple[str, ...]:
 
 
 def _check_file(path: str) -> None:
-    if not os.path.isfile(path):
+    if not exists(path):
         raise InputError("no such file", path=path, remedy="Name a file that exists, or None.")

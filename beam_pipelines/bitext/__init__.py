@@ -131,5 +131,5 @@ JOB = Job(
     ),
     options=BitextOptions,
     run=run,
-    switches={"wrong_language": "min_language_probability=0", "copied_text": "max_copied=1"},
+    switches={"wrong_language": "min_language_probability=0"},
 )

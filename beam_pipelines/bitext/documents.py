@@ -49,7 +49,6 @@ class BitextOptions(Options):
     min_margin: float = option(DEFAULT_MARGIN, "least margin of a pair, where --known_pairs do not choose it", gt=0)
     precision: float = option(0.9, "with --known_pairs: that of the least margin among them", gt=0, le=1)
     translated_share: float = option(0.05, "with --known_pairs: share of translated sentences", gt=0, le=1)
-    max_copied: float = option(0.7, "share of the words that both sides have in common, at most", ge=0, le=1)
     min_language_probability: float = option(0.1, "least of a side's language; 0 turns the rule off", ge=0, lt=1)
     engine: Engine = option(Engine.AUTO, "auto: exact for small sets of sentences, else ScaNN, else faiss")
 

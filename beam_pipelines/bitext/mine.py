@@ -40,6 +40,7 @@ from .readers import BitextPart, read_pairs
 _SCRIPT_SHARE: Final = 0.5  # of the letters of a side must be of its language
 _LENGTH_SLACK: Final = 2  # words that are added to both lengths: short sentences vary more
 _MOST_LENGTH_RATIO: Final = 2.0
+_MOST_COPIED: Final = 0.7  # of the words of a side may be on the other side, too
 MARGINS: Final = "_least.json"  # in the workspace: what `calibrate` writes
 _ALL: Final = ""  # the threshold of all known pairs together, for languages without any
 _MOST_KNOWN: Final = SAMPLE // 10  # known pairs of two languages that are used
@@ -182,7 +183,7 @@ def _reason(pair: MinedPair, least: float, options: BitextOptions) -> tuple[Reje
     if pair.margin < least:
         return Rejection.BELOW_MARGIN, f"margin {pair.margin:.4f}, least {least:.4f}"
     texts = pair.source, pair.target
-    if (share := copied_share(*texts)) > options.max_copied:
+    if (share := copied_share(*texts)) > _MOST_COPIED:
         return Rejection.COPIED_TEXT, f"{share:.2f} of the words are on both sides"
     if (ratio := length_ratio(*texts)) > _MOST_LENGTH_RATIO:
         return Rejection.LENGTH_RATIO, f"one side is {ratio:.2f} times as long"

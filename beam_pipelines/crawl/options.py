@@ -44,7 +44,6 @@ class CrawlOptions(Options):
         "auto reads the sitemaps listed in robots.txt, with their indexes, to reach the archive of a site; "
         "sitemaps given as seeds are always read",
     )
-    max_sitemaps_per_site: int = option(1000, "sitemaps and sitemap indexes fetched from one site", ge=1)
     since: datetime.date | None = option(
         None,
         "skip entries of sitemaps and feeds dated before this day, by publication date, lastmod or the day "

@@ -24,6 +24,7 @@ _SKIPPED_ENDINGS = tuple(
     str.split(".pdf .zip .mp4 .mp3 .css .js .exe .doc .docx .xls .ppt .avi .mov .woff .woff2 .ico .svg")
 )
 _MAX_URL_CHARACTERS = 2_000
+_MAX_SITEMAPS = 1_000  # of a site, with their indexes
 
 
 class Frontier:
@@ -139,7 +140,7 @@ class SiteCrawler:
 
     def _over_limit(self, visit: Visit) -> str:
         """Returns why a visit is beyond the limits of the site, or ""; counts it otherwise."""
-        limits = {"page": self._options.max_pages_per_site, "sitemap": self._options.max_sitemaps_per_site}
+        limits = {"page": self._options.max_pages_per_site, "sitemap": _MAX_SITEMAPS}
         if visit.kind not in limits or visit.attempt > 1:
             return ""
         for kind in dict.fromkeys((visit.kind, "page")):  # no sitemap is read for pages that are not fetched

@@ -16,6 +16,7 @@ from .index import Engine, Index, build_index, choose_engine, queries_at_once
 from .rows import Rows, read_blocks
 
 SPACES: Final = tuple(Space)
+_EXACT_BELOW: Final = 4_000  # rows of an index
 _QUERIES_AT_ONCE: Final = 2_048  # bounds the pairs in memory
 _PAIRS_AT_ONCE: Final = 1_024  # fits into a processor's cache
 _BLOCKS_TOGETHER: Final = 2  # adjacent blocks in one search for negatives, whose results are merged at once
@@ -54,7 +55,6 @@ class NeighborsOptions(Options):
     positive_days: int = option(1, "largest day gap of a positive", ge=0)
     negative_days: int = option(365, "smallest day gap of a negative")
     engine: Engine = option(Engine.AUTO, "auto: exact for small indexes, else ScaNN, else faiss")
-    exact_below: int = option(4_000, "rows of an index below which search is exact")
     block_days: int = option(91, "days of one partition", ge=1)
     max_index_rows: int = option(100_000, "rows of an index, and queries; more are split by hash", ge=1)
 
@@ -170,7 +170,7 @@ def _search_day(queries: Rows, candidates: Rows, space: Space, options: Neighbor
     asked, present = queries.having(space), candidates.having(space)
     if not len(asked) or not len(present):
         return np.zeros(0, FOUND)
-    index = build_index(candidates.vectors_of(space, present), options.engine, options.exact_below, len(asked))
+    index = build_index(candidates.vectors_of(space, present), options.engine, _EXACT_BELOW, len(asked))
     # One more than wanted, because a document finds itself.
     hits, _ = index.search(queries.vectors_of(space, asked), options.positives + 1)
     valid = hits.ravel() >= 0
@@ -187,7 +187,7 @@ class _FarSearch:
         self._present = {space: present for space in Space if len(present := candidates.having(space))}
         self._indexes: dict[Space, Index] = {}
         for present in self._present.values():
-            note(choose_engine(options.engine, len(present), options.exact_below, task.queries).value)
+            note(choose_engine(options.engine, len(present), _EXACT_BELOW, task.queries).value)
 
     def search(self, queries: Rows, asked: Any, space: Space) -> tuple[Any, Floats]:
         """Returns the nearest candidates in one space.
@@ -215,7 +215,7 @@ class _FarSearch:
         present, options = self._present[space], self._options
         if space not in self._indexes:
             vectors = self.candidates.vectors_of(space, present)
-            self._indexes[space] = build_index(vectors, options.engine, options.exact_below, self._task.queries)
+            self._indexes[space] = build_index(vectors, options.engine, _EXACT_BELOW, self._task.queries)
         # One more than wanted, because in a search of all days a document finds itself.
         wanted = queries.vectors_of(space, asked), options.counts[self._task.side] + 1
         hits, similarities = self._indexes[space].search(*wanted)

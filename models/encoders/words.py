@@ -2,7 +2,7 @@
 
 Convolution: filters of several widths over word vectors, and the largest over time (Kim 2014, "Convolutional Neural
 Networks for Sentence Classification"). Recurrence: a GRU in one direction or both, and its last state (Cho et al. 2014,
-"Learning Phrase Representations using RNN Encoder-Decoder"); the cell is flax's `GRUCell`.
+"Learning Phrase Representations using RNN Encoder-Decoder").
 
 Shapes: B rows, L tokens, H hidden units, D embedding units, V word pieces.
 """
@@ -18,6 +18,7 @@ from ..architecture import Architecture, Capability, register
 from ..attention import PAD_ID
 from ..blocks import dense, parameter
 from ..pooling import of_unit_length
+from ..recurrence import Gru
 
 _TABLE_STDDEV: Final = 0.3  # a vector of 300 numbers is then as long as GloVe's are on average, about 5
 
@@ -175,24 +176,16 @@ class RecurrentEncoder(WordTableEncoder):
     def setup(self) -> None:
         """Declares the table and a cell for each direction."""
         super().setup()
-        size = self.config.hidden_size
-        if self.config.bidirectional:
-            self.forward = nn.RNN(nn.GRUCell(size // 2), return_carry=True)
-            # The padding stays behind: the reversed texts begin with their last token.
-            self.backward = nn.RNN(nn.GRUCell(size // 2), return_carry=True, reverse=True)
-        else:
-            self.forward = nn.RNN(nn.GRUCell(size), return_carry=True)
+        directions = 2 if self.config.bidirectional else 1
+        cells = [Gru(self.config.hidden_size // directions, jnp.float32) for _ in range(directions)]
+        self.forward, self.backward = cells[0], cells[-1]
 
     def encode_vectors(self, embedded: jax.Array, is_token: jax.Array) -> jax.Array:
         """The last state of each direction, float32 [B, D]."""
-        # flax reads one token of an empty row; `embed` makes such a row 0.
-        lengths = jnp.maximum(jnp.sum(is_token, axis=1), 1)
-        last, _ = self.forward(embedded, seq_lengths=lengths)
+        last: jax.Array = self.forward(embedded, is_token)[:, -1]
         if not self.config.bidirectional:
-            state: jax.Array = last
-            return state
-        first, _ = self.backward(embedded, seq_lengths=lengths)
-        return jnp.concatenate([last, first], axis=-1)
+            return last
+        return jnp.concatenate([last, self.backward(embedded, is_token, backward=True)[:, 0]], axis=-1)
 
 
 @register

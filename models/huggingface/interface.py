@@ -199,6 +199,6 @@ def activation(values: Mapping[str, Any], name: str) -> str:
       UnsupportedModelError: for another function than GELU.
     """
     value = values.get(name, "gelu")
-    if value not in _ACTIVATIONS:
+    if value not in list(_ACTIVATIONS):  # it may be a list or an object
         raise UnsupportedModelError(name, f"got {value!r}, expected one of {', '.join(_ACTIVATIONS)}")
     return _ACTIVATIONS[value]

@@ -5,11 +5,12 @@
 """
 
 import asyncio
+import contextlib
 import dataclasses
 import datetime
 import importlib.resources
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Annotated, Any, Final, Self
 
@@ -47,12 +48,13 @@ Drawing = tuple[list[Card], TopicMap]
 class EventsRequest(BaseModel, extra="forbid"):
     """The query of GET /events and GET /map: days and filters.
 
-    Without ``since`` and ``until`` the answer is about the last ``days`` days of the index.
+    Without ``since`` and ``until`` the answer is about the last ``days`` days of the index, or, without these too, its
+    last day, week, month or year, whichever has enough events.
     """
 
     since: Day = None
     until: Day = None
-    days: Annotated[int, Field(ge=1, le=_MOST_DAYS)] = 7
+    days: Annotated[int, Field(ge=1, le=_MOST_DAYS)] | None = None
     language: Values = []
     publisher: Values = []
     count: Annotated[int, Field(ge=1, le=MAX_COUNT)] = 30
@@ -95,7 +97,7 @@ class EventsResponse(Period):
 
 
 class EventResponse(BaseModel):
-    """A whole event; with the URL of an article also that article, and similar articles of other events.
+    """A whole event and the similar ones before and after it; with a URL also that article, and similar ones.
 
     ``event`` is None for an article without a date.
     """
@@ -103,6 +105,8 @@ class EventResponse(BaseModel):
     event: Card | None
     article: IndexedDocument | None = None
     similar: list[SearchHit] = []
+    before: list[Card] = []
+    after: list[Card] = []
 
 
 class MapPoint(BaseModel):
@@ -145,6 +149,7 @@ class Books:
             if self._book is None or self._of is not index:
                 self._of, self._maps = index, {}
                 self._book = self._thread.submit(self._read, index)
+                self._thread.submit(self._draw_first, self._book)
             return self._book
 
     async def get(self, index: DocumentIndex) -> EventBook:
@@ -156,18 +161,25 @@ class Books:
             count = f"{len(index):,}"
             raise unavailable(f"{count} articles are being grouped into events; try again soon") from error
 
+    def events_of(self, doc_ids: Sequence[str]) -> list[str]:
+        """The events of articles, "" for those in none, and for all while the events are being found."""
+        future = self._book
+        known = future.result().of_documents if future and future.done() and not future.exception() else {}
+        return [known.get(doc_id, "") for doc_id in doc_ids]
+
     def drawing(self, book: EventBook, filters: Filters) -> Drawing:
         """The largest events that pass filters, with their map; the last few are kept. 501 without scikit-learn."""
         known = self._maps.get((book, filters))
         if known is None:
             numbers = book.ranked(filters)[:LARGEST].tolist()
             titles = [[book.index.documents[row].title for row in book.rows(number)] for number in numbers]
+            cards = [book.card(number) for number in numbers]
             try:
-                drawn = draw([book.center(number) for number in numbers], titles, book.index)
+                drawn = draw([book.center(number) for number in numbers], titles, book.index, book.texts(cards))
             except ModuleNotFoundError as error:
                 remedy = "pip install 'newsembed[evaluate]' on the server"
                 raise RefusedError(501, f"the map needs the package {error.name}: {remedy}") from error
-            known = [book.card(number) for number in numbers], drawn
+            known = cards, drawn
             with self._lock:
                 while len(self._maps) >= _MAPS_KEPT:
                     del self._maps[next(iter(self._maps))]
@@ -177,6 +189,12 @@ class Books:
     def close(self) -> None:
         """Drops the work that has not begun."""
         self._thread.shutdown(wait=False, cancel_futures=True)
+
+    def _draw_first(self, book: "Future[EventBook]") -> None:
+        """Draws the map that the page asks for first, so that it is there."""
+        with contextlib.suppress(Exception):  # the request then says what is wrong
+            found = book.result()
+            self.drawing(found, found.index.filters(found.last_days(), [], []))
 
     def _read(self, index: DocumentIndex) -> EventBook:
         return EventBook(index, index.events if "events" in index.settings else found_events(index, self._options))
@@ -235,7 +253,7 @@ def _period(book: EventBook, request: EventsRequest) -> tuple[Filters, IntArray,
 def _events(book: EventBook, request: EventsRequest) -> EventsResponse:
     _, ranked, period = _period(book, request)
     chosen = ranked[request.offset : request.offset + request.count].tolist()
-    return EventsResponse(events=[book.card(number) for number in chosen], **period)
+    return EventsResponse(events=book.with_summaries([book.card(number) for number in chosen]), **period)
 
 
 def _event(book: EventBook, request: EventRequest) -> EventResponse:
@@ -243,7 +261,8 @@ def _event(book: EventBook, request: EventRequest) -> EventResponse:
         number = book.number(request.id)
         if number is None:
             raise HTTPException(404, f"no event {request.id!r}; it may have become part of another event")
-        return EventResponse(event=book.card(number, whole=True))
+        before, after = book.story(number)
+        return EventResponse(event=book.card(number, whole=True), before=before, after=after)
     index, number = book.index, book.event_of(request.url)
     own = set() if number is None else set(index.numbers[book.rows(number)].tolist())
     hits = index.search_url(request.url, len(own) + _SIMILAR)

@@ -3,7 +3,8 @@
 import collections
 import dataclasses
 import datetime
-from collections.abc import Iterable, Sequence
+import functools
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 import numpy as np
@@ -15,18 +16,28 @@ from ..events import UNDATED, EventOptions, assign
 from ..filters import DateRange, Filters, as_days
 from ..index import DocumentIndex
 from ..interface import FloatArray
+from .telling import additions, shared_names, summary
 
 COPY_COSINE: Final = 0.95  # an article this similar to an earlier one of its event is its copy
 REPORTS_SHOWN: Final = 4  # of a card
-_WEEK: Final = 7
+_PERIODS: Final = (1, 7, 31, 366)  # days
+_ENOUGH: Final = 12  # events of a period that is shown by itself
+_NEAR, _STORY = 60, 4  # articles near an event, and events of its story on each side
+_FAR: Final = 3.0  # standard deviations above the mean cosine
+_COMMON: Final = 0.1  # of all articles
 _NO_EVENT: Final = -1
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Report(IndexedDocument):
-    """An article of an event, and the later articles of the event that are near copies of it."""
+    """An article of an event, and the later articles of the event that are near copies of it.
+
+    In a whole event, ``summary`` has its first sentences, and ``adds`` sentences that no earlier report has.
+    """
 
     copies: tuple[IndexedDocument, ...] = ()
+    summary: str = ""
+    adds: tuple[str, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -44,6 +55,9 @@ class Card:
       languages: the same for languages; articles of unknown language are left out.
       timeline: the number of articles of each day that has any, by day.
       reports: the lead and then articles of other publishers, by date; all articles of a whole event.
+      summary: the first sentences of the lead.
+      first_by: the publisher that reported first, if it was alone on that day and others followed.
+      names: what most reports name; only of a whole event.
     """
 
     id: str
@@ -56,6 +70,9 @@ class Card:
     languages: tuple[tuple[str, int], ...]
     timeline: tuple[tuple[datetime.date, int], ...]
     reports: tuple[Report, ...]
+    summary: str = ""
+    first_by: str = ""
+    names: tuple[str, ...] = ()
 
 
 def found_events(index: DocumentIndex, options: EventOptions) -> list[str]:
@@ -90,13 +107,21 @@ class EventBook:
         publishers = [document.publisher for document in index.documents]
         self._publishers = np.unique(np.array(publishers), return_inverse=True)[1]
 
+    @functools.cached_property
+    def of_documents(self) -> dict[str, str]:
+        """The id of the event of each article that is in one, by doc_id."""
+        events = zip(self.index.documents, self._codes.tolist(), strict=True)
+        return {document.doc_id: str(self.ids[code]) for document, code in events if code != _NO_EVENT}
+
     def span(self) -> tuple[datetime.date, datetime.date] | None:
         """The first and the last byline date of the index; None if no article has one."""
         known = self._days[~np.isnat(self._days)]
         return (known.min().item(), known.max().item()) if len(known) else None
 
-    def last_days(self, count: int = _WEEK) -> DateRange:
-        """The given number of days up to the last byline date of the index.
+    def last_days(self, count: int | None = None) -> DateRange:
+        """The given number of days up to the last byline date; by default the last day, week, month or year.
+
+        The default is the shortest of these with a dozen events that several articles report, or else with most.
 
         Raises:
           InputError: if no article has a date.
@@ -104,7 +129,13 @@ class EventBook:
         span = self.span()
         if span is None:
             raise InputError("no article of the index has a byline date", field="index", remedy="search it by words")
-        return DateRange(span[1] - datetime.timedelta(count - 1), span[1])
+        if count is not None:
+            return DateRange(span[1] - datetime.timedelta(count - 1), span[1])
+        several = self._days[[rows[0] for rows in self._rows if len(rows) > 1]]
+        ages = (np.datetime64(span[1]) - several).astype(np.int64)
+        counts = [int((ages < days).sum()) for days in _PERIODS]
+        chosen = next((n for n, found in enumerate(counts) if found >= _ENOUGH), counts.index(max(counts)))
+        return self.last_days(_PERIODS[chosen])
 
     def ranked(self, filters: Filters) -> IntArray:
         """Numbers of the events with articles that pass filters.
@@ -153,6 +184,9 @@ class EventBook:
         for document in documents:
             firsts.setdefault(document.publisher, document)
         reports = folded(documents, vectors) if whole else [*map(_report, list(firsts.values())[:REPORTS_SHOWN])]
+        opened = {one.publisher for one in documents if one.byline_date == min(days)}
+        texts = self.index.archive.take(self.index.numbers[rows].tolist() if whole else [], ["body"])
+        bodies = {document.doc_id: body for document, body in zip(documents, texts["body"].to_pylist(), strict=False)}
         pictures = [one.image_url for one in (lead, *documents) if one.image_url]
         return Card(
             str(self.ids[number]),
@@ -164,8 +198,53 @@ class EventBook:
             _counted(document.publisher for document in documents),
             _counted(document.language for document in documents),
             tuple(sorted(collections.Counter(days).items())),
-            tuple(reports),
+            tuple(_told(reports, bodies)),
+            first_by=min(opened) if len(opened) == 1 and len(firsts) > 1 else "",
+            names=tuple(shared_names([*bodies.values()], self._is_common)) if whole else (),
         )
+
+    def with_summaries(self, cards: Sequence[Card]) -> list[Card]:
+        """Cards with the first sentences of their leads."""
+        texts = zip(cards, self.texts(cards), strict=True)
+        return [dataclasses.replace(card, summary=summary(text)) for card, text in texts]
+
+    def texts(self, cards: Sequence[Card]) -> list[str]:
+        """The bodies of the leads of events, which are read all at once."""
+        leads = [int(self.index.numbers[self._places[card.lead.doc_id]]) for card in cards]
+        bodies: list[str] = self.index.archive.take(leads, ["body"])["body"].to_pylist()
+        return bodies
+
+    def story(self, number: int) -> tuple[list[Card], list[Card]]:
+        """The most similar events before and after an event, by date; only those that are far from most articles."""
+        center, last = self.center(number), self.card(number).last
+        found, cosines = self.index.nearest(center, _NEAR)
+        mean, deviation = self.index.spread(center)
+        codes: dict[int, None] = {}
+        for place, cosine in zip(self.index.places(found).tolist(), cosines.tolist(), strict=True):
+            if cosine >= mean + _FAR * deviation and (code := int(self._codes[place])) not in (number, _NO_EVENT):
+                codes[code] = None
+        cards = sorted((self.card(code) for code in [*codes][: 2 * _STORY]), key=lambda card: (card.first, card.id))
+        before = [card for card in cards if card.first <= last]
+        return before[-_STORY:], cards[len(before) :][:_STORY]
+
+    @functools.cached_property
+    def _places(self) -> dict[str, int]:
+        return {document.doc_id: place for place, document in enumerate(self.index.documents)}
+
+    def _is_common(self, name: str) -> bool:
+        return any(word.frequency > _COMMON * len(self.index) for word in self.index.read(name))
+
+
+def _told(reports: Sequence[Report], bodies: Mapping[str, str]) -> list[Report]:
+    """Reports with what they say and add, for those whose texts are known."""
+    if not bodies:
+        return list(reports)
+    texts = [bodies[report.doc_id] for report in reports]
+    added = additions(texts, [report.language for report in reports])
+    return [
+        dataclasses.replace(report, summary=summary(text), adds=tuple(adds))
+        for report, text, adds in zip(reports, texts, added, strict=True)
+    ]
 
 
 def _report(document: IndexedDocument, copies: Sequence[IndexedDocument] = ()) -> Report:

@@ -4,9 +4,10 @@
 const $ = id => document.getElementById(id);
 const isUrl = text => /^https?:\/\/\S+$/.test(text);
 const VIEWS = ["events", "search", "map"];
-const DAYS = ["since", "until"], FILTERS = [...DAYS, "language", "publisher"];
-const PAGE = 30, RETRY_MS = 1500;
+const FILTERS = ["since", "until", "language", "publisher"];
+const PAGE = 40, RETRY_MS = 1500, FACETS = 8, SPARK_DAYS = 3;
 const COLORS = ["#4e79a7", "#f28e2b", "#59a14f", "#e15759", "#76b7b2", "#b6992d", "#af7aa1", "#ff9da7", "#9c755f", "#79706e", "#499894", "#d37295", "#8cd17d", "#86bcb6"];
+const BANDS = { strong: "strong match: has nearly all words of the query", fair: "fair match: has half of the words, or means the same", weak: "weak match: has few of the words" };
 let turn = 0;  // an answer that comes after a later question is dropped
 let shown = 0;  // events on the page
 let answered = null;  // the last answer about days
@@ -37,10 +38,17 @@ function detail(body) {
   return (body.detail || []).map(part => part.msg).join("; ") || "the server refused the request";
 }
 
-function element(tag, className, text) {
+function element(tag, className, ...content) {
   const node = document.createElement(tag);
   if (className) node.className = className;
-  if (text !== undefined) node.textContent = text;
+  node.append(...content.filter(part => part !== undefined && part !== null && part !== ""));
+  return node;
+}
+
+function button(className, text, action) {
+  const node = element("button", className, text);
+  node.type = "button";
+  node.addEventListener("click", action);
   return node;
 }
 
@@ -55,11 +63,15 @@ function say(text, bad) {
   $("message").toggleAttribute("data-bad", Boolean(bad));
 }
 
-const counted = (count, one, many) => `${count.toLocaleString("en")} ${count === 1 ? one : many}`;
+const counted = (count, one, many) => `${count.toLocaleString()} ${count === 1 ? one : many}`;
 const dayOf = text => new Date(`${text}T00:00:00Z`);
 const shifted = (text, days) => new Date(dayOf(text).getTime() + days * 864e5).toISOString().slice(0, 10);
-const readable = text => dayOf(text).toLocaleDateString("en-GB", { day: "numeric", month: "short", year: "numeric", timeZone: "UTC" });
-const range = (first, last) => first === last ? readable(first) : `${readable(first)} – ${readable(last)}`;
+// In the form of the reader's language.
+const days = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short", year: "numeric", timeZone: "UTC" });
+const readable = text => days.format(dayOf(text));
+const shortDay = text => dayOf(text).toLocaleDateString(undefined, { day: "numeric", month: "short", timeZone: "UTC" });
+const range = (first, last) => first === last ? readable(first) : days.formatRange(dayOf(first), dayOf(last));
+const languageName = tag => { try { return new Intl.DisplayNames(undefined, { type: "language" }).of(tag); } catch { return tag; } };
 
 // A text with the words of the query marked; places are counted in characters, as Python does.
 function marked(node, text, places) {
@@ -73,15 +85,19 @@ function marked(node, text, places) {
   return node;
 }
 
-function link(article, className, places) {
-  const node = marked(element(isUrl(article.url) ? "a" : "span", className), article.title || article.url || article.doc_id, article.title ? places : []);
-  if (isUrl(article.url)) Object.assign(node, { href: article.url, target: "_blank", rel: "noopener noreferrer" });
+function inLanguage(node, article) {
   if (article.language) node.lang = article.language;
   node.dir = "auto";
   return node;
 }
 
-const facts = article => element("div", "meta", [article.publisher, article.byline_date && readable(article.byline_date), article.language].filter(Boolean).join(" · "));
+function link(article, className, places) {
+  const node = marked(element(isUrl(article.url) ? "a" : "span", className), article.title || article.url || article.doc_id, article.title ? places : []);
+  if (isUrl(article.url)) Object.assign(node, { href: article.url, target: "_blank", rel: "noopener noreferrer" });
+  return inLanguage(node, article);
+}
+
+const facts = article => element("span", "meta", [article.publisher, article.byline_date && readable(article.byline_date), article.language && languageName(article.language)].filter(Boolean).join(" · "));
 
 function picture(url) {
   const node = element("img", "picture");
@@ -90,86 +106,95 @@ function picture(url) {
   return node;
 }
 
-// Bars of reports a day, from the first to the last.
-function timeline(event) {
-  const days = Math.round((dayOf(event.last) - dayOf(event.first)) / 864e5) + 1;
+// Reports a day, between the first and the last day; a few days need no picture.
+function spark(event) {
+  const length = Math.round((dayOf(event.last) - dayOf(event.first)) / 864e5) + 1;
+  if (length < SPARK_DAYS || event.timeline.length < 2) return "";
   const most = Math.max(...event.timeline.map(([, count]) => count));
-  const node = drawing("svg", { class: "timeline", viewBox: `0 0 ${Math.max(days, 7) * 10} 20`, preserveAspectRatio: "none", role: "img" });
-  node.append(drawing("line", { x1: 0, x2: Math.max(days, 7) * 10, y1: 20, y2: 20 }));
+  const node = drawing("svg", { viewBox: `0 0 ${length * 10} 20`, preserveAspectRatio: "none", role: "img" });
+  node.append(drawing("line", { x1: 0, x2: length * 10, y1: 20, y2: 20 }));
   for (const [day, count] of event.timeline) {
     const height = 18 * count / most, x = Math.round((dayOf(day) - dayOf(event.first)) / 864e5) * 10;
-    const bar = drawing("rect", { x: x + 1, y: 20 - height, width: 8, height });
-    bar.append(drawing("title", {}));
-    bar.firstChild.textContent = `${readable(day)}: ${counted(count, "report", "reports")}`;
+    const bar = drawing("rect", { x: x + 1, y: 20 - height, width: 8, height }), title = drawing("title", {});
+    title.textContent = `${readable(day)}: ${counted(count, "report", "reports")}`;
+    bar.append(title);
     node.append(bar);
   }
   node.setAttribute("aria-label", `${counted(event.articles, "report", "reports")}, ${range(event.first, event.last)}`);
+  return element("span", "spark", shortDay(event.first), node, shortDay(event.last));
+}
+
+// What an editor asks about an event: how large, in which languages, how new, who was first, and how it grows.
+function foot(event) {
+  const node = element("span", "foot meta"), [, lastCount] = event.timeline.at(-1);
+  const languages = event.languages.length > 1 ? ` · ${event.languages.map(([name]) => languageName(name)).join(", ")}` : "";
+  node.append(element("span", "", element("b", "", counted(event.articles, "report", "reports")), ` · ${counted(event.publishers.length, "publisher", "publishers")}${languages}`));
+  const grows = event.timeline.length > 1 ? ` · ${lastCount.toLocaleString()} on the last day` : "";
+  node.append(element("span", "", `${range(event.first, event.last)}${grows}`));
+  if (event.first_by) node.append(element("span", "", `First: ${event.first_by}`));
+  node.append(spark(event));
   return node;
 }
 
-function chips(event) {
-  const node = element("p", "chips");
-  for (const [name, count] of event.publishers.slice(0, 5)) node.append(element("span", "chip", count > 1 ? `${name} ${count}` : name));
-  if (event.publishers.length > 5) node.append(element("span", "chip", `+${event.publishers.length - 5}`));
-  for (const [name] of event.languages) node.append(element("span", "chip", name));
+// Today
+
+function opened(event, ...content) {
+  const node = button("open", "", () => go({ event: event.id, article: "" }));
+  node.append(...content);
   return node;
 }
 
-// Views
+const heading = event => inLanguage(element("h2", "", event.lead.title || event.lead.url), event.lead);
 
-function card(event) {
-  const node = element("li", "card"), open = element("button", "open"), inside = element("div", "inside");
-  open.type = "button";
-  const title = element("h2", "", event.lead.title || event.lead.url);
-  if (event.lead.language) title.lang = event.lead.language;
-  title.dir = "auto";
-  inside.append(title, element("div", "meta", `${counted(event.articles, "report", "reports")} by ${counted(event.publishers.length, "publisher", "publishers")} · ${range(event.first, event.last)}`));
-  if (event.articles > 1) inside.append(timeline(event));
-  inside.append(chips(event));
-  if (event.image_url) open.append(picture(event.image_url));
-  open.append(inside);
-  open.addEventListener("click", () => go({ event: event.id, article: "" }));
-  node.append(open);
-  const others = event.reports.slice(1);
-  if (others.length) {
-    const list = element("ul", "others");
-    for (const report of others) {
-      const item = element("li");
-      item.append(link(report), facts(report));
-      list.append(item);
-    }
-    node.append(list);
-  }
-  return node;
+function card(event, isLead) {
+  const inside = element("div", "inside", heading(event), event.summary ? inLanguage(element("p", "summary", event.summary), event.lead) : "", foot(event));
+  return element("li", isLead ? "card lead" : "card", opened(event, ...(event.image_url ? [picture(event.image_url)] : []), inside));
+}
+
+function brief(event) {
+  const title = inLanguage(element("span", "", event.lead.title || event.lead.url), event.lead);
+  return element("li", "brief", opened(event, title, facts(event.lead)));
+}
+
+function skeleton() {
+  const list = element("ul", "cards");
+  for (let place = 0; place < 7; place++) list.append(element("li", place ? "card waiting" : "card lead waiting"));
+  $("content").replaceChildren(list);
 }
 
 async function showEvents(mine, offset = 0) {
+  if (!offset && !$("content").querySelector(".cards")) skeleton();
   const body = await answer(`events?${parametersOfFilters()}&count=${PAGE}&offset=${offset}`, mine);
   if (mine !== turn) return;
   answered = body;
-  let list = $("content").querySelector(".cards");
-  if (!offset || !list) {
-    list = element("ul", "cards");
-    $("content").replaceChildren(list);
+  if (!offset) {
+    $("content").replaceChildren(element("ul", "cards"), element("h3", "", "One report each"), element("ul", "briefs"));
     shown = 0;
   }
-  list.append(...body.events.map(card));
+  const [cards, title, briefs] = $("content").children, several = body.events.filter(event => event.articles > 1);
+  cards.append(...several.map((event, place) => card(event, !offset && !place)));
+  briefs.append(...body.events.filter(event => event.articles === 1).map(brief));
+  title.hidden = !briefs.childElementCount;
   shown += body.events.length;
   $("more").hidden = shown >= body.total;
-  $("more").textContent = `More events (${(body.total - shown).toLocaleString("en")})`;
+  $("more").textContent = `More events (${(body.total - shown).toLocaleString()})`;
   showDays(body);
+  suggest("publishers", body.events.flatMap(event => event.publishers.map(([name]) => name)));
+  suggest("languages", body.events.flatMap(event => event.languages.map(([name]) => name)));
   if (body.total) say(`${counted(body.total, "event", "events")}, ${range(body.since || body.span[0], body.until || body.span[1])}; those that most publishers report come first`);
   else nothing(body);
+}
+
+function suggest(id, names) {
+  $(id).replaceChildren(...[...new Set(names)].sort().map(name => Object.assign(element("option"), { value: name })));
 }
 
 function nothing(body) {
   say("");
   const node = element("div", "empty", "No articles of these days pass the filters.");
   if (body.span) {
-    const back = element("button", "", `Show the last week, up to ${readable(body.span[1])}`);
-    back.type = "button";
-    back.addEventListener("click", () => go({ since: "", until: "", language: "", publisher: "" }));
-    node.append(element("p", "", `The index has articles of ${range(...body.span)}.`), back);
+    const back = button("", `Show the latest events, up to ${readable(body.span[1])}`, () => go({ since: "", until: "", language: "", publisher: "" }));
+    node.append(element("p", "", `The archive has articles of ${range(...body.span)}.`), back);
   }
   $("content").replaceChildren(node);
 }
@@ -179,49 +204,83 @@ function showDays(body) {
   $("since").value = body.since;
   $("until").value = body.until;
   const length = (dayOf(body.until) - dayOf(body.since)) / 864e5 + 1;
-  for (const button of document.querySelectorAll("[data-length]")) button.setAttribute("aria-pressed", Number(button.dataset.length) === length);
+  for (const node of document.querySelectorAll("[data-length]")) node.setAttribute("aria-pressed", Number(node.dataset.length) === length);
   $("later").disabled = Boolean(body.span) && body.until >= body.span[1];
   $("earlier").disabled = Boolean(body.span) && body.since <= body.span[0];
 }
 
-function hit(result, mode) {
-  const item = element("li");
-  const score = element("div", "score", result.score.toFixed(3));
-  if (mode !== "words") {  // BM25 has no upper end
-    const bar = element("div", "bar"), fill = element("i");
-    fill.style.width = `${Math.max(0, Math.min(1, result.score)) * 100}%`;
-    bar.append(fill);
-    score.append(bar);
+// Search
+
+function hit(result) {
+  const line = element("div", "line", facts(result));
+  if (result.band) {
+    const band = element("span", `band ${result.band}`, result.band);
+    band.title = BANDS[result.band];
+    line.append(band);
   }
-  const middle = element("div"), buttons = element("div", "buttons");
-  middle.append(link(result, "title", result.title_marks), facts(result));
-  if (result.extract_marks?.length) middle.append(marked(element("div", "extract"), result.extract, result.extract_marks));
-  item.append(score, middle);
-  if (result.url) {
-    const event = element("button", "small", "same event"), like = element("button", "small", "more like this");
-    event.type = like.type = "button";
-    event.addEventListener("click", () => go({ article: result.url, event: "" }));
-    like.addEventListener("click", () => { closePanel(); go({ view: "search", q: result.url, event: "", article: "" }); scrollTo({ top: 0 }); });
-    buttons.append(event, like);
-    item.append(buttons);
-  }
+  if (result.url) line.append(button("link", "same event", () => go({ article: result.url, event: "" })), button("link", "more like this", () => { closePanel(); go({ view: "search", q: result.url, event: "", article: "" }); scrollTo({ top: 0 }); }));
+  const item = element("li", "", link(result, "title", result.title_marks), line);
+  if (result.extract_marks?.length) item.append(inLanguage(marked(element("div", "extract"), result.extract, result.extract_marks), result));
   return item;
 }
 
-function hits(results, mode) {
-  const list = element("ol", "hits");
-  list.append(...results.map(result => hit(result, mode)));
+// Results in their order; further reports of an event, and articles that come again each year, are under the first one.
+function hits(results) {
+  const list = element("ol", "hits"), first = new Map();
+  for (const result of results) {
+    const item = hit(result), keys = [result.event_id && `event ${result.event_id}`, result.title && `title ${result.title.toLowerCase()}`].filter(Boolean);
+    const owner = first.get(keys.find(key => first.has(key)));
+    for (const key of keys) if (!first.has(key)) first.set(key, owner || item);
+    if (!owner) {
+      list.append(item);
+      continue;
+    }
+    if (!owner.querySelector("details")) owner.append(element("details", "", element("summary"), element("ul")));
+    const more = owner.querySelector("details ul");
+    more.append(element("li", "", link(result), " ", facts(result)));
+    owner.querySelector("summary").textContent = `${counted(more.childElementCount, "more article", "more articles")} of this event or title`;
+  }
   return list;
+}
+
+function facetList(title, counts, name, label = value => value) {
+  if (counts.length < 2 && !$(name).value) return [];
+  const list = element("ul");
+  for (const [value, count] of counts.slice(0, FACETS)) {
+    const item = button("", "", () => go({ [name]: value }));
+    item.append(element("span", "", label(value)), element("span", "meta", count.toLocaleString()));
+    list.append(element("li", "", item));
+  }
+  return [element("h3", "", title), list];
+}
+
+function months(counts) {
+  if (counts.length < 2) return [];
+  const known = new Map(counts), most = Math.max(...known.values()), list = element("ul", "months"), first = counts[0][0], last = counts.at(-1)[0];
+  for (let month = first; month <= last; month = shifted(`${month}-28`, 7).slice(0, 7)) {
+    const count = known.get(month) || 0, end = shifted(`${shifted(`${month}-28`, 7).slice(0, 7)}-01`, -1);
+    const bar = button("", "", () => go({ since: `${month}-01`, until: end }));
+    bar.style.height = `${100 * count / most}%`;
+    bar.title = `${month}: ${counted(count, "article", "articles")}`;
+    bar.setAttribute("aria-label", bar.title);
+    list.append(element("li", "", bar));
+  }
+  return [element("h3", "", "Time"), list, element("div", "ends", element("span", "", first), element("span", "", last))];
+}
+
+function facets(body, parameters) {
+  const { publisher = [], language = [], month = [] } = body.facets;
+  const node = element("aside", "facets", ...months(month), ...facetList("Publishers", publisher, "publisher"), ...facetList("Languages", language, "language", languageName));
+  suggest("publishers", publisher.map(([name]) => name));
+  suggest("languages", language.map(([name]) => name));
+  const feed = kind => Object.assign(element("a", "", kind === "atom" ? "Atom" : "JSON"), { href: `feed.${kind}?${parameters}` });
+  node.append(element("p", "subscribe", "Subscribe to this search: ", feed("atom"), " · ", feed("json")));
+  return node;
 }
 
 function noMatch(body) {  // the vectors always have nearest articles
   const node = element("div", "empty", "Nothing matches.");
-  if (body.hits.length) {
-    const button = element("button", "small", "Show the nearest articles");
-    button.type = "button";
-    button.addEventListener("click", () => node.replaceWith(hits(body.hits, body.mode)));
-    node.append(" ", button);
-  }
+  if (body.hits.length) node.append(" ", button("", "Show the nearest articles", () => node.replaceWith(hits(body.hits))));
   return node;
 }
 
@@ -229,7 +288,7 @@ async function showSearch(mine) {
   const text = $("query").value.trim();
   $("more").hidden = true;
   if (!text) {
-    $("content").replaceChildren(element("div", "empty", "Type words, or the URL of an article of the index."));
+    $("content").replaceChildren(element("div", "empty", "Type words, or the URL of an article of the archive."));
     return say("");
   }
   const parameters = parametersOfFilters();
@@ -238,11 +297,17 @@ async function showSearch(mine) {
   if ($("mode").value && !isUrl(text)) parameters.set("mode", $("mode").value);
   say("searching …");
   const started = performance.now();
-  const body = await answer(`search?${parameters}`, mine);
+  const body = await answer(`search?${parameters}&facets=true`, mine);
   if (mine !== turn) return;
-  $("content").replaceChildren(body.matches ? hits(body.hits, body.mode) : noMatch(body));
-  say([`${counted(body.matches ? body.hits.length : 0, "article", "articles")} in ${Math.round(performance.now() - started)} ms`, ...body.notes].join(" · "));
+  const strong = body.hits.filter(result => result.band !== "weak").length;
+  const none = body.hits.length && body.hits.every(result => result.band === "weak");
+  $("content").replaceChildren(element("div", "found", facets(body, parameters), body.matches && body.hits.length ? hits(body.hits) : noMatch(body)));
+  const told = body.matches ? counted(strong || body.hits.length, "article", "articles") : "no article";
+  const honest = none ? ["no article has most of these words; the nearest ones are shown"] : [];
+  say([`${told} in ${Math.round(performance.now() - started)} ms`, ...honest, ...body.notes].join(" · "));
 }
+
+// Map
 
 async function showMap(mine) {
   $("more").hidden = true;
@@ -252,56 +317,63 @@ async function showMap(mine) {
   answered = body;
   showDays(body);
   if (!body.events.length) return nothing(body);
-  const width = 1000, height = 640, edge = 50;
+  const isNarrow = innerWidth < 600, width = isNarrow ? 420 : 1100, height = isNarrow ? 560 : 640, edge = isNarrow ? 30 : 60;
   const node = drawing("svg", { class: "map", viewBox: `0 0 ${width} ${height}`, role: "group", "aria-label": "Events by topic" });
   const at = ([x, y]) => [edge + x * (width - 2 * edge), edge + y * (height - 2 * edge)];
-  const centers = body.topics.map(() => [0, 0, 0]);
+  const centers = body.topics.map(() => [0, 0, 0, 0]);
   for (const event of [...body.events].sort((one, two) => two.articles - one.articles)) {
     const [x, y] = at(event.place);
     const point = drawing("circle", { cx: x, cy: y, r: 4 + 3 * Math.sqrt(event.articles), fill: COLORS[event.topic % COLORS.length], tabindex: 0, role: "button" });
-    point.append(drawing("title", {}));
-    point.firstChild.textContent = `${event.title}\n${counted(event.articles, "report", "reports")} by ${counted(event.publishers, "publisher", "publishers")}`;
+    const title = drawing("title", {});
+    title.textContent = `${event.title}\n${counted(event.articles, "report", "reports")} by ${counted(event.publishers, "publisher", "publishers")}`;
+    point.append(title);
     point.setAttribute("aria-label", event.title);
     const open = () => go({ event: event.id, article: "" });
     point.addEventListener("click", open);
     point.addEventListener("keydown", key => { if (key.key === "Enter") { key.stopPropagation(); open(); } });
     node.append(point);
     const center = centers[event.topic];
-    center[0] += x * event.articles; center[1] += y * event.articles; center[2] += event.articles;
+    center[0] += x; center[1] += y; center[2] += 1; center[3] += event.articles;
   }
-  const legend = element("ul", "legend");
-  body.topics.forEach((label, topic) => {
-    const [x, y, weight] = centers[topic];
-    if (!label || !weight) return;
-    const text = drawing("text", { x: x / weight, y: y / weight });
-    text.textContent = label.split(" · ")[0];
-    node.append(text);
+  const legend = element("ul", "legend"), placed = [];
+  const order = body.topics.map((label, topic) => [label, topic]).filter(([label, topic]) => label && centers[topic][2]).sort(([, one], [, two]) => centers[two][3] - centers[one][3]);
+  for (const [label, topic] of order) {
+    const [x, y, count, articles] = centers[topic], name = label.split(" · ")[0], half = name.length * 4.2;
+    const [left, top] = [Math.min(width - half - 4, Math.max(half + 4, x / count)), y / count];
+    // A label that would cover another one is in the legend only.
+    if (placed.every(([other, line, wide]) => Math.abs(other - left) > wide + half || Math.abs(line - top) > 18)) {
+      const text = drawing("text", { x: left, y: top });
+      text.textContent = name;
+      node.append(text);
+      placed.push([left, top, half]);
+    }
     const item = element("li"), dot = element("i");
     dot.style.background = COLORS[topic % COLORS.length];
-    item.append(dot, label);
+    item.append(dot, `${label} (${articles.toLocaleString()})`);
     legend.append(item);
-  });
+  }
   $("content").replaceChildren(node, legend);
-  const part = body.events.length < body.total ? `the ${body.events.length} largest of ${body.total.toLocaleString("en")} events` : counted(body.total, "event", "events");
+  const part = body.events.length < body.total ? `the ${body.events.length} largest of ${body.total.toLocaleString()} events` : counted(body.total, "event", "events");
   say(`${part}${body.since ? `, ${range(body.since, body.until)}` : ""}; near events are similar, larger ones have more reports`);
 }
 
 // The panel: a whole event, or an article with the same event elsewhere
 
 function report(item) {
-  const node = element("li");
-  node.append(link(item, "title"), facts(item));
+  const node = element("li", "", facts(item), element("br"), link(item, "title"));
+  if (item.adds.length) node.append(element("ul", "adds", ...item.adds.map(text => inLanguage(element("li", "", text), item))));
+  else if (item.summary) node.append(inLanguage(element("p", "summary", item.summary), item));
   if (item.copies.length) {
-    const copies = element("details"), list = element("ul");
-    copies.append(element("summary", "", counted(item.copies.length, "near copy", "near copies")), list);
-    for (const copy of item.copies) {
-      const line = element("li");
-      line.append(link(copy), facts(copy));
-      list.append(line);
-    }
-    node.append(copies);
+    const list = element("ul", "", ...item.copies.map(copy => element("li", "", link(copy), " ", facts(copy))));
+    node.append(element("details", "", element("summary", "", counted(item.copies.length, "near copy", "near copies")), list));
   }
   return node;
+}
+
+function story(title, events) {
+  if (!events.length) return [];
+  const items = events.map(event => element("li", "", button("link", event.lead.title || event.id, () => go({ event: event.id, article: "" })), " ", element("span", "meta", `${readable(event.first)} · ${counted(event.articles, "report", "reports")}`)));
+  return [element("h3", "", title), element("ul", "story", ...items)];
 }
 
 async function showPanel(state) {
@@ -312,19 +384,18 @@ async function showPanel(state) {
   try {
     const body = await answer(`event?${new URLSearchParams(state.article ? { url: state.article } : { id: state.event })}`, mine);
     if (mine !== turn) return;
-    const event = body.event, lead = body.article || event.lead, title = element("h2");
+    const event = body.event, lead = body.article || event.lead, title = element("h2", "", link(lead));
     title.id = "panel-title";
-    title.append(link(lead));
     content.replaceChildren(title, facts(lead));
     if (event) {
       if (event.image_url) content.append(picture(event.image_url));
-      content.append(element("h3", "", `${body.article ? "The same event: " : ""}${counted(event.articles, "report", "reports")} by ${counted(event.publishers.length, "publisher", "publishers")}, ${range(event.first, event.last)}`), chips(event));
-      if (event.articles > 1) content.append(timeline(event));
-      const list = element("ol", "reports");
-      list.append(...event.reports.map(report));
-      content.append(list);
+      content.append(foot(event));
+      if (event.names.length) content.append(element("p", "chips", ...event.names.map(name => button("chip", name, () => { closePanel(); go({ view: "search", q: name, event: "", article: "" }); }))));
+      content.append(element("h3", "", body.article ? "The same event" : "Reports, and what each adds"), element("ol", "reports", ...event.reports.map(report)));
     } else content.append(element("p", "meta", "The article has no byline date, so it is in no event."));
-    if (body.similar.length) content.append(element("h3", "", "Similar articles of other events"), hits(body.similar, "vectors"));
+    content.append(...story("Before", body.before), ...story("After", body.after));
+    if (body.similar.length) content.append(element("h3", "", "Similar articles of other events"), hits(body.similar));
+    $("panel").scrollTo({ top: 0 });
   } catch (error) {
     if (mine !== turn) return;
     const title = element("h2", "", "Not shown");
@@ -363,6 +434,18 @@ function go(changes, replace) {
   else show();
 }
 
+// Each filter of the address, with a way to take it back.
+function showActive(now) {
+  const labels = { since: `from ${now.since && readable(now.since)}`, until: `to ${now.until && readable(now.until)}`, language: now.language && languageName(now.language), publisher: now.publisher };
+  const names = FILTERS.filter(name => now[name] && (now.view === "search" || !/^(since|until)$/.test(name)));
+  $("active").hidden = !names.length;
+  $("active").replaceChildren(...names.map(name => {
+    const node = button("", `${labels[name]} ×`, () => go({ [name]: "" }));
+    node.setAttribute("aria-label", `Remove the filter ${labels[name]}`);
+    return element("li", "", node);
+  }));
+}
+
 async function show() {
   const now = state(), mine = ++turn;
   document.body.dataset.view = now.view;
@@ -370,6 +453,7 @@ async function show() {
   $("query").value = now.q;
   for (const name of [...FILTERS, "mode"]) $(name).value = now[name] || "";
   if ([...$("count").options].some(option => option.value === now.count)) $("count").value = now.count;
+  showActive(now);
   try {
     await Promise.all([{ events: showEvents, search: showSearch, map: showMap }[now.view](mine), showPanel(now)]);
   } catch (error) {
@@ -393,7 +477,7 @@ function move(direction) {
 }
 
 function fromForm() {
-  const changes = { q: $("query").value.trim(), mode: $("mode").value, count: $("count").value === "10" ? "" : $("count").value };
+  const changes = { q: $("query").value.trim(), mode: $("mode").value, count: $("count").value === "25" ? "" : $("count").value };
   for (const name of FILTERS) changes[name] = $(name).value.trim();
   go(changes);
 }
@@ -401,7 +485,7 @@ function fromForm() {
 // Keys
 
 function choose(step) {
-  const items = [...$("content").querySelectorAll(".card, .hits > li")];
+  const items = [...$("content").querySelectorAll(".card, .brief, .hits > li")];
   if (!items.length) return;
   const old = items.findIndex(item => item.classList.contains("chosen"));
   const next = Math.max(0, Math.min(items.length - 1, old + step));
@@ -434,17 +518,24 @@ async function describe() {
   try {
     const found = await (await ask("healthz")).json();
     $("mode").hidden = Boolean(found.modes) && found.modes.length < 2;
-    if (found.dimensions) $("facts").textContent = `${found.documents.toLocaleString("en")} articles · version ${found.version}`;
+    if (found.dimensions) $("facts").textContent = counted(found.documents, "article", "articles");
     else $("access").hidden = false;
   } catch { /* show() says it */ }
 }
 
+async function share() {
+  await navigator.clipboard?.writeText(location.href);
+  $("share").textContent = "Copied";
+  setTimeout(() => { $("share").textContent = "Copy link"; }, RETRY_MS);
+}
+
 for (const tab of document.querySelectorAll("nav a")) tab.addEventListener("click", event => { event.preventDefault(); go({ view: tab.dataset.view }); });
 for (const name of [...FILTERS, "mode", "count"]) $(name).addEventListener("change", fromForm);
-for (const button of document.querySelectorAll("[data-length]")) button.addEventListener("click", () => setDays(Number(button.dataset.length)));
+for (const node of document.querySelectorAll("[data-length]")) node.addEventListener("click", () => setDays(Number(node.dataset.length)));
 $("earlier").addEventListener("click", () => move(-1));
 $("later").addEventListener("click", () => move(1));
 $("more").addEventListener("click", () => { const mine = ++turn; showEvents(mine, shown).catch(error => say(error.message, true)); });
+$("share").addEventListener("click", share);
 $("close").addEventListener("click", () => go({ event: "", article: "" }));
 $("panel").addEventListener("cancel", event => { event.preventDefault(); go({ event: "", article: "" }); });
 $("panel").addEventListener("click", event => { if (event.target === $("panel")) go({ event: "", article: "" }); });

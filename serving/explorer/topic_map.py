@@ -1,7 +1,9 @@
 """A map of events: similar events are near each other, and groups of them have the words that set them apart."""
 
+import collections
 import dataclasses
 import itertools
+import math
 from collections.abc import Sequence
 from typing import Final
 
@@ -11,6 +13,7 @@ from ..analysis import base_language
 from ..cluster import IntArray
 from ..index import DocumentIndex
 from ..interface import FloatArray
+from .telling import names
 
 LARGEST: Final = 300  # events of a map
 _EVENTS_PER_TOPIC: Final = 12
@@ -29,7 +32,7 @@ class TopicMap:
     Attributes:
       places: float ``[n, 2]``, from 0 to 1.
       topics: ``[n]``, the topic of each event.
-      labels: of the topics: words of titles.
+      labels: of the topics: names that their articles share, or words of titles.
     """
 
     places: FloatArray
@@ -37,23 +40,28 @@ class TopicMap:
     labels: tuple[str, ...]
 
 
-def draw(rows: Sequence[FloatArray], titles: list[list[str]], index: DocumentIndex) -> TopicMap:
-    """Projects events by t-SNE (van der Maaten and Hinton 2008) and groups them by average linkage.
+def draw(
+    rows: Sequence[FloatArray], titles: list[list[str]], index: DocumentIndex, texts: Sequence[str] = ()
+) -> TopicMap:
+    """Projects events by t-SNE (van der Maaten and Hinton 2008) and groups them by bisecting k-means.
 
-    The label of a topic has the words that tell its titles from all titles: those with the largest p log(p / q), where
-    p is the share of the topic's titles that have the word and q that of all titles (the word's part of the
-    Kullback-Leibler divergence). Words of more than a twentieth of the titles of a language, or of more than half of
-    all texts, are left out: a topic of one language would else be called by its "the" and "of".
+    The label of a topic has the names that tell its texts from those of the others: those with the largest
+    p log(p / q), where p is the share of the topic's texts that have the name and q that of all texts (the name's part
+    of the Kullback-Leibler divergence). Where no two texts share a name, as in scripts without capitals, it has words
+    of titles by the same measure, q being the share of all titles. Words of more than a twentieth of the titles of a
+    language, or of more than half of all texts, are left out: a topic of one language would else be called by its
+    "the" and "of".
 
     Args:
       rows: unit vectors ``[D]`` of n events.
       titles: of the articles of each event.
       index: whose titles say how common a word is.
+      texts: of the lead of each event, for names; none for labels of words alone.
 
     Raises:
       ModuleNotFoundError: if scikit-learn is not installed.
     """
-    from sklearn.cluster import AgglomerativeClustering
+    from sklearn.cluster import BisectingKMeans
     from sklearn.manifold import TSNE
     from threadpoolctl import threadpool_limits
 
@@ -68,17 +76,44 @@ def draw(rows: Sequence[FloatArray], titles: list[list[str]], index: DocumentInd
             2,
             metric="cosine",
             init="random",
+            max_iter=500,
             perplexity=min(_PERPLEXITY, (count - 1) / 3),
             random_state=0,
         )
         number = min(_MOST_TOPICS, max(2, count // _EVENTS_PER_TOPIC))
         with threadpool_limits(1):  # so few events take 15 times as long in threads that wait for each other
             places = model.fit_transform(centers)
-            topics = AgglomerativeClustering(number, metric="cosine", linkage="average").fit_predict(centers)
+            # Always the largest group is cut in two, so that none has most events.
+            model = BisectingKMeans(number, random_state=0, n_init=3, bisecting_strategy="largest_cluster")
+            topics = model.fit_predict(centers)
         low, high = places.min(0), places.max(0)
         places = (places - low) / np.maximum(high - low, 1e-9)
     labels = _labels(titles, topics, index)
+    if texts:
+        labels = tuple(name or words for name, words in zip(_named(texts, topics), labels, strict=True))
     return TopicMap(np.asarray(places, np.float32), np.asarray(topics, np.int64), labels)
+
+
+def _named(texts: Sequence[str], topics: IntArray) -> list[str]:
+    """The names that set each topic apart, "" where its texts share none."""
+    found = [collections.Counter(dict.fromkeys(names(text), 1)) for text in texts]
+    overall = sum(found, collections.Counter[str]())
+    labels = []
+    for topic in range(int(topics.max(initial=-1)) + 1):
+        own = np.flatnonzero(topics == topic).tolist()
+        counts = sum((found[event] for event in own), collections.Counter[str]())
+        weights = {
+            name: count / len(own) * math.log(count * len(texts) / len(own) / overall[name])
+            for name, count in counts.items()
+            if count > 1
+        }
+        chosen: list[str] = []
+        for name in sorted(weights, key=lambda name: (-weights[name], name)):
+            is_new = not any(name in other or other in name for other in chosen)
+            if len(chosen) < _WORDS and is_new and weights[name] > 0:
+                chosen.append(name)
+        labels.append(" · ".join(chosen))
+    return labels
 
 
 def _labels(titles: list[list[str]], topics: IntArray, index: DocumentIndex) -> tuple[str, ...]:

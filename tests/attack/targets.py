@@ -362,7 +362,7 @@ def _short(folder: Path) -> list[tuple[Any, ...]]:
     checkpoint = max((folder / "model/checkpoints/10").rglob("d/*"), key=lambda path: path.stat().st_size)
     checkpoint = str(checkpoint.relative_to(folder / "model"))
     model, bitext = f"{EMBED} --model {{path}} {EMBEDDED}", f"{PACK} --vocabulary {{at}}/vocab.txt --bitext {{path}}"
-    words = f"{VECTORS} --word_embeddings {{path}}/words.npy"
+    words = f"vectors --articles {{at}}/clean --entities {{path}} --output {{out}} {ONE}"
     aliases = f"{VECTORS} --entity_embeddings {{at}}/entities/entities.npy --alias_file {{path}}"
     aligned = f"{PACK} --vocabulary {{at}}/vocab.txt --bitext {{at}}/pairs.en,{{path}}"
     return [

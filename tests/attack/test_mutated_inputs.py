@@ -8,7 +8,10 @@ import mutators
 import pytest
 import targets
 
-pytestmark = pytest.mark.filterwarnings("ignore")  # as in the command line
+pytestmark = [
+    pytest.mark.long,  # `make attack`
+    pytest.mark.filterwarnings("ignore"),  # as in the command line
+]
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +54,7 @@ def test_the_fuzzer_notices_what_no_command_may_do(attack, monkeypatch):
 
     monkeypatch.setattr(fuzz, "run", other)
     assert attack.one(target, "flipped", 1).way == "SILENT"
-    unguarded = next(target for target in attack.targets if target.name == "articles, JSONL")
+    unguarded = next(target for target in attack.targets if target.name == "digests of an index")
     attack._expected[unguarded.name] = "another"
     assert attack.one(unguarded, "truncated", 1).way in ("another input", "SILENT")
 

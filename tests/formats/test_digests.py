@@ -8,7 +8,9 @@ import subprocess
 
 import pytest
 from newsembed.errors import InputError
-from newsembed.formats import digests
+from newsembed.formats import digests, files
+from newsembed.formats.archive import connect
+from newsembed.formats.digests import check_fetched, read_sums
 
 
 @pytest.fixture
@@ -99,3 +101,16 @@ def test_lines_of_the_list_are_in_the_order_of_names_and_damage_is_named_by_line
         sums.write(b"\xff\n")
     with pytest.raises(InputError, match="line 3: expected a SHA-256 digest"):
         digests.read_sums(str(tmp_path))
+
+
+@pytest.mark.parametrize("name", ["model.json", "checkpoints/10/params/d/x", "SHA256SUMS"])
+def test_a_folder_with_a_named_pipe_is_refused_before_anything_waits_on_it(tmp_path, name):
+    (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+    os.mkfifo(tmp_path / name)
+    for read in (read_sums, check_fetched, connect):
+        with pytest.raises(InputError, match="is a named pipe, expected a file") as raised:
+            read(str(tmp_path))
+        assert raised.value.path == str(tmp_path / name)
+    for read in (files.open_read, lambda path: files.read_bytes(path, "")):
+        with pytest.raises(InputError, match="is a named pipe, expected a file"):
+            read(str(tmp_path / name))

@@ -158,6 +158,7 @@ def test_a_prompt_of_the_library_may_be_null():
             {"prompts": {"query": "q: "}, "default_prompt_name": "document"},
             "default_prompt_name: got 'document', expected one of the prompts query",
         ),
+        ({"default_prompt_name": ["query"]}, r"default_prompt_name: got \['query'\], expected one of"),
         ({"default_prompt_name": "query"}, r"default_prompt_name: got 'query', expected one of .*there are none"),
     ],
 )

@@ -5,6 +5,7 @@ import os
 import pytest
 from newsembed.errors import InputError
 from newsembed.formats import files, remote, stores
+from newsembed.formats.digests import write_sums
 from newsembed.tests import object_store
 
 
@@ -58,17 +59,22 @@ def test_a_folder_is_uploaded_when_it_is_whole_and_replaced_only_if_asked(store)
         with remote.uploaded(uri, overwrite=overwrite) as folder:
             for name in names:
                 files.write_whole(f"{folder}/{name}", b"x")
+            write_sums(folder)
             if error:
                 raise error
 
     with pytest.raises(OSError, match="full"):
         write(["a"], error=OSError("full"))
     assert files.sizes_below(uri) == {}
-    write(["a", "b/c", "SHA256SUMS"])
+    write(["a", "b/c"])
     with pytest.raises(InputError, match="exists already"):
         write(["a"])
     write(["a", "d"], overwrite=True)
-    assert sorted(files.sizes_below(uri)) == ["a", "d"]
+    assert sorted(files.sizes_below(uri)) == ["SHA256SUMS", "a", "d"]
+    files.write_whole(f"{uri}/mine", b"x")
+    with pytest.raises(InputError, match="no command wrote them: mine"):
+        write(["a", "d"], overwrite=True)
+    assert sorted(files.sizes_below(uri)) == ["SHA256SUMS", "a", "d", "mine"]
 
 
 def test_the_digests_are_uploaded_after_all_other_files(store, tmp_path, monkeypatch):

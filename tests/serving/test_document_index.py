@@ -43,7 +43,7 @@ def test_a_hit_has_no_number_and_no_extract_unless_they_are_given():
     document = IndexedDocument("d", "u", "p", "t", FIRST, "en", "i")
     hit = Hit(2, 0.5, document)
     shown = {
-        "rank": 2, "score": 0.5, "doc_id": "d", "url": "u", "publisher": "p", "title": "t",
+        "rank": 2, "score": 0.5, "band": "", "doc_id": "d", "url": "u", "publisher": "p", "title": "t",
         "byline_date": "2024-01-01", "language": "en", "image_url": "i",
     }  # fmt: skip
     assert (hit.number, hit.to_dict()) == (-1, shown)
@@ -131,3 +131,19 @@ def test_a_search_by_address_has_as_many_answers_as_asked_for():
         hits = index.search_url("https://a.example/4", count)
         assert numbers(hits) == expected[:count]
         assert [hit.rank for hit in hits] == list(range(1, min(count, 8) + 1))
+
+
+@pytest.mark.parametrize(
+    ("score", "share", "band"),
+    [
+        (0.1, None, ""),
+        (0.1, 0.95, "strong"),
+        (0.6, 0.6, "strong"),
+        (0.1, 0.6, "fair"),
+        (0.95, 0.0, "fair"),
+        (0.6, 0.3, "weak"),
+        (17.2, 0.3, "weak"),
+    ],
+)
+def test_a_hit_is_strong_by_the_words_that_it_holds_and_fair_by_meaning(score, share, band):
+    assert Hit(1, score, IndexedDocument("d", "u", "p", "t"), share=share).band == band

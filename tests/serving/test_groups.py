@@ -3,6 +3,7 @@
 import csv
 import datetime
 import sys
+import types
 from pathlib import Path
 
 import numpy as np
@@ -127,6 +128,18 @@ def test_groups_are_written_by_size_then_by_number(tmp_path):
     assert rows_of(tmp_path / "g")[0]["title"] == "t 1"
     assert cluster.write_groups(str(tmp_path / "g"), labels, documents, 2) == (2, 4)
     assert len(rows_of(tmp_path / "g")) == 4
+
+
+def test_titles_of_strangers_run_neither_in_a_terminal_nor_on_request_in_a_spreadsheet(tmp_path):
+    titles = ["=1+2", " +1", "-1", "@a", "a=1", "\x1b]0;b\x07"]
+    documents = [IndexedDocument(f"d{n}", "=u", "-p", title) for n, title in enumerate(titles)]
+    index = types.SimpleNamespace(documents=documents)
+    cluster.write_groups(str(tmp_path / "g"), np.arange(6), cluster.listed(index, False))
+    assert [row["title"] for row in rows_of(tmp_path / "g")] == ["=1+2", "+1", "-1", "@a", "a=1", "\ufffd]0;b\ufffd"]
+    cluster.write_groups(str(tmp_path / "g"), np.arange(6), cluster.listed(index, True))
+    rows = rows_of(tmp_path / "g")
+    assert [row["title"] for row in rows] == ["'=1+2", "' +1", "'-1", "'@a", "a=1", "\ufffd]0;b\ufffd"]
+    assert (rows[0]["url"], rows[0]["publisher"]) == ("'=u", "'-p")
 
 
 def parse(module, *arguments):

@@ -83,7 +83,10 @@ def test_embeddings_are_weighted_means_of_rows(model_dir, how):
     assert encoder.encode([], []).shape == (0, 8)
 
 
-@pytest.mark.parametrize(("how", "inputs"), [("windows", "text"), ("head+tail", "text"), ("windows", "tokens")])
+@pytest.mark.parametrize(
+    ("how", "inputs"),
+    [("windows", "text"), pytest.param("head+tail", "text", marks=pytest.mark.long), ("windows", "tokens")],
+)
 def test_a_saved_model_reads_as_the_encoder_that_it_was_exported_from(model_dir, tmp_path, how, inputs):
     output = str(tmp_path / "saved")
     report = export.export(

@@ -13,6 +13,7 @@ from newsembed.formats.archive import IndexedDocument
 from newsembed.formats.articles import ArticleText
 from newsembed.launch import cli
 from newsembed.serving import embed, search
+from newsembed.serving.extracts import Extract
 from newsembed.serving.filters import ALL_DATES, DateRange
 from newsembed.serving.index import Hit
 
@@ -82,6 +83,16 @@ def test_results_show_title_score_publisher_date_and_the_whole_url(capsys):
     assert lines[4].startswith("      ")
     assert lines[-2].strip() == "-0.5000  a.example"
     assert lines[-1].strip() == long.url
+
+
+def test_titles_of_strangers_do_not_reach_the_terminal(index, capsys):
+    from rich.console import Console
+
+    evil = "\x1b]0;pwned\x07\x9b31m\u202e"
+    document = dataclasses.replace(DOCUMENTS[0], title=evil, publisher=evil, url=f"https://a.example/{evil}")
+    search.print_results([Hit(1, 0.5, document, Extract((), evil, ((0, 1),)))], Console())
+    assert not {*"\x1b\x07\x9b\u202e"} & set(capsys.readouterr().out)
+    assert "\x1b" not in str(InputError("p", path="\x1b[31m", remedy=evil))
 
 
 def parsed(*arguments):

@@ -248,7 +248,7 @@ def test_health_and_page(client):
     assert facts["tokenizer"] == "letters"
     page = client.get("/")
     assert page.headers["content-type"].startswith("text/html")
-    assert "newsembed explorer" in page.text
+    assert "<title>newsembed</title>" in page.text
 
 
 def parse(*arguments):

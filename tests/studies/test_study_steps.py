@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 from newsembed.errors import InputError
+from newsembed.formats.folders import locked
+from newsembed.formats.model_folder import ModelFolder
 from newsembed.studies.shared.steps import claim, once, train_model, write_examples
 
 
@@ -73,3 +75,31 @@ def test_the_commands_of_steps(tmp_path):
     (tmp_path / "checkpoints" / "4").mkdir()
     commands.clear()
     assert (train_model(command, str(tmp_path), [], {"TRAIN_STEPS": 4}, []), commands) == (0, [])
+
+
+def test_one_run_at_a_time_writes_the_steps_of_a_study_and_a_model(tmp_path, monkeypatch):
+    from newsembed.studies import distil, lift
+    from newsembed.training import train
+
+    monkeypatch.setattr(distil.Distillation, "run", lambda _: pytest.fail("it is locked"))
+    monkeypatch.setattr(lift.Lift, "__init__", lambda self, options: setattr(self, "output", options.output))
+    monkeypatch.setattr(lift.Lift, "run", lambda _: pytest.fail("it is locked"))
+    output = str(tmp_path / "out")
+    distillation = distil.DistilOptions(model="m", output=output)
+    with locked(output):
+        for start in (lambda: distil.run(distillation), lambda: lift.run(distillation)):
+            with pytest.raises(InputError, match="out: --output: another run is writing to this folder: process "):
+                start()
+        with pytest.raises(InputError, match="out: MODEL_DIR: another run is writing"), train._alone(output):
+            pass
+
+
+@pytest.mark.parametrize("name", ["news [2024]", "arch*", "a?b"])
+def test_no_checkpoint_is_written_where_orbax_could_not_read_it(tmp_path, name):
+    from newsembed.training import train
+
+    with pytest.raises(InputError, match=r"MODEL_DIR: checkpoints are written below folders without"):
+        train._alone(str(tmp_path / name))
+    with pytest.raises(InputError, match=r"--output: checkpoints are written below folders without"):
+        ModelFolder(str(tmp_path / name / "model")).write_import({}, "", {})
+    train._alone("gs://bucket/arch*")

@@ -99,6 +99,7 @@ def test_every_part_needs_a_model_of_its_own_shape(train, parts, trained):
             train("ntdv_small", "refused", 1, sizes, INITIAL_CHECKPOINT_PATH=paths)
 
 
+@pytest.mark.long  # `make attack`
 def test_the_sum_starts_from_a_model_side_by_side(train, trained):
     folder = train("ntdv_small", "sum", 1, INITIAL_CHECKPOINT_PATH=str(trained), VECTOR="sum", LEARNING_RATE=0.0)
     jax.tree.map(np.testing.assert_array_equal, saved_params(folder, 1), saved_params(trained, 4))

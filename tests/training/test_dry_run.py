@@ -3,11 +3,14 @@
 import json
 import os
 import re
+import shutil
 
 import pytest
+from newsembed.formats import files, remote, stores
 from newsembed.formats.manifest import DataSet
 from newsembed.launch import cli
 from newsembed.tasks import registry
+from newsembed.tests import object_store
 from test_gin_config import RUNS, bindings_of, required_of
 from toy_corpus import tiny_bindings, write_corpus, write_vocabulary
 
@@ -80,6 +83,26 @@ def test_what_is_missing_is_named_with_its_macro(run, tmp_path, capsys, monkeypa
     assert ("\nmodel: " in said) == ("VOCAB_SIZE = None" not in said)
 
 
+def test_each_file_that_is_missing_is_named(everything, tmp_path, capsys):
+    values = {name: everything[name] for name in required_of("ast_paper.gin")} | {"WORD_VECTORS": "glove.txt"}
+    for name in ("DATA_DIR", "EVAL_DATA_DIR"):
+        shutil.copytree(values[name], tmp_path / name)
+        values[name] = str(tmp_path / name)
+    part = DataSet("pairs", "en").stream
+    (tmp_path / "DATA_DIR" / part / "part-0.tfrecord").unlink()
+    (tmp_path / "EVAL_DATA_DIR/manifest.json").write_text('{"examples": {"triplets/en": 3}}')
+    code, said, missing = dry_run(capsys, "ast_paper.gin", [f"{name} = {value!r}" for name, value in values.items()])
+    assert code == 2
+    assert "\n  pairs/en: no files\n" in said
+    assert "\nheld out: nothing\n" in said
+    lines = found("^missing: (.*)$", missing)
+    assert lines == [
+        f"{tmp_path}/DATA_DIR/{part}/part-*.tfrecord: DATA_DIR: no file of pairs/en is here",
+        f"{tmp_path}/EVAL_DATA_DIR: EVAL_DATA_DIR, examples: got triplets/en, expected examples of pairs",
+        "glove.txt: WORD_VECTORS: no such file",
+    ]
+
+
 def test_a_device_of_a_pod_holds_its_part(capsys):
     bindings = [*bindings_of(required_of(PAPER)), "MODEL_PARALLEL = 4"]
     said = dry_run(capsys, PAPER, bindings, "--devices=256")[1].replace(",", "")
@@ -118,8 +141,32 @@ def test_a_run_that_goes_on(tmp_path, capsys):
     capsys.readouterr()
     code, said, _ = dry_run(capsys, "pretrain_demo.gin", bindings)
     assert code == 0
-    assert f"\nstart: step 2 of {tmp_path}/model/checkpoints\n" in said
+    assert f"\nstart: step 2 of {tmp_path}/model\n" in said
     assert "\nsteps: 2 to 6, 8 rows each\n" in said
     code, _, missing = dry_run(capsys, "pretrain_demo.gin", [*bindings, "EncoderConfig.mlp_size = 64"])
     assert code == 2
     assert f"missing: {tmp_path}/model/model.json: mlp_size: the checkpoint's model has 32, this run 64" in missing
+
+
+def test_a_run_in_a_store(tmp_path, capsys):
+    data = write_corpus(tmp_path / "data")
+    write_vocabulary(tmp_path / "vocab.txt")
+    (tmp_path / "model/checkpoints/4").mkdir(parents=True)
+    (tmp_path / "model/checkpoints/4/SHA256SUMS").touch()
+    with object_store.running() as store:
+        stores.use_options(store.options)
+        there = store.folder
+        remote.upload(str(tmp_path), there, files.sizes_below(str(tmp_path)))
+        shutil.rmtree(data)
+        bindings = tiny_bindings(f"{there}/model", f"{there}/data", f"{there}/vocab.txt")
+        code, said, missing = dry_run(capsys, "train_demo.gin", [*bindings, "INITIAL_CHECKPOINT_PATH = None"])
+        assert (code, missing) == (0, "")
+        assert f"\nstart: step 4 of {there}/model\n" in said
+        assert "epochs of 23 records in 2 files" in said
+        bindings[0] = f'MODEL_DIR = "{there}/other"'
+        start = f'INITIAL_CHECKPOINT_PATH = "{there}/model"'
+        assert f"\nstart: parameters of {there}/model\n" in dry_run(capsys, "train_demo.gin", [*bindings, start])[1]
+        code, _, missing = dry_run(capsys, "train_demo.gin", [*bindings, f'INITIAL_CHECKPOINT_PATH = "{there}/none"'])
+        assert (code, missing.count("missing")) == (2, 1)
+        assert f"missing: {there}/none: INITIAL_CHECKPOINT_PATH: nothing is stored here" in missing
+        stores.use_options([])

@@ -67,3 +67,13 @@ def test_tasks_of_one_objective_share_a_step(mesh):
     assert list(steps) == ["a", "b", "c"]
     assert steps["a"] is steps["b"]
     assert steps["a"] is not steps["c"]
+
+
+def test_a_step_can_be_compiled_without_being_run(mesh):
+    optimizer = optax.sgd(RATE)
+    state = state_of(mesh, optimizer)
+    made = make_train_step("a", Toy(), optimizer, StateLayout(state, None, Partitioner(), mesh))
+    batch = {"rows": jnp.array([4.0, -3.0]), "factor": jnp.float32(1)}
+    lowered = Partitioner().wrap(made.__wrapped__.lower, mesh)(state, batch, jax.random.key(1))
+    assert lowered.compile().memory_analysis().argument_size_in_bytes > 0
+    assert float(state.params["other"]) == 5.0  # not donated

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from newsembed.errors import InputError
 from newsembed.formats.archive import IndexedDocument
+from newsembed.formats.articles import ArticleText
 from newsembed.serving.events import EventOptions
 from newsembed.serving.explorer.book import EventBook, folded, found_events
 from newsembed.serving.filters import DateRange
@@ -127,7 +128,7 @@ def test_events_are_looked_up_by_id_and_by_article(book):
 
 
 def test_the_last_week_ends_with_the_last_date(book):
-    days = book.last_days()
+    days = book.last_days(7)
     assert (days.since, days.until) == (DAY + datetime.timedelta(3), DAY + datetime.timedelta(9))
     assert book.span() == (DAY, DAY + datetime.timedelta(9))
     undated = book_of([article("a", day=None)], [0], [""])
@@ -135,6 +136,59 @@ def test_the_last_week_ends_with_the_last_date(book):
     with pytest.raises(InputError, match="no article of the index has a byline date"):
         undated.last_days()
     assert not len(undated.ranked(undated.index.filters()))
+
+
+def test_the_shortest_period_with_enough_events_of_several_reports_is_shown_first():
+    def shown(*ages):
+        """The days of the default for events of two reports each, so many days before the last one."""
+        articles = [article(f"{n}-{copy}", day=400 - age) for n, age in enumerate(ages) for copy in range(2)]
+        names = [f"{n}-0" for n in range(len(ages)) for _ in range(2)]
+        days = book_of(articles, [0] * len(articles), names).last_days()
+        return (days.until - days.since).days + 1
+
+    assert shown(*[0] * 12) == 1
+    assert shown(*[0] * 11, 3) == 7
+    assert shown(*[0] * 11, 8) == 31
+    assert shown(0, 20) == 31  # never enough: where most are
+    assert shown(0, 399) == 1
+
+
+def test_the_first_publisher_is_named_if_it_was_alone_and_others_followed(book):
+    assert [book.card(book.number(name)).first_by for name in ("a", "e", "g")] == ["one.example", "", ""]
+    two = book_of([article("a"), article("b", "two.example")], [0, 1], ["a", "a"])
+    assert two.card(0).first_by == ""
+
+
+def test_a_whole_event_says_what_each_report_adds_and_cards_have_a_summary():
+    bodies = ["The river rose on Friday morning near the old stone bridge.", "Nobody was hurt. " * 2]
+    bodies[1] = bodies[0] + " Rescue teams carried forty people out of flooded houses with boats."
+    texts = [
+        ArticleText(f"{n}", f"https://p{n}.example/", f"p{n}.example", "t", body, "en", DAY)
+        for n, body in enumerate(bodies)
+    ]
+    book = EventBook(index_of(unit(0, 40), texts), ["0", "0"])
+    (card,) = book.with_summaries([book.card(0)])
+    assert card.summary in bodies[0] + bodies[1]
+    first, second = book.card(0, whole=True).reports
+    assert (first.adds, second.adds) == ((), ("Rescue teams carried forty people out of flooded houses with boats.",))
+    assert first.summary == bodies[0]
+
+
+def test_the_story_of_an_event_has_similar_events_before_and_after_it():
+    rng = np.random.default_rng(0)
+    near = [article(f"n{n}", day=10 * n) for n in range(11)]
+    far = [article(f"f{n}", day=n) for n in range(300)]
+    vectors = rng.normal(size=(311, 40)).astype(np.float32)
+    vectors[:11] = vectors[0] + 0.3 * vectors[:11]
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    book = EventBook(index_of(vectors, [*near, *far]), [one.doc_id for one in (*near, *far)])
+    before, after = book.story(book.number("n5"))
+    assert {card.id[0] for card in (*before, *after)} == {"n"}
+    assert [card.id for card in before] == sorted(card.id for card in before)
+    assert all(card.first <= near[5].byline_date for card in before)
+    assert all(card.first > near[5].byline_date for card in after)
+    assert before
+    assert after
 
 
 def test_the_center_is_the_mean_direction(book):

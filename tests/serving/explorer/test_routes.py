@@ -5,6 +5,7 @@ import json
 import sys
 import threading
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 from newsembed.formats.archive import IndexedDocument
@@ -63,7 +64,8 @@ def test_events_of_some_days(client):
 
 
 def test_without_days_the_last_ones_are_shown(client):
-    assert titles(client.get("/events")) == ["qqq"]
+    assert titles(client.get("/events", params={"days": 7})) == ["qqq"]
+    assert titles(client.get("/events")) == ["aaa", "qqq", "zzz"]  # the last month has an event of several reports
     reply = client.get("/events", params={"days": 19})
     assert titles(reply) == ["qqq", "aaa", "zzz"]
     assert (reply.json()["since"], reply.json()["until"]) == ("2024-05-02", "2024-05-20")
@@ -178,4 +180,30 @@ def test_the_page_and_its_files_need_no_other_server():
                 assert outside not in reply.text
         assert client.get("/events").status_code == 401
         allowed = client.get("/events", headers={"Authorization": f"Bearer {KEY}"})
-        assert json.loads(allowed.text)["total"] == 1
+        assert json.loads(allowed.text)["total"] == 3
+
+
+def test_a_search_says_how_well_an_article_answers_in_which_event_it_is_and_what_there_is_more(client):
+    client.get("/events")  # the events are known now
+    found = client.get("/search", params={"q": "aaab", "count": 2, "facets": True}).json()
+    assert [(hit["title"], hit["band"]) for hit in found["hits"]][0] == ("aaab", "strong")
+    assert {hit["event_id"] for hit in found["hits"]} == {f"{0:016x}"}
+    assert found["facets"]["publisher"] == [["one.example", 4], ["three.example", 1], ["two.example", 1]]
+    assert found["facets"]["month"] == [["2024-05", 5]]
+    assert client.get("/search", params={"q": "aaab"}).json()["facets"] == {}
+
+
+def test_a_search_is_a_feed_newest_first(client):
+    query = {"q": "aaab aaad <&>", "mode": "words"}
+    items = client.get("/feed.json", params=query).json()["items"]
+    assert [item["title"] for item in items] == ["aaad", "aaab"]
+    assert items[0]["date_published"] == "2024-05-02T00:00:00Z"
+    reply = client.get("/feed.atom", params=query)
+    assert reply.headers["content-type"].startswith("application/atom+xml")
+    feed = ElementTree.fromstring(reply.text)
+    name = "{http://www.w3.org/2005/Atom}"
+    assert [entry.findtext(f"{name}title") for entry in feed.iter(f"{name}entry")] == ["aaad", "aaab"]
+    assert feed.findtext(f"{name}title") == "newsembed: aaab aaad <&>"
+    assert feed.findtext(f"{name}updated") == "2024-05-02T00:00:00Z"
+    empty = ElementTree.fromstring(client.get("/feed.atom", params={"q": "x\u0001", "mode": "words"}).text)
+    assert not list(empty.iter(f"{name}entry"))

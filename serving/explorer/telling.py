@@ -1,0 +1,92 @@
+"""What an event's articles say: a summary, the names in them, and what each report adds to those before it."""
+
+import collections
+import re
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from ...tasks.sentences import split_text
+from ..analysis import stemmer_of, words_of
+
+SUMMARY: Final = 220  # characters
+_ADDED: Final = 2  # sentences of a report
+_LEAST_WORDS: Final = 6  # of a sentence that tells something
+_KNOWN: Final = 0.5  # of the words of a sentence; if an earlier sentence has so many, it tells the same
+_SENTENCES: Final = 60  # of a report that are compared
+_NAMES: Final = 8
+_WORD: Final = re.compile(r"[^\W\d_][\w'\u2019-]*[^\W_]")
+_INSIDE: Final = re.compile(r"[\w,;:] ")  # before a word that begins no sentence
+_PARTICLES: Final = frozenset(("of", "de", "del", "von", "van", "al"))
+_MOST_WORDS: Final = 4  # of a name
+
+
+def summary(body: str, most: int = SUMMARY) -> str:
+    """The first sentences of an article, as many as fit; a longer first one is cut at a space."""
+    text = ""
+    for _, sentence in split_text(" ".join(body[: 4 * most].split())):
+        if text and len(text) + len(sentence) >= most:
+            break
+        text = f"{text} {sentence}".strip()
+    if len(text) <= most:
+        return text
+    cut = text[: most - 1]
+    return f"{cut[: cut.rfind(' ')] if ' ' in cut[most // 2 :] else cut} …"
+
+
+def names(text: str) -> list[str]:
+    """Names in a text: capitalised words in a row, inside of sentences; none in scripts without capitals."""
+    found, run, end = list[str](), list[str](), -1
+    for word in _WORD.finditer(text):
+        follows = bool(run) and text[end : word.start()] == " "
+        if follows and word[0] in _PARTICLES and len(run) < _MOST_WORDS:
+            run.append(word[0])
+        elif word[0][0].isupper() and (follows or _INSIDE.fullmatch(text, max(0, word.start() - 2), word.start())):
+            if not follows:
+                found.append(" ".join(run))
+                run = []
+            run.append(word[0])
+        else:
+            found.append(" ".join(run))
+            run = []
+        end = word.end()
+    whole = (re.sub(r"( (of|de|del|von|van|al))+$|['\u2019]s$", "", name) for name in (*found, " ".join(run)))
+    return [name for name in whole if len(name) > 1]
+
+
+def shared_names(bodies: Sequence[str], is_common: Callable[[str], bool]) -> list[str]:
+    """The names that most of some articles have, at least two of them (or of one article, what it names twice).
+
+    Args:
+      bodies: of the articles.
+      is_common: whether a name says little, since many other articles have it.
+    """
+    counts: collections.Counter[str] = collections.Counter()
+    for body in bodies:
+        counts.update(name for name, count in collections.Counter(names(body)).items() if len(bodies) > 1 or count > 1)
+    least, chosen = min(2, len(bodies)), list[str]()
+    for name, count in sorted(counts.items(), key=lambda item: (-item[1], -len(item[0]), item[0])):
+        is_part = any(name in other or other in name for other in chosen)
+        if count >= least and not is_part and len(chosen) < _NAMES and not is_common(name):
+            chosen.append(name)
+    return chosen
+
+
+def additions(bodies: Sequence[str], languages: Sequence[str]) -> list[list[str]]:
+    """For each article, in their order, up to two sentences that none before it has; none for the first.
+
+    Two sentences say the same if one has half of the other's words. Articles of another language are not compared.
+    """
+    seen: dict[str, list[set[str]]] = collections.defaultdict(list)
+    result = []
+    for body, language in zip(bodies, languages, strict=True):
+        earlier, added, own = seen[stemmer_of(language) or language], list[str](), []
+        for _, sentence in split_text(body)[:_SENTENCES]:
+            words = {word for word in words_of(sentence, language).split() if len(word) > 3}
+            if len(words) < _LEAST_WORDS:
+                continue
+            own.append(words)
+            if earlier and len(added) < _ADDED and all(len(words & other) < _KNOWN * len(words) for other in earlier):
+                added.append(" ".join(sentence.split()))
+        earlier += own
+        result.append(added)
+    return result
