@@ -33,7 +33,11 @@ from newsembed.tests import dropping_proxy, object_store
 _GCS: Final = "github.com/fsouza/fake-gcs-server@v1.52.2"
 _BUCKET: Final = "news"
 _WARC_FILES: Final = 16  # of eight sites; each request of 30,000 takes its time
-_TESTS: Final = ("tests/formats/test_object_stores.py", "tests/beam_pipelines/test_object_store_jobs.py")
+_TESTS: Final = (
+    "tests/formats/test_object_stores.py",
+    "tests/beam_pipelines/test_object_store_jobs.py",
+    "tests/training/test_object_stores.py",
+)
 _CUT_AFTER: Final = 200_000  # bytes at most
 _FAULTS: Final = {"failing": 0.01, "slow": 0.02, "delay_seconds": 0.2}  # shares of the requests
 _CUT: Final = 0.1  # of the connections
@@ -221,7 +225,8 @@ def main() -> int:
         with served(scheme, output) as place:
             if scheme == "gs":
                 named = {"NEWSEMBED_TEST_GS": f"{place.store.endpoint},{_BUCKET}"}
-                subprocess.run([sys.executable, "-m", "pytest", "-q", *_TESTS], env=os.environ | named, check=True)
+                pytest = [sys.executable, "-m", "pytest", "-q", "-m", "long or not long", *_TESTS]
+                subprocess.run(pytest, env=os.environ | named, check=True)
             found[place.name] = work(args.demo, place)
             faults = ", ".join(f"{count} {kind}" for kind, count in sorted(place.proxy.faults.items()))
             print(f"{place.name}: {place.proxy.requests} requests; {faults}")

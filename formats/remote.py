@@ -80,10 +80,9 @@ def local_copy(path: str) -> str:
     Raises:
       InputError: if there is nothing under this name, or the store cannot be read.
     """
-    path = path.rstrip("/")
     if not is_object(path):
         return path
-    above, _, name = path.rpartition("/")
+    above, _, name = path.rstrip("/").rpartition("/")
     below = [f"{name}/{one}" for one in sizes_below(path)]
     copy = _temporary_folder()
     fetch(above, copy, below or [name])
