@@ -8,7 +8,7 @@ TYPES := $(VENV)/types
 WORKERS := -n 2 --dist loadfile --no-loadscope-reorder
 export TF_CPP_MIN_LOG_LEVEL ?= 3
 
-.PHONY: demo test setup lint types docs unit browser coverage attack memory mutants engines dataflow-worker gpu format wheel clean
+.PHONY: demo test setup lint types docs unit browser coverage attack memory mutants engines dataflow-worker stores gpu format wheel clean
 
 demo: setup
 	$(BIN)/newsembed demo --output demo-output
@@ -75,6 +75,12 @@ engines: setup
 dataflow-worker: setup
 	@test -d demo-output/crawl || { echo "run make demo first: its crawl is the input"; exit 1; }
 	$(BIN)/python benchmarks/dataflow_worker.py --demo=demo-output --output=build/dataflow-worker
+
+# The tests of object stores, then a build, training, evaluation and export with every path on gs:// and s3://, over a
+# network with faults: as on disk? Needs Go, which builds a server of gs://.
+stores: setup
+	@test -d demo-output/crawl || { echo "run make demo first: its crawl is the input"; exit 1; }
+	$(BIN)/python benchmarks/stores.py --demo=demo-output --output=build/stores
 
 # Training steps, encoding and their share of the peak on this machine's NVIDIA GPU, in ten minutes; for TPUs run the script.
 # GPU="--work work --start minilm --minutes 60" lifts MiniLM on a build as well.

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .launch.api import Encoder as Encoder
     from .launch.api import Index as Index
+    from .launch.api import explore as explore
     from .launch.api import load as load
     from .launch.api import open as open  # noqa: A004 - newsembed.open reads as it should
     from .launch.api import read_articles as read_articles
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from .launch.api import write_articles as write_articles
 
 __version__ = "0.1.0"
-_OFFERED = ("Encoder", "Index", "load", "open", "read_articles", "run", "write_articles")
+_OFFERED = ("Encoder", "Index", "explore", "load", "open", "read_articles", "run", "write_articles")
 
 
 def __getattr__(name: str) -> Any:

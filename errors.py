@@ -20,6 +20,7 @@ _REMEDIES: Final = {
     errno.EROFS: "write elsewhere, or mount this file system for writing",
     errno.EACCES: "change the permissions of this path, or name another one",
     errno.EPERM: "change the permissions of this path, or name another one",
+    errno.ENAMETOOLONG: "give a shorter name: most file systems take 255 bytes",
     errno.EEXIST: "name another path: a file is where a folder is needed",
     errno.ENOTDIR: "name another path: a file is where a folder is needed",
     errno.EISDIR: "name another path: a folder is where a file is needed",

@@ -96,6 +96,7 @@ ONNX = ["onnx>=1.17,<2", "onnxruntime>=1.20,<2", *TOKENIZERS]
 # Newer sentencepiece needs protobuf 7, Beam caps it at 6, and the clash breaks `import seqio`.
 SENTENCEPIECE = ["sentencepiece<0.2.3"]
 SEQIO = ["seqio==0.0.20", *SENTENCEPIECE, *TENSORFLOW]
+HUB = ["huggingface_hub>=0.30"]
 # Translation of triplets without English.
 TRANSLATE = ["ctranslate2>=4.8,<5", *SENTENCEPIECE]
 # Parts of speech of English, German and Dutch for `newsembed diagnose`, with models. Its licence is LGPL 3.
@@ -103,7 +104,7 @@ TAGS = ["HanTa>=1.2,<2"]
 # Object stores. fsspec and these are released together; aiobotocore, below s3fs, needs one version of botocore.
 GCS = ["gcsfs>=2026.8"]
 S3 = ["s3fs>=2026.7"]
-ALL = [*SERVE, *EVALUATE, *JAX, *TENSORFLOW, *TRAIN, *MINE, *SEQIO]
+ALL = [*SERVE, *EVALUATE, *JAX, *TENSORFLOW, *TRAIN, *MINE, *SEQIO, *HUB]
 DEV = [
     *ALL,
     *TRANSLATE,
@@ -196,6 +197,7 @@ setup(
         "train": TRAIN,
         "mine": MINE,
         "seqio": SEQIO,
+        "hub": HUB,
         "all": ALL,
         "gpu": ["jax[cuda13]>=0.10,<0.13"],
         "tpu": ["jax[tpu]>=0.10,<0.13"],

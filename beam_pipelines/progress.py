@@ -1,5 +1,6 @@
 """Progress bars and tables on the terminal."""
 
+import contextlib
 import types
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Self
@@ -55,6 +56,16 @@ class JobProgress:
         self, _type: type[BaseException] | None, _error: BaseException | None, _trace: types.TracebackType | None
     ) -> None:
         self._progress.stop()
+
+
+@contextlib.contextmanager
+def working(what: str) -> Iterator[None]:
+    """Shows that a block of unknown length runs, and for how long."""
+    job, _, phase = what.partition(": ")
+    with JobProgress(job) as progress:
+        progress(phase, 0, 1, "")
+        yield
+        progress(phase, 1, 1, "")
 
 
 def job_row(name: str, outcome: "Outcome") -> dict[str, Any]:

@@ -27,12 +27,14 @@ from ..formats.tfrecords import TFRecordShardWriter
 from ..tasks.one_thread import ONE_BLAS_THREAD
 from ..tasks.registry import Task
 from .arrays import Array, Ids, read_array, write_array
+from .time_limit import RecordTimeoutError, time_limit
 
 R = TypeVar("R")
 NAMESPACE: Final = "newsembed"  # of Beam's metrics
 # Prefixes of tallies: the examples of each set of TFRecords.
 TRAINING_EXAMPLES: Final = "examples/"
 HELD_OUT_EXAMPLES: Final = "held_out examples/"
+RECORD_SECONDS: Final = 60.0  # of work on a record; most take a thousandth of a second
 REPORTS: Final = "_reports"  # in a workspace: a folder for each phase, with a report for each complete shard
 _SAMPLE_CHARACTERS: Final = 500
 
@@ -190,6 +192,15 @@ class Shard:
     def tally(self, name: str, count: int = 1) -> None:
         """Adds to a named number that is not part of the balance."""
         self._named["tallies"][name] += count
+
+    def limited(self, key: str, function: Callable[..., R], *args: Any) -> R | None:
+        """The result of the work on a record; where it takes a minute, None, and the record has failed."""
+        try:
+            with time_limit(RECORD_SECONDS):
+                return function(*args)
+        except RecordTimeoutError:
+            self.fail(key, Failure.TIMEOUT, f"more than {RECORD_SECONDS:g} s")
+            return None
 
     def reject(self, key: str, reason: Rejection, detail: str = "", sample: str = "") -> None:
         """Counts a well-formed record that a rule rejected, and keeps it as a dead letter."""

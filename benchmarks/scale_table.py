@@ -39,6 +39,7 @@ import apache_beam as beam
 from apache_beam.portability import common_urns
 from apache_beam.runners.portability.fn_api_runner import FnApiRunner, execution
 from newsembed.beam_pipelines import graph
+from newsembed.beam_pipelines.workers import end_fork_server
 from newsembed.beam_pipelines.workflow import load_job
 from newsembed.formats.manifest import read_manifest
 from newsembed.launch import cli
@@ -96,7 +97,8 @@ def bytes_in(folder: str) -> int:
 
 
 def cpu_seconds() -> float:
-    """CPU seconds of this process and of all that it has waited for."""
+    """CPU seconds of this process and of all that it has waited for, the workers of jobs among them."""
+    end_fork_server()  # which has waited for them
     used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
     return sum(one.ru_utime + one.ru_stime for one in used)
 

@@ -28,13 +28,14 @@ import numpy as np
 from newsembed.formats.articles import read_articles
 from newsembed.serving import hybrid
 from newsembed.serving.index_command import build_index
-from newsembed.serving.ranking import Ranking
+from newsembed.serving.ranking import DEFAULT, LATENT_SEMANTICS, Ranking
 from newsembed.serving.specs import encoder_from_spec
 from newsembed.serving.tuning import ARTICLES, queries_of
 
 KINDS = ("whole title", "three words of the title", "three to five words of title and lead")
 WAYS = ("vectors", "words", "bm25s", "reciprocal ranks", "hybrid")
 DEPTH = 100
+RANKINGS = {"own": None, "default": DEFAULT, "latent": LATENT_SEMANTICS}
 
 
 def main():
@@ -46,6 +47,7 @@ def main():
     parser.add_argument("--sample", type=int, default=100_000, metavar="N", help="articles, evenly spaced")
     parser.add_argument("--max_length", type=int)
     parser.add_argument("--queries", type=int, default=200, help="sampled articles")
+    parser.add_argument("--ranking", choices=RANKINGS, default="own", help="own: that the index has learned")
     parser.add_argument("--seed", type=int, default=1_000)
     args = parser.parse_args()
     articles = [article for article in read_articles(args.articles) if article.title and article.body]
@@ -61,11 +63,8 @@ def main():
             articles[number] = without_head(articles[number])
     encoder = encoder_from_spec(args.encoder, max_length=args.max_length)
     index = build_index(encoder, iter(articles), tempfile.mkdtemp())
-    ranking = index.settings["ranking"]
-    print(
-        f"{len(index)} articles, {args.queries} queries of each kind; "
-        f"ranking of {ranking['queries'] if ranking else 'no'} queries"
-    )
+    ranking = RANKINGS[args.ranking] or Ranking.from_dict(index.settings["ranking"])
+    print(f"{len(index)} articles, {args.queries} queries of each kind; {args.ranking} ranking")
     peer = bm25s.BM25()
     texts = [f"{article.title}\n{article.title}\n{article.body}" for article in articles]
     peer.index(bm25s.tokenize(texts, stopwords="en", show_progress=False), show_progress=False)
@@ -75,7 +74,7 @@ def main():
         vectors = encoder.encode_queries([queries[kind] for queries in asked])
         for number, queries, vector in zip(chosen, asked, vectors, strict=True):
             own = number if args.truth else None
-            answers = answers_of(index, peer, queries[kind], vector, own)
+            answers = answers_of(index, peer, queries[kind], vector, own, ranking)
             means[kind] += [figures(answer, right[number]) for answer in answers]
         print(row(name, means[kind] / len(chosen)), flush=True)
     print(row("mean", means.mean(axis=0) / len(chosen)))
@@ -104,7 +103,7 @@ def without_head(article):
     return dataclasses.replace(article, title="", body=" ".join(rest) or article.body)
 
 
-def answers_of(index, peer, query, vector, own):
+def answers_of(index, peer, query, vector, own, ranking):
     """The numbers that each way finds, best first."""
     words = index.read(query)
     by_vectors = index.nearest(vector, DEPTH + 1)[0].tolist()
@@ -117,7 +116,7 @@ def answers_of(index, peer, query, vector, own):
     for rank, number in itertools.chain.from_iterable(map(enumerate, lists[:2])):
         fused[number] = fused.get(number, 0) + 1 / (60 + rank)
     evidence = hybrid.evidence(index, words, vector, without=own)
-    best = evidence.numbers[np.argsort(-Ranking.from_dict(index.settings["ranking"]).scores(evidence), kind="stable")]
+    best = evidence.numbers[np.argsort(-ranking.scores(evidence), kind="stable")]
     return [*lists, sorted(fused, key=lambda number: (-fused[number], number)), best.tolist()]
 
 

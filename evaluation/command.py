@@ -47,7 +47,7 @@ from typing import Any, Final
 from ..errors import InputError, counted, reading
 from ..formats.command_line import Options, option, required, without_secrets
 from ..formats.files import check_output
-from ..formats.remote import uploaded
+from ..formats.remote import local_copy, uploaded
 from .baselines import (
     BinaryWordEncoder,
     FunctionEncoder,
@@ -163,7 +163,7 @@ def run(options: Any, factories: Factories) -> int:
         benchmarks, facts["leakage"] = check_leakage(benchmarks, options.leakage, drop=options.drop_leaked)
     command = ["newsembed", *without_secrets(sys.argv[1:])]
     results = run_suites(
-        encoders, benchmarks, cache=options.cache, command=command, specs=specs, on_result=_tell, facts=facts
+        encoders, benchmarks, cache=options.cache, command=command, specs=specs, on_result=tell, facts=facts
     )
     tests = comparisons(results.results, results.manifest["benchmarks"])
     told = {name: [row.to_dict() for row in found] for name, found in tests.items() if found}
@@ -179,7 +179,8 @@ def run(options: Any, factories: Factories) -> int:
 
 
 def _benchmarks(options: Any) -> list[Benchmark]:
-    files = options.data * len(options.suite) if len(options.data) == 1 else options.data
+    data = list(map(local_copy, options.data))
+    files = data * len(options.suite) if len(data) == 1 else data
     found: list[Benchmark] = []
     for suite, file in zip(options.suite, files, strict=True):
         is_repeated = options.suite.count(suite) > 1
@@ -238,7 +239,8 @@ def encoder_specs(texts: Sequence[str]) -> dict[str, str]:
     return specs
 
 
-def _tell(result: Result) -> None:
+def tell(result: Result) -> None:
+    """Prints a line about a result, for progress."""
     note = result.error
     if result.status == "ok":
         rate = f"{result.texts_per_second or 0:.0f} texts/s{' (cached)' if result.from_cache else ''}"

@@ -10,8 +10,9 @@ import numpy.typing as npt
 from ..errors import reading
 from .arrays import DAMAGE
 from .articles import ArticleText
-from .digests import check_sums, remove_sums, write_sums
+from .digests import check_sums, write_sums
 from .files import replacing
+from .folders import written
 
 _EMBEDDINGS: Final = "embeddings.npy"
 TABLE: Final = ".lance"  # the end of the name of a table
@@ -32,7 +33,7 @@ def write_folder(output: str, chunks: Iterator[Named], dimensions: int) -> None:
     """Writes ``embeddings.npy`` (float32 [N, D]) and ``ids.txt`` (N lines) into a folder, with their digests.
 
     Args:
-      output: the folder.
+      output: the folder; replaced, if there is nothing else in it.
       chunks: of documents with their embeddings.
       dimensions: D.
     """
@@ -40,13 +41,11 @@ def write_folder(output: str, chunks: Iterator[Named], dimensions: int) -> None:
     for names, embeddings in chunks:
         ids += names
         parts.append(embeddings)
-    os.makedirs(output, exist_ok=True)
-    remove_sums(output)
-    with replacing(os.path.join(output, _EMBEDDINGS)) as temporary, open(temporary, "wb") as sink:
-        np.save(sink, np.concatenate(parts))
-    with replacing(os.path.join(output, "ids.txt")) as temporary, open(temporary, "w", encoding="utf-8") as file:
-        file.writelines(f"{name}\n" for name in ids)
-    write_sums(output)
+    with written(output, overwrite=True) as folder:
+        np.save(os.path.join(folder, _EMBEDDINGS), np.concatenate(parts))
+        with open(os.path.join(folder, "ids.txt"), "w", encoding="utf-8") as file:
+            file.writelines(f"{name}\n" for name in ids)
+        write_sums(folder)
 
 
 def read_folder(path: str) -> npt.NDArray[np.float32]:

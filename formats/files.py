@@ -22,6 +22,7 @@ from ..errors import InputError, of_file_system, reading
 from . import stores
 
 _TEMPORARY: Final = ".tmp"  # the end of the names of files that are not complete
+_NAME_BYTES: Final = 220  # of a name, so that the temporary one is no longer than file systems take
 _THREADS: Final = 16  # requests at a time; each waits for the network, not for a core
 _DIGEST_BYTES: Final = 1 << 20  # of each end of a file: enough to notice another file without reading terabytes
 
@@ -184,7 +185,9 @@ def file_digest(path: str) -> str:
 
 def temporary_name(path: str) -> str:
     """A name in the folder of a file, for writing it before it is moved; two runs or workers never get the same."""
-    return f"{path}.{uuid.uuid4().hex[:12]}{_TEMPORARY}"
+    folder, slash, name = path.rpartition("/")
+    start = os.fsdecode(os.fsencode(name)[:_NAME_BYTES])
+    return f"{folder}{slash}{start}.{uuid.uuid4().hex[:12]}{_TEMPORARY}"
 
 
 @contextlib.contextmanager
@@ -278,6 +281,8 @@ def check_output(path: str, *, is_folder: bool) -> None:
     while not os.path.exists(place):
         place = os.path.dirname(place)
     try:
+        with contextlib.suppress(FileNotFoundError):
+            os.lstat(path)  # a name may be too long
         with tempfile.TemporaryFile(dir=place):  # permissions do not say it all
             pass
     except OSError as error:

@@ -35,6 +35,8 @@ def check_output(path: str, *, overwrite: bool, inputs: Iterable[str] = ()) -> N
         written.
     """
     target = os.path.realpath(path)
+    if os.path.commonpath([target, os.getcwd()]) == target:
+        raise InputError("is where this command runs", path=path, field="--output", remedy="name a folder in it")
     for other in map(os.path.realpath, itertools.filterfalse(files.is_object, inputs)):
         if os.path.commonpath([target, other]) in (target, other):
             remedy = "name a folder beside it"

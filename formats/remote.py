@@ -74,6 +74,21 @@ def local_files(paths: Sequence[str]) -> list[str]:
     return [os.path.join(target, name) for name in names]
 
 
+def local_copy(path: str) -> str:
+    """A file or folder as it is, of the same name: itself, or a copy that lasts as long as this process.
+
+    Raises:
+      InputError: if there is nothing under this name, or the store cannot be read.
+    """
+    if not is_object(path):
+        return path
+    above, _, name = path.rstrip("/").rpartition("/")
+    below = [f"{name}/{one}" for one in sizes_below(path)]
+    copy = _temporary_folder()
+    fetch(above, copy, below or [name])
+    return os.path.join(copy, name)
+
+
 @functools.cache
 def _kept() -> contextlib.ExitStack:
     """What is deleted when this process ends."""

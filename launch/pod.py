@@ -20,14 +20,18 @@ example:
       -- --gin_file=runs/pretrain_paper.gin … > job.yaml
 """
 
+import importlib.util
+import os
 import shlex
 import subprocess
+import sys
 import time
 from collections.abc import Sequence
 from typing import Final
 
-from . import tpu
+from . import tpu, train
 from .machines import SAVING_SECONDS, LaunchOptions
+from .parsing import Parser, add_options, parse
 
 _POLL_SECONDS: Final = 0.5
 _SIGNALLED: Final = 128  # the exit code of a shell for a program that a signal ended is that plus the signal
@@ -38,6 +42,8 @@ OPTIONS = LaunchOptions
 
 def run(options: LaunchOptions) -> int:
     """Does what is asked; returns the exit code of the first host that failed."""
+    if options.train:
+        check_training(options.train)
     if options.place == "tpu":
         return tpu.run(options)
     if options.place == "hosts":
@@ -47,6 +53,31 @@ def run(options: LaunchOptions) -> int:
         return 0 if options.print_only else run_together(commands)
     print(slurm_script(options) if options.place == "slurm" else gke_manifest(options))
     return 0
+
+
+def check_training(words: Sequence[str]) -> None:
+    """Refuses what ``newsembed train`` would refuse on the machines, before these are paid for.
+
+    Args:
+      words: its options. Gin files that are not on this machine are not looked at.
+
+    Raises:
+      InputError: see ``gin_files.check_files``.
+    """
+    parser = Parser("newsembed train")
+    add_options(parser, train.OPTIONS)
+    options: train.TrainOptions = parse(parser, train.OPTIONS, words)
+    if importlib.util.find_spec("gin") is None:
+        print("newsembed launch: note: gin-config is not installed, so gin files are not checked", file=sys.stderr)
+        return
+    from ..training.gin_files import GIN_FOLDER, check_files
+
+    folders = (*options.gin_search_paths, "", GIN_FOLDER)
+    for name in options.gin_file:
+        if not any(os.path.isfile(os.path.join(folder, name)) for folder in folders):
+            print(f"newsembed launch: note: {name} is not here, so gin files are not checked", file=sys.stderr)
+            return
+    check_files(*options.gin)
 
 
 def ssh_commands(options: LaunchOptions) -> list[list[str]]:

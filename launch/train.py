@@ -67,6 +67,12 @@ class TrainOptions(Options):
     devices: int | None = option(None, "--dry_run: as many devices (default: those here)", ge=1)
     bindings: tuple[str, ...] = dataclasses.field(default=(), metadata={"unknown": _check_bindings})
 
+    @property
+    def gin(self) -> tuple[Sequence[str], Sequence[str], Sequence[str], Sequence[str]]:
+        """The arguments of ``gin_files.check_files`` and ``gin_config.load_gin``."""
+        bindings = [binding.removeprefix(_BINDING) for binding in self.bindings]
+        return self.gin_file, bindings, self.gin_search_paths, self.allow_import
+
 
 OPTIONS = TrainOptions
 
@@ -81,9 +87,7 @@ def run(options: TrainOptions) -> int:
 
     from ..training.gin_files import check_files
 
-    bindings = [binding.removeprefix(_BINDING) for binding in options.bindings]
-    files = (options.gin_file, bindings, options.gin_search_paths, options.allow_import)
-    check_files(*files)  # before seconds of imports
+    check_files(*options.gin)  # before seconds of imports
     with gin.unlock_config():  # a run in this process may have locked it
         from ..studies import evaluators  # noqa: F401 - gin files name them
     from ..training.dry_run import dry_run
@@ -91,13 +95,13 @@ def run(options: TrainOptions) -> int:
     from ..training.processes import join_processes
 
     if options.dry_run:
-        load_gin(*files)
+        load_gin(*options.gin)
         return _show(*dry_run(options.devices))
     are_several = join_processes(
         options.coordinator_address, options.num_processes, options.process_id, detect=options.detect_processes
     )
     try:
-        result = run_training(*files)
+        result = run_training(*options.gin)
     except InputError as error:
         if not are_several:
             raise

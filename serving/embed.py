@@ -24,6 +24,7 @@ from typing import Final
 import numpy as np
 
 from ..errors import InputError, counted
+from ..formats import folders
 from ..formats.articles import ArticleText, article_files, read_articles
 from ..formats.command_line import option, required
 from ..formats.embeddings import TABLE, has_vectors, write_folder, write_table
@@ -67,6 +68,8 @@ def run(options: EmbedOptions) -> int:
     if has_vectors(output) and not options.overwrite:
         remedy = "choose another path, or give --overwrite to replace them"
         raise InputError("there are vectors already", path=output, field="--output", remedy=remedy)
+    if "://" not in output and not is_file and not is_table:
+        folders.check_output(output, overwrite=True)  # before the model is read
     encoder = encoder_from_spec(options.needed_spec, **options.reading)
     counts = {"embedded": 0, "empty": 0}
     chunks = embedded(encoder, read_articles(options.input), counts, options.input)

@@ -101,6 +101,8 @@ def find(
         numbers, scores = found.numbers[order], scores[order]
     counts = _facets(index, numbers[:DEPTH].tolist()) if facets else {}
     hits = index.hits(numbers[:count], scores[:count], words)
+    if wanted == "hybrid":
+        hits = [dataclasses.replace(hit, chance=hit.score) for hit in hits]
     return Found(hits, wanted, tuple(words), tuple(_unknown(words)), counts)
 
 

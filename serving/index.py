@@ -53,6 +53,7 @@ class Hit:
       number: of the article in its version of the archive, -1 if unknown.
       extract: where words of the query are in it; None where they were not looked for.
       share: the share of the query's words that it holds, by their rarity; None where they were not looked for.
+      chance: that it is right; 0 unless the score is that of the mode hybrid.
     """
 
     rank: int
@@ -61,21 +62,21 @@ class Hit:
     number: int = -1
     extract: Extract | None = None
     share: float | None = None
+    chance: float = 0.0
 
     @property
     def band(self) -> str:
         """How well it answers the query: strong, fair or weak; "" where no words were looked for.
 
         The score alone does not tell: for words that the archive lacks it is that of the nearest articles. Strong: it
-        holds nearly all that the query asks for, or half of it and the score is high. Fair: it holds half, or the score
-        is very high, as for an article in another language.
+        holds nearly all that the query asks for, or half of it and is probably right. Fair: it holds half, or is
+        probably right, as an article in another language can be.
         """
         if self.share is None:
             return ""
-        score = self.score if self.score <= 1 else 0.0  # BM25 has no upper end
-        if self.share >= _NEARLY_ALL or (self.share >= _HALF and score >= _HALF):
+        if self.share >= _NEARLY_ALL or (self.share >= _HALF and self.chance >= _HALF):
             return "strong"
-        return "fair" if self.share >= _HALF or score >= _NEARLY_ALL else "weak"
+        return "fair" if max(self.share, self.chance) >= _HALF else "weak"
 
     def to_dict(self) -> dict[str, Any]:
         """JSON values."""

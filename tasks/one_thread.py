@@ -15,20 +15,27 @@ class _OneThread:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._blocks = 0
-        self._limits: list[Any] = []
+        self._limits: list[tuple[Any, int]] = []
 
     def __enter__(self) -> None:
-        from threadpoolctl import threadpool_limits
+        from threadpoolctl import ThreadpoolController
 
         with self._lock:
-            self._limits.append(threadpool_limits(1))  # each time: a library may have been loaded since the last
+            for library in ThreadpoolController().lib_controllers:  # each time: one may have been loaded since the last
+                self._limits.append((library, library.num_threads))
+                _set(library, 1)
             self._blocks += 1
 
     def __exit__(self, *_: object) -> None:
         with self._lock:
             self._blocks -= 1
             while not self._blocks and self._limits:
-                self._limits.pop().restore_original_limits()
+                _set(*self._limits.pop())
+
+
+def _set(library: Any, threads: int) -> None:
+    """Since 3.8, threadpoolctl obeys the first thread that has set a number, and no other while that one lives."""
+    getattr(library, "_real_set_num_threads", library.set_num_threads)(threads)
 
 
 ONE_BLAS_THREAD: Final = _OneThread()

@@ -74,7 +74,7 @@ class _Plan:
         weights = self._tried("DATA_DIR", data.weights) or {}
         tasks = {data_set.task for data_set in weights} or _tasks_of(data.mixture)
         config = self._config(vocabulary)
-        first, start = self._tried("MODEL_DIR", self._start, config, vocabulary) or (0, "unknown")
+        first, start = self._tried("", self._start, config, vocabulary) or (0, "unknown")
         yield f"start: {start}"
         yield f"steps: {first:,} to {self._groups['run'].train_steps:,}, {counted(data.batch_size, 'row')} each"
         for data_set, weight in weights.items():
@@ -92,7 +92,8 @@ class _Plan:
         try:
             return function(*arguments)
         except InputError as error:
-            field = error.field or macro or None
+            named = error.field or ""
+            field = named if named.isupper() else ", ".join(filter(None, (macro, named)))
             self.missing.append(InputError(error.problem, path=error.path, field=field, remedy=error.remedy))
             return None
 

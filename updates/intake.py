@@ -14,9 +14,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
-from ..beam_pipelines.clean import broken_rule, with_latest_date
+from ..beam_pipelines.clean import checked, with_latest_date
 from ..beam_pipelines.clean.options import CleanOptions
-from ..beam_pipelines.clean.rules import cleaned, read_bad_words
+from ..beam_pipelines.clean.rules import read_bad_words
 from ..beam_pipelines.crawl import JOB as CRAWL_JOB
 from ..beam_pipelines.extract import JOB as EXTRACT
 from ..beam_pipelines.jobs import InputSpec, Job, JobRun, execute, input_digest, resolve_inputs
@@ -188,8 +188,9 @@ def _apply_rules(shard: Shard, path: str, options: CleanOptions, bad_words: Sequ
     kept, signatures = shard.records(_ARTICLES, Article), shard.records(_SIGNATURES, Signature)
     for raw in read_records(path, Article):
         shard.read()
-        article, dropped = cleaned(raw, options)
-        broken = broken_rule(article, dropped, options, words)
+        if (done := shard.limited(raw.url, checked, raw, options, words)) is None:
+            continue
+        article, _, broken = done
         if broken is not None:
             shard.reject(raw.url, *broken, f"{raw.title}\n{raw.body}")
             continue

@@ -61,12 +61,13 @@ class EncoderChoice:
 
 @dataclasses.dataclass(frozen=True)
 class UpdateOptions:
-    """Options of the steps."""
+    """Options of the steps; `ranking` is that of the search, `Ranking.to_dict`, None for the default."""
 
     crawl: CrawlOptions = dataclasses.field(default_factory=CrawlOptions)
     extract: ExtractOptions = dataclasses.field(default_factory=ExtractOptions)
     clean: CleanOptions = dataclasses.field(default_factory=CleanOptions)
     events: EventOptions = dataclasses.field(default_factory=EventOptions)
+    ranking: Mapping[str, Any] | None = None
 
     def __post_init__(self) -> None:
         """Refuses a folder for the state of the crawl."""

@@ -55,10 +55,11 @@ def _apply_rules(shard: Shard, path: str, options: CleanOptions, bad_words: Sequ
     sketches: list[npt.NDArray[np.uint32]] = []
     for raw in read_records(path, Article):
         shard.read()
-        article, dropped = cleaned(raw, options)
+        if (done := shard.limited(raw.url, checked, raw, options, words)) is None:
+            continue
+        article, dropped, broken = done
         for rule, lines in dropped.items():
             shard.tally(rule, lines)
-        broken = broken_rule(article, dropped, options, words)
         if broken is not None:
             shard.reject(raw.url, *broken, f"{raw.title}\n{raw.body}")
             continue
@@ -76,17 +77,24 @@ def _apply_rules(shard: Shard, path: str, options: CleanOptions, bad_words: Sequ
     send(shard, _BUCKETS, rows, rows["digest"] % np.uint64(shard.count))
 
 
-def broken_rule(
-    article: Article, dropped: collections.Counter[str], options: CleanOptions, words: re.Pattern[str] | None
-) -> tuple[Rejection, str] | None:
-    """Returns the rejection of a cleaned article and its detail; ``None`` if the article passes.
+def checked(
+    raw: Article, options: CleanOptions, words: re.Pattern[str] | None
+) -> tuple[Article, collections.Counter[str], tuple[Rejection, str] | None]:
+    """The cleaned article, its dropped lines, and its rejection with the detail; ``None`` if it passes.
 
     Args:
-      article: of :func:`.rules.cleaned`.
-      dropped: of :func:`.rules.cleaned`.
+      raw: as it was extracted.
       options: of the rules.
       words: of :func:`.rules.read_bad_words`.
     """
+    article, dropped = cleaned(raw, options)
+    return article, dropped, broken_rule(article, dropped, options, words)
+
+
+def broken_rule(
+    article: Article, dropped: collections.Counter[str], options: CleanOptions, words: re.Pattern[str] | None
+) -> tuple[Rejection, str] | None:
+    """The rejection of a cleaned article and its detail."""
     if not article.body and article.title:
         return rejection_of_lines(dropped)
     if (broken := rejection_of(article, options)) is not None:

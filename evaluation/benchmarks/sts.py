@@ -4,7 +4,7 @@ Protocol. The two sentences of each pair are embedded as documents without a tit
 the measure is SciPy's Spearman correlation (ties share their mean rank). Published tables aggregate in two ways. Both
 are reported for a set with several sources: over the concatenation of all pairs (``Spearman``; MTEB, SBERT, SimCSE),
 and SentEval's means over the correlations of the sources, plain (``Spearman mean``) and weighted by their number of
-pairs (``Spearman weighted``). STS-B is also scored by genre (NewsEmbed, Table 4).
+pairs (``Spearman weighted``). STS-B is also scored by genre; ``stsb_genres`` merges its parts (NewsEmbed, Table 4).
 
 Files are read as they are distributed; the names and first lines identify the layout:
 
@@ -36,6 +36,7 @@ _LAYOUTS: Final = (
 )
 _SOURCE: Final = "SemEval STS and STS-B: https://ixa2.si.ehu.eus/stswiki; SICK: https://zenodo.org/records/2787612"
 _REMEDY: Final = f"get it from {_SOURCE}; expected {_LAYOUTS}"
+_STSB_FILES: Final = ("sts-train.csv", "sts-dev.csv", "sts-test.csv")
 _TEST_FILES: Final = ("sts-test.csv", "SICK_test_annotated.txt")
 
 
@@ -74,14 +75,23 @@ class Sts(Benchmark):
     """An STS benchmark: a file, or the folder of STS-B, SICK or one SemEval year."""
 
     intervals: bool = intervals_option()
+    merged: bool = False
 
     def _facts(self) -> dict[str, Any]:
         measure = {"similarity": "cosine", "correlation": "spearman"}
-        return {"suite": "sts", **measure, "aggregation": "concatenation; SentEval's means"}
+        return {
+            "suite": "stsb_genres" if self.merged else "sts",
+            **measure,
+            "aggregation": "concatenation; SentEval's means",
+        }
 
     @functools.cached_property
     def _pairs(self) -> list[Pair]:
-        return [one for one in read_source(self.path) if self.keeps(Document("", one.first), Document("", one.second))]
+        return [
+            one
+            for one in read_source(self.path, merged=self.merged)
+            if self.keeps(Document("", one.first), Document("", one.second))
+        ]
 
     def _texts(self) -> Sequence[Document]:
         return [Document("", pair.first) for pair in self._pairs] + [Document("", pair.second) for pair in self._pairs]
@@ -112,11 +122,18 @@ class Sts(Benchmark):
         ]
 
 
-def read_source(path: str) -> list[Pair]:
-    """Reads the pairs of a file, or of a folder as distributed; the genre of a pair is then the name of its file."""
+def read_source(path: str, *, merged: bool = False) -> list[Pair]:
+    """Reads the pairs of a file, or of a folder as distributed; the genre of a pair is then the name of its file.
+
+    Args:
+      path: the file or folder.
+      merged: reads all three parts of STS-B instead of the test part.
+    """
     if not os.path.isdir(path):
         return read_pairs(path)
     names = folder_entries(path, _REMEDY)
+    if merged:
+        return [pair for name in _STSB_FILES for pair in read_pairs(os.path.join(path, name))]
     if whole := next((name for name in _TEST_FILES if name in names), None):
         return read_pairs(os.path.join(path, whole))
     tables = {name.split(".")[0]: read_pairs(os.path.join(path, name)) for name in names if name.endswith(".tsv")}
@@ -215,4 +232,7 @@ def _is_sts(folder: str, names: set[str]) -> bool:
     return bool(set(_TEST_FILES) & names) or is_semeval or is_year
 
 
-SUITES: Final = {"sts": Suite(Sts, find=here(_is_sts))}
+SUITES: Final = {
+    "sts": Suite(Sts, find=here(_is_sts)),
+    "stsb_genres": Suite(Sts, {"merged": True}, here(lambda _folder, names: names.issuperset(_STSB_FILES))),
+}

@@ -18,6 +18,9 @@ which knows the names, places and numbers of the corpus. In order:
 Without --start there are only steps 2 and 3, in the word pieces of the build, and the result is a static model: any
 language, no checkpoint.
 
+An archive of less than a year has no triplets, but it has words: --work may be a build that stopped after clean. Then
+the static model of step 3 is latent semantics, steps 2, 4 and 5 are left out, and the layers stay as they are.
+
 Every step is a folder in --output. The same command continues where it stopped. With --suite, all of these models and
 TF-IDF are evaluated.
 
@@ -36,18 +39,20 @@ from typing import Any, Final
 
 import numpy as np
 
+from ...beam_pipelines.progress import working
 from ...errors import InputError
 from ...formats.arrays import unflatten
 from ...formats.articles import read_articles
 from ...formats.command_line import Options, option, required
 from ...formats.folders import locked
+from ...formats.manifest import has_manifest
 from ...formats.model_folder import ModelFolder
 from ...formats.remote import local_folder
 from ...formats.teacher import write_teacher
 from ...formats.vocabulary import VOCABULARY_FILE, read_vocabulary
 from ..shared.mining import build_folder
 from ..shared.runs import run_command
-from ..shared.static import count_pieces, write_static_model
+from ..shared.static import count_pieces, write_latent_semantics, write_static_model
 from ..shared.steps import Command, claim, once, train_model, write_examples
 from .centring import centred_head, sampled
 from .teacher import WORDS_SHARE, chosen_articles, embedded, make_teacher
@@ -74,7 +79,7 @@ class LiftOptions(Options):
         "result is the words alone, a static model from nothing, and the options of layers are not read",
         metavar="DIR",
     )
-    work: str = required("folder of a finished `newsembed build`", metavar="DIR")
+    work: str = required("folder of a `newsembed build`, or of one that stopped for want of triplets", metavar="DIR")
     output: str = required("folder for all steps; the result is in model/", metavar="DIR", local=True)
     words_steps: int = option(60, "steps of the static model; 0 leaves it out", ge=0)
     train_steps: int = option(100, "steps of the layers; 0 leaves them as they are", ge=0)
@@ -149,8 +154,12 @@ class Lift:
 
     def __init__(self, options: LiftOptions, command: Command = run_command) -> None:
         self.options, self.command = options, command
-        self.output, self.work = os.path.abspath(options.output), build_folder(options.work)
-        place = self.folder("import") if options.start else f"{self.work}/vocabulary"
+        self.output, self.work = os.path.abspath(options.output), build_folder(options.work, ("clean",))
+        self.has_triplets = has_manifest(f"{self.work}/triplets")
+        if self.has_triplets:
+            build_folder(options.work)  # a build that has triplets is finished, or the user wants to finish it
+        place = self.work if has_manifest(f"{self.work}/vocabulary") else self.output
+        place = self.folder("import") if options.start else f"{place}/vocabulary"
         self.vocabulary = f"{place}/{VOCABULARY_FILE}"
 
     def folder(self, step: str) -> str:
@@ -162,17 +171,23 @@ class Lift:
         options = self.options
         asked = {"start": options.start, "work": self.work} | self._settings()
         claim(self.output, "lift.json", asked, ("start", "work"), study="lift")
-        has_layers = options.start is not None and options.train_steps > 0
-        write = self._write_words if options.start is None else lambda to: self._write_hybrid(to, options.average)
+        has_layers = options.start is not None and options.train_steps > 0 and self.has_triplets
+        average = options.average if has_layers else 0.0
+        write = self._write_words if options.start is None else lambda to: self._write_hybrid(to, average)
+        if not self.has_triplets:
+            print(f"{self.work} has no triplets: words are latent semantics, layers stay as they are", file=sys.stderr)
         steps: dict[Callable[[], int], bool] = {
             self._import: options.start is not None,
-            lambda: write_examples(self.command, self.work, self.vocabulary, self.folder("examples")): True,
+            self._vocabulary: options.start is None and not os.path.exists(self.vocabulary),
+            lambda: write_examples(
+                self.command, self.work, self.vocabulary, self.folder("examples")
+            ): self.has_triplets,
             self._words: options.words_steps > 0,
             lambda: once(self.folder("centred"), self._write_centred): options.start is not None,
             lambda: once(self.folder("teacher"), self._write_teacher): has_layers and options.recipe == _DISTILLATION,
             self._layers: has_layers,
-            lambda: once(self.folder("untrained"), lambda to: self._write_hybrid(to, 0.0)): has_layers,
-            lambda: once(self.folder("model"), write): True,
+            lambda: self._shown("untrained", lambda to: self._write_hybrid(to, 0.0)): has_layers,
+            lambda: self._shown("model", write): True,
         }
         return next((code for step, is_asked in steps.items() if is_asked and (code := step())), 0)
 
@@ -226,7 +241,17 @@ class Lift:
             params["embedding_head"] = centred_head(start, articles, min(self.options.train_length, start.text_length))
         _write_start(target, start, params, {"centred_from": _name(str(self.options.start))})
 
+    def _shown(self, step: str, write: Callable[[str], None]) -> int:
+        with working(f"lift: {step}"):
+            return once(self.folder(step), write)
+
+    def _vocabulary(self) -> int:
+        return self.command(["vocabulary", "--articles", f"{self.work}/clean", "--output", self.folder("vocabulary")])
+
     def _words(self) -> int:
+        if not self.has_triplets:
+            articles = f"{self.work}/clean/articles"
+            return self._shown("words", lambda to: write_latent_semantics(to, self.vocabulary, read_articles(articles)))
         steps = {"TRAIN_STEPS": self.options.words_steps, "BATCH_SIZE": _WORDS_BATCH}
         return self._train("words", ["runs/train_static.gin"], {**steps, "MIXTURE_OR_TASK_NAME": "triplets"})
 

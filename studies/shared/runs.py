@@ -85,7 +85,9 @@ def child(arguments: Sequence[str], **options: Any) -> Iterator[subprocess.Popen
       **options: of `subprocess.Popen`.
     """
     environment = {**child_environment(), PARENT: str(os.getpid())}
-    process = subprocess.Popen([*PYTHON, "-m", _PACKAGE, *arguments], env=environment, **options)  # noqa: S603 - ours
+    # In a group of its own, Ctrl-C reaches this process alone: a child that is still loading would print a traceback.
+    command = [*PYTHON, "-m", _PACKAGE, *arguments]
+    process = subprocess.Popen(command, env=environment, process_group=0, **options)  # noqa: S603 - ours
     _running.add(process)
     try:
         yield process

@@ -191,3 +191,14 @@ def test_an_output_of_the_other_kind_is_refused(tmp_path, is_folder, problem):
         with pytest.raises(InputError, match="cannot be written: /proc: No such file") as raised:
             check_output(path, is_folder=is_folder)
         assert (raised.value.path, raised.value.field) == (path, "--output")
+
+
+def test_names_as_long_as_the_file_system_takes_are_written_and_longer_ones_named(tmp_path):
+    for name in ("n" * 255, "ü" * 127):
+        files.write_whole(str(tmp_path / name), b"x")
+        files.check_output(str(tmp_path / name), is_folder=False)
+        assert (tmp_path / name).read_bytes() == b"x"
+    assert len(list(tmp_path.iterdir())) == 2
+    with pytest.raises(InputError, match="--output: cannot be written: .*File name too long") as raised:
+        files.check_output(str(tmp_path / ("n" * 256)), is_folder=True)
+    assert "shorter name" in raised.value.remedy

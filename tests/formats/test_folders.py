@@ -104,6 +104,16 @@ def test_an_output_does_not_overlap_with_an_input_whatever_they_are_called(tmp_p
     check_output(str(tmp_path / "model-2"), overwrite=True, inputs=[str(tmp_path / "model")])
 
 
+def test_the_folder_where_a_command_runs_is_not_replaced(tmp_path, monkeypatch):
+    write(tmp_path / "out")
+    (tmp_path / "out" / "inner").mkdir()
+    for place in (tmp_path / "out", tmp_path / "out" / "inner"):
+        monkeypatch.chdir(place)
+        with pytest.raises(InputError, match="--output: is where this command runs"):
+            write(tmp_path / "out", overwrite=True)
+    assert (tmp_path / "out" / "file").exists()
+
+
 def test_the_folder_behind_a_link_is_replaced_and_the_link_stays(tmp_path):
     write(tmp_path / "real")
     (tmp_path / "link").symlink_to("real")

@@ -52,6 +52,17 @@ def test_a_local_folder_is_not_copied_and_an_empty_uri_is_named(store, tmp_path)
     assert f"{store.folder}/nothing" in str(raised.value)
 
 
+def test_a_file_or_folder_is_copied_under_its_name(store, tmp_path):
+    uri = filled(store, "sets", ["sts.tsv", "news/train/one", "news/two", "newsroom/three"])
+    with open(remote.local_copy(f"{uri}/sts.tsv")) as file:
+        assert (os.path.basename(file.name), file.read()) == ("sts.tsv", "sts.tsv")
+    folder = remote.local_copy(f"{uri}/news/")
+    assert (os.path.basename(folder), sorted(files.sizes_below(folder))) == ("news", ["train/one", "two"])
+    assert remote.local_copy(f"{tmp_path}/") == f"{tmp_path}/"
+    with pytest.raises(InputError, match="no such file"):
+        remote.local_copy(f"{uri}/other")
+
+
 def test_a_folder_is_uploaded_when_it_is_whole_and_replaced_only_if_asked(store):
     uri = f"{store.folder}/written"
 

@@ -1,12 +1,20 @@
 """`newsembed explore`: any articles become an archive that can be searched, without training."""
 
 import csv
+import functools
+import http.server
 import json
+import re
+import threading
 
+import newsembed
 import pytest
 from newsembed.errors import InputError
 from newsembed.launch import cli
+from newsembed.launch.exploration import _seeds
 from newsembed.launch.explore import inputs_of
+from newsembed.serving.index import DocumentIndex
+from newsembed.serving.ranking import LATENT_SEMANTICS, Ranking
 
 STORIES = {
     "flood": "The river rose over night and the flood reached the old town before the dam was closed.",
@@ -51,6 +59,11 @@ def found(folder, capsys, query, mode):
     return [hit["url"] for hit in json.loads(capsys.readouterr().out)]
 
 
+def test_the_ranking_is_that_of_latent_semantics(explored):
+    kept = DocumentIndex.load(f"{explored}/explored/archive").settings["ranking"]
+    assert Ranking.from_dict(kept).weights.tolist() == LATENT_SEMANTICS.weights.tolist()
+
+
 @pytest.mark.parametrize("mode", ["hybrid", "words", "vectors"])
 def test_articles_of_a_table_are_found_by_words_and_by_vectors(explored, capsys, mode):
     hits = found(explored, capsys, "flood of the river in the old town", mode)
@@ -74,6 +87,7 @@ def test_folders_and_patterns_are_searched_for_both_kinds(tmp_path):
         (tmp_path / name).touch()
     given = inputs_of([f"{tmp_path}/crawl", f"{tmp_path}/rows [1]", f"{tmp_path}/*.csv"])
     assert given == {
+        "crawl": [],
         "warc": [f"{tmp_path}/crawl/warc/a.warc.gz"],
         "articles": [f"{tmp_path}/rows [1]/b.jsonl", f"{tmp_path}/c.csv"],
     }
@@ -87,3 +101,66 @@ def test_too_few_articles_are_refused_and_leave_nothing_half_made(tmp_path, rows
     assert cli.main(command) == 2
     assert "got 2 articles with text, expected at least 3" in capsys.readouterr().err
     assert not (tmp_path / "out/words").exists()
+
+
+@pytest.fixture
+def site(tmp_path, rows):
+    """A site on this machine: a front page, and a feed, each with links to four articles."""
+    folder = tmp_path / "site"
+    folder.mkdir()
+    names = [row["Link"].rpartition("/")[2] for row in rows[::2]]
+    for name, row in zip(names, rows[::2], strict=True):
+        texts = "".join(f"<p>{text}</p>" for text in re.split(r"(?<=\.) ", row["Content"]))
+        head = f"<title>{row['Headline']}</title><meta property='og:type' content='article'>"
+        page = f"<html lang=en><head>{head}</head><article><h1>{row['Headline']}</h1>{texts}</article>"
+        (folder / f"{name}.html").write_text(page)
+    (folder / "index.html").write_text("".join(f"<a href='/{name}.html'>all about {name}</a>" for name in names))
+    handler = functools.partial(http.server.SimpleHTTPRequestHandler, directory=folder)
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+
+
+def test_a_site_is_crawled_within_a_limit_and_again_for_what_is_new(site, tmp_path, capsys):
+    command = ["explore", f"{site}/index.html", "--pages=4", "--output", str(tmp_path / "out"), "--serve=false"]
+    for expected in ("in 4 new 3", "in 1 new 1"):
+        assert cli.main(command) == 0
+        said = capsys.readouterr()
+        assert expected in " ".join(said.out.split())
+        assert f"reading {site}/index.html" in said.err
+        assert not list((tmp_path / "out").glob("crawl-*"))
+
+
+def test_lists_of_urls_are_text_or_opml(tmp_path):
+    (tmp_path / "feeds.txt").write_text("# news\nhttps://a.example/feed\n")
+    (tmp_path / "feeds.opml").write_text(
+        '<opml version="2.0"><body><outline text="News"><outline xmlUrl="https://b.example/rss" htmlUrl="https://b.example"/>'
+        '<outline htmlUrl="https://c.example/"/></outline></body></opml>'
+    )
+    (tmp_path / "empty.opml").write_text("<opml><body/></opml>")
+    names = [f"{tmp_path}/feeds.txt", f"{tmp_path}/feeds.opml", "https://d.example"]
+    assert inputs_of(names) == {"crawl": names, "warc": [], "articles": []}
+    found = [url for name in names for url in _seeds(name)]
+    assert found == ["https://a.example/feed", "https://b.example/rss", "https://c.example/", "https://d.example"]
+    with pytest.raises(InputError, match="has no outline with xmlUrl"):
+        list(_seeds(f"{tmp_path}/empty.opml"))
+
+
+def test_a_site_that_cannot_be_reached_is_an_error(tmp_path, capsys):
+    assert cli.main(["explore", "http://127.0.0.1:9/", "--output", str(tmp_path / "out"), "--serve=false"]) == 2
+    assert "nothing is left: 1 of 1" in capsys.readouterr().err
+
+
+def test_python_takes_rows_and_paths(tmp_path, rows):
+    output = str(tmp_path / "out")
+    articles = [{"title": row["Headline"], "body": row["Content"], "url": row["Link"]} for row in rows]
+    index = newsembed.explore(articles, output)
+    assert {hit.document.url for hit in index.search("the flood in the old town", k=2)} == {
+        "http://a.example/flood",
+        "http://b.example/flood",
+    }
+    write_csv(
+        tmp_path / "more.csv", [{**rows[0], "Link": "http://c.example/else", "Content": "Else. " + "word it " * 30}]
+    )
+    assert len(newsembed.explore(f"{tmp_path}/more.csv", output)) == len(index) + 1

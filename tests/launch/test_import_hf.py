@@ -1,7 +1,13 @@
 """A WordPiece model of Hugging Face, end to end: imported, embedding text, exported again; and what is refused."""
 
+import functools
+import hashlib
+import http.server
 import json
+import os
+import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -73,3 +79,58 @@ def test_what_cannot_be_imported_is_refused(source, tmp_path, capsys):
     assert cli.main(["import-hf", "--from", source, "--output", str(tmp_path / "model")]) == 2
     assert "exists already" in capsys.readouterr().err
     assert cli.main(["import-hf", "--from", source, "--output", str(tmp_path / "model"), "--overwrite"]) == 0
+
+
+class _Hub(http.server.SimpleHTTPRequestHandler):
+    """The part of the hub's protocol that lists a model and sends its files."""
+
+    asked: list[str] = []
+
+    def do_GET(self):
+        if not self.path.startswith("/api/models/org/tiny"):
+            return super().do_GET()
+        names = [name for name in sorted(os.listdir(self.directory)) if os.path.isfile(f"{self.directory}/{name}")]
+        tree = [{"type": "file", "path": name, "oid": "0" * 40, "size": 1} for name in names]
+        model = {"id": "org/tiny", "sha": "0" * 40, "siblings": [{"rfilename": name} for name in names]}
+        body = json.dumps(tree if "/tree/" in self.path else model).encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        return self.wfile.write(body)
+
+    def end_headers(self):
+        self.send_header("X-Repo-Commit", "0" * 40)
+        if os.path.isfile(path := self.translate_path(self.path)):
+            self.send_header("ETag", f'"{hashlib.sha256(Path(path).read_bytes()).hexdigest()}"')
+        super().end_headers()
+
+    def translate_path(self, path):
+        self.asked.append(name := path.rpartition("/")[2].partition("?")[0])
+        return os.path.join(self.directory, name)
+
+
+def imported_from_hub(endpoint, output):
+    command = [sys.executable, "-m", "newsembed", "import-hf", "--from", "org/tiny", "--output", output]
+    environment = {**os.environ, "HF_ENDPOINT": endpoint, "HF_HOME": f"{output}.home", "HF_HUB_DISABLE_TELEMETRY": "1"}
+    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+
+
+def test_a_model_of_a_hub_comes_without_code_and_pickles(tmp_path):
+    folder = write_folder(tmp_path / "hub", "bert")
+    for name in ("modeling.py", "pytorch_model.bin"):
+        Path(folder, name).write_text("harm")
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(_Hub, directory=folder)) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        done = imported_from_hub(f"http://127.0.0.1:{server.server_port}", str(tmp_path / "model"))
+        server.shutdown()
+    assert done.returncode == 0, done.stderr
+    assert {"config.json", "model.safetensors"} < set(_Hub.asked)
+    assert not {"modeling.py", "pytorch_model.bin"} & set(_Hub.asked)
+    assert json.loads((tmp_path / "model" / "import.json").read_text())["source"] == "tiny"
+
+
+def test_without_a_network_the_error_says_how_to_get_the_folder(tmp_path):
+    done = imported_from_hub("http://127.0.0.1:9", str(tmp_path / "model"))
+    assert done.returncode == 2
+    assert "org/tiny: --from: no such folder, and http://127.0.0.1:9 does not give it" in done.stderr
+    assert "hf download org/tiny --local-dir FOLDER --include '*.json'" in done.stderr

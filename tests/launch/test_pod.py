@@ -8,7 +8,8 @@ import time
 import pytest
 from newsembed.launch import cli
 
-TRAIN = ["--gin_file=runs/pretrain_paper.gin", '--gin.MODEL_DIR="/mnt/a model"']
+PATHS = ["--gin.DATA_DIR='d'", "--gin.VOCABULARY_PATH='v'"]
+TRAIN = ["--gin_file=runs/pretrain_paper.gin", '--gin.MODEL_DIR="/mnt/a model"', *PATHS]
 
 
 def printed(capsys, *options):
@@ -115,6 +116,11 @@ def test_a_manifest_of_gke_has_a_job_for_each_slice_and_a_pod_for_each_host(caps
     (container,) = pod["containers"]
     assert container["resources"]["limits"] == {"google.com/tpu": 4}
     assert shlex.split(container["command"][2]) == ["newsembed", "train", "--detect_processes", *TRAIN]
+
+
+def test_a_gin_file_of_the_other_machines_is_not_checked(capsys):
+    assert cli.main(["launch", "hosts", "run", "a", "--print", "--", "--gin_file=theirs.gin", "--gin.NEW=1"]) == 0
+    assert "theirs.gin is not here" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

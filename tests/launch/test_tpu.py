@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
-from newsembed.launch import cli
+from newsembed.launch import cli, tpu
 
 # Its folder has state.json, the state of the slice, and a home folder for each host.
 GCLOUD = """
@@ -96,7 +96,8 @@ exec {sys.executable} -m newsembed train --coordinator_address=localhost:$(cat "
     --process_id=${{HOST#w-}} "$@"
 """
 RUN = ["launch", "tpu", "run", "news", "--zone=z", "--type=v4-16", "--poll_seconds=0.2"]
-TRAIN = ["--", "--gin_file=runs/pretrain_paper.gin"]
+PATHS = [f"--gin.{name}='x'" for name in ("MODEL_DIR", "DATA_DIR", "VOCABULARY_PATH")]
+TRAIN = ["--", "--gin_file=runs/pretrain_paper.gin", *PATHS]
 
 
 def kill(unit):
@@ -201,6 +202,25 @@ def test_a_run_that_was_killed_ends_the_others(cloud, capsys):
     assert "w-1 was killed; the other hosts were stopped" in capsys.readouterr().err
 
 
+def test_a_command_that_comes_back_starts_all_hosts_again_where_one_has_ended(cloud, monkeypatch):
+    def watch(*_):  # this machine is switched off, and one host ends
+        while not (cloud / "host1/newsembed-train.code").exists():
+            time.sleep(0.02)
+        raise KeyboardInterrupt
+
+    for name in ("slow-w-0", "fail-w-1"):
+        (cloud / name).touch()
+    with monkeypatch.context() as patch:
+        patch.setattr(tpu, "_watch", watch)
+        assert cli.main([*RUN, "--yes", *TRAIN]) == 130
+    unit = (cloud / "host0/unit").read_text()
+    for name in ("slow-w-0", "fail-w-1"):
+        (cloud / name).unlink()
+    assert cli.main([*RUN, "--yes", *TRAIN]) == 0
+    assert (cloud / "host0/unit").read_text() != unit
+    assert calls(cloud).count("create") == 1
+
+
 @pytest.mark.parametrize("where", ["here", "gs://"])
 def test_a_wheel_is_installed_on_all_hosts(cloud, capsys, where):
     wheel = cloud / "newsembed-1-py3-none-any.whl"
@@ -230,6 +250,17 @@ def test_money_is_spent_only_if_that_is_said(cloud, capsys):
     assert cli.main([*RUN, *TRAIN]) == 2
     assert "--yes: 1 x v4-16 costs money" in capsys.readouterr().err
     assert calls(cloud) == []
+
+
+def test_mistyped_options_of_the_training_are_refused_before_money_is_spent(cloud, capsys):
+    assert cli.main([*RUN, "--yes", *TRAIN, "--gin.TRAIN_STEP=3"]) == 2
+    assert "TRAIN_STEP: got a key that nothing uses" in capsys.readouterr().err
+    assert cli.main([*RUN, "--yes", *TRAIN[:-1]]) == 2
+    assert "VOCABULARY_PATH: the key is required" in capsys.readouterr().err
+    with pytest.raises(SystemExit, match="2"):
+        cli.main([*RUN, "--yes", *TRAIN, "--num_process=2"])
+    assert "did you mean --num_processes" in capsys.readouterr().err
+    assert not (cloud / "calls").exists()
 
 
 def test_an_installation_that_fails_ends_the_command(cloud, capsys):

@@ -134,16 +134,15 @@ def test_a_search_by_address_has_as_many_answers_as_asked_for():
 
 
 @pytest.mark.parametrize(
-    ("score", "share", "band"),
+    ("chance", "share", "band"),
     [
         (0.1, None, ""),
         (0.1, 0.95, "strong"),
         (0.6, 0.6, "strong"),
         (0.1, 0.6, "fair"),
-        (0.95, 0.0, "fair"),
-        (0.6, 0.3, "weak"),
-        (17.2, 0.3, "weak"),
+        (0.6, 0.0, "fair"),
+        (0.4, 0.3, "weak"),
     ],
 )
-def test_a_hit_is_strong_by_the_words_that_it_holds_and_fair_by_meaning(score, share, band):
-    assert Hit(1, score, IndexedDocument("d", "u", "p", "t"), share=share).band == band
+def test_a_hit_is_strong_by_the_words_that_it_holds_and_fair_by_meaning(chance, share, band):
+    assert Hit(1, 17.2, IndexedDocument("d", "u", "p", "t"), share=share, chance=chance).band == band

@@ -110,7 +110,7 @@ def lift_of(start, work, output, options=SETTINGS, command=None):
 def recorded(commands):
     def command(arguments):
         commands.append(list(arguments))
-        more = ["--direct_num_workers=1"] if arguments[0] == "examples" else []
+        more = ["--direct_num_workers=1"] if arguments[0] in ("examples", "vocabulary") else []
         return cli.main([*arguments, *more])
 
     return command
@@ -125,6 +125,25 @@ def test_every_step_is_a_folder_and_most_are_commands(lifted):
     assert [command[0] for command in commands] == ["import-hf", "examples", "train"]
     steps = {"import", "examples", "centred", "teacher", "layers", "untrained", "model"}
     assert set(os.listdir(output)) == {"lift.json", *steps}
+
+
+def test_a_build_without_triplets_gives_words_and_keeps_the_layers(work, start, tmp_path, capsys):
+    shutil.copytree(f"{work}/clean", tmp_path / "work" / "clean")
+    options, commands = dataclasses.replace(SETTINGS, words_steps=1, projection_size=16), []
+    for name, first in (("", ["vocabulary"]), (start, ["import-hf"])):
+        output, commands = str(tmp_path / f"out{len(name)}"), []
+        lift = lift_of(name or None, str(tmp_path / "work"), output, options, recorded(commands))
+        assert lift.run() == 0
+        assert [command[0] for command in commands] == first
+        assert "has no triplets: words are latent semantics" in capsys.readouterr().err
+        assert ModelFolder(f"{output}/model").is_described
+        assert not {"examples", "teacher", "layers", "untrained"} & set(os.listdir(output))
+    kept, had = (params_of(f"{output}/{step}") for step in ("model", "import"))
+    np.testing.assert_array_equal(kept["token_embedding"], had["token_embedding"])
+    (tmp_path / "work" / "triplets").mkdir()
+    write_manifest(str(tmp_path / "work" / "triplets"), "triplets")
+    with pytest.raises(InputError, match="no finished build"):
+        lift_of(None, str(tmp_path / "work"), str(tmp_path / "other"))
 
 
 def test_the_same_command_makes_nothing_twice(lifted, work, start):

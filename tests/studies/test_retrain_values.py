@@ -5,6 +5,7 @@ import os
 
 import pytest
 from newsembed.errors import InputError
+from newsembed.formats import trust
 from newsembed.studies.retrain import Retraining, RetrainOptions, check_trainable
 
 OPTIONS = RetrainOptions(steps=8)
@@ -24,6 +25,7 @@ def folder(tmp_path):
 def configure(folder, **macros):
     lines = ["import newsembed", "  INDENTED = 1", *(f"{name} = {value}" for name, value in macros.items())]
     (folder / "config.gin").write_text("\n".join(lines) + "\n")
+    trust.allow(str(folder / "config.gin"))
 
 
 def values(folder, model=None, **changes):
@@ -88,6 +90,7 @@ def test_a_model_without_lengths_is_trained_on_256_tokens(folder):
 
 def test_an_imported_model_has_its_architecture_in_place_of_a_configuration(folder):
     (folder / "architecture.gin").write_text("")
+    trust.allow(str(folder / "architecture.gin"))
     assert check_trainable(str(folder)) == (str(folder), 256)
     assert "BATCH_SIZE" not in values(folder)
 

@@ -38,3 +38,19 @@ def test_the_limit_is_lifted_after_an_error():
         with pytest.raises(ValueError, match="in the block"), ONE_BLAS_THREAD:
             raise ValueError("in the block")
         assert blas_threads() == {2}
+
+
+def test_the_limit_holds_in_each_thread_also_after_another_has_set_one():
+    found = []
+
+    def bundle():
+        with ONE_BLAS_THREAD:
+            found.append(blas_threads())
+        found.append(blas_threads())
+
+    with threadpool_limits(2):  # by this thread, which lives on
+        for _ in range(2):
+            thread = threading.Thread(target=bundle)
+            thread.start()
+            thread.join()
+    assert found == [{1}, {2}, {1}, {2}]

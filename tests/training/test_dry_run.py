@@ -83,6 +83,26 @@ def test_what_is_missing_is_named_with_its_macro(run, tmp_path, capsys, monkeypa
     assert ("\nmodel: " in said) == ("VOCAB_SIZE = None" not in said)
 
 
+def test_each_file_that_is_missing_is_named(everything, tmp_path, capsys):
+    values = {name: everything[name] for name in required_of("ast_paper.gin")} | {"WORD_VECTORS": "glove.txt"}
+    for name in ("DATA_DIR", "EVAL_DATA_DIR"):
+        shutil.copytree(values[name], tmp_path / name)
+        values[name] = str(tmp_path / name)
+    part = DataSet("pairs", "en").stream
+    (tmp_path / "DATA_DIR" / part / "part-0.tfrecord").unlink()
+    (tmp_path / "EVAL_DATA_DIR/manifest.json").write_text('{"examples": {"triplets/en": 3}}')
+    code, said, missing = dry_run(capsys, "ast_paper.gin", [f"{name} = {value!r}" for name, value in values.items()])
+    assert code == 2
+    assert "\n  pairs/en: no files\n" in said
+    assert "\nheld out: nothing\n" in said
+    lines = found("^missing: (.*)$", missing)
+    assert lines == [
+        f"{tmp_path}/DATA_DIR/{part}/part-*.tfrecord: DATA_DIR: no file of pairs/en is here",
+        f"{tmp_path}/EVAL_DATA_DIR: EVAL_DATA_DIR, examples: got triplets/en, expected examples of pairs",
+        "glove.txt: WORD_VECTORS: no such file",
+    ]
+
+
 def test_a_device_of_a_pod_holds_its_part(capsys):
     bindings = [*bindings_of(required_of(PAPER)), "MODEL_PARALLEL = 4"]
     said = dry_run(capsys, PAPER, bindings, "--devices=256")[1].replace(",", "")

@@ -83,7 +83,7 @@ def test_retrieval_figures_equal_a_plain_search_over_all_held_out_rows(stopped, 
     config = EncoderConfig(**json.loads((folder / "model.json").read_text())["encoder"])
     module, params = config.module(), {"params": saved_params(folder, 8)}
     for language in ("en", "de"):
-        source = RecordSource(DataSet("triplets", language), BatchOptions(corpus[2], LENGTHS, 1, BOUNDS))
+        source = RecordSource(DataSet("triplets", language), BatchOptions(corpus[2], LENGTHS, 1, BOUNDS), 0)
         rows = [source[number] for number in range(len(source))]
         anchors, positives = (
             np.asarray(module.apply(params, np.stack([row[f"{role}_tokens"] for row in rows]), method="embed"))

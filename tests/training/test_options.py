@@ -31,7 +31,7 @@ RULES = ocp.checkpoint_managers
 
 def test_each_rule_is_a_policy_of_its_own_and_metrics_are_stored_only_where_one_counts():
     def policies(**values):
-        options = CheckpointOptions(**values).for_orbax()
+        options = CheckpointOptions(**values).for_orbax(is_alone=False)
         assert (options.cleanup_tmp_directories, options.enable_async_checkpointing) == (True, True)
         return options, options.preservation_policy.policies
 

@@ -1,0 +1,209 @@
+"""The papers' tables: printed rows, and ours where the data are there.
+
+A table is all columns of ``published.json`` with one source. A column that no benchmark here scores, or whose data are
+not found, shows its printed values and why there are none of ours.
+"""
+
+import dataclasses
+import html
+import json
+import os
+import re
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+from ..errors import InputError
+from .benchmark import Benchmark, Results, discover
+from .statistics import published
+from .table import Table, escaped
+
+FORMATS: Final = ("md", "html", "json", "tex")
+_ABSENT: Final = "-"
+_MEAN: Final = "the mean of all columns"
+_SHORT: Final = {"Liu, Liu and Yu": "newsembed", "Li 2021": "thesis", "SimLTE": "simlte", "Okura": "okura"}
+_SHORT_LAST: Final = {"Danovitch": "ast", "sbert.net": "sbert", "the project": "own"}
+_LATEX: Final = {"&": r"\&", "%": r"\%", "_": r"\_", "#": r"\#", "→": r"$\to$", "≥": r"$\ge$", "±": r"$\pm$"}
+
+
+@dataclasses.dataclass(frozen=True)
+class Printed:
+    """A table of a paper.
+
+    Attributes:
+      name: for the command line, such as ``newsembed-3``.
+      source: where it was printed.
+      columns: each is one row of ``published.json``, or several that differ in the protocol only.
+    """
+
+    name: str
+    source: str
+    columns: Sequence[Sequence[Mapping[str, Any]]]
+
+    def systems(self) -> list[str]:
+        """The rows as printed, in their order."""
+        return list(dict.fromkeys(name for column in self.columns for name in column[0]["values"]))
+
+
+def printed_tables() -> dict[str, Printed]:
+    """All tables by name, in the order of the papers."""
+    by_source: dict[str, dict[Any, list[Mapping[str, Any]]]] = {}
+    for row in published():
+        key = _heading(row), *row["values"].items()
+        by_source.setdefault(row["source"], {}).setdefault(key, []).append(row)
+    found: dict[str, Printed] = {}
+    for source, columns in by_source.items():
+        paper = next((name for start, name in (_SHORT | _SHORT_LAST).items() if start in source), "other")
+        number = re.search(r"Tables? (\d[\d.]*)", source)
+        name = f"{paper}-{number[1].rstrip('.')}" if number else paper
+        parts = sum(one == name or one.startswith(f"{name}-") for one in found)
+        found[f"{name}-{parts + 1}" if parts else name] = Printed(name, source, [*columns.values()])
+    order = {"newsembed": 0, "simlte": 1, "okura": 2, "thesis": 3, "ast": 4}
+    keys = sorted(found, key=lambda name: (order.get(name.split("-")[0], 5), *map(_natural, re.split(r"[-.]", name))))
+    return {name: dataclasses.replace(found[name], name=name) for name in keys}
+
+
+def _natural(part: str) -> tuple[int, str]:
+    return (int(part), "") if part.isdigit() else (-1, part)
+
+
+def chosen_tables(names: Sequence[str]) -> list[Printed]:
+    """The tables of some names, or of the papers they begin with; all for none.
+
+    Raises:
+      InputError: for an unknown name.
+    """
+    every = printed_tables()
+    if unknown := [name for name in names if not any(_begins(one, name) for one in every)]:
+        remedy = (
+            f"choose from {', '.join(every)}, or a paper: {', '.join(dict.fromkeys(n.split('-')[0] for n in every))}"
+        )
+        raise InputError(f"got {', '.join(unknown)}", field="NAMES", remedy=remedy)
+    return [table for key, table in every.items() if not names or any(_begins(key, name) for name in names)]
+
+
+def _begins(key: str, name: str) -> bool:
+    return key == name or key.startswith(f"{name}-")
+
+
+def needed(tables: Iterable[Printed], folder: str | None) -> list[Benchmark]:
+    """The benchmarks below a folder that fill columns of tables.
+
+    Raises:
+      InputError: if there is no such folder.
+    """
+    if folder is None:
+        return []
+    columns = [row for table in tables for column in table.columns for row in column]
+    return [one for one in discover(folder) if any(_is_of(column, one.protocol, one.paths) for column in columns)]
+
+
+def _is_of(column: Mapping[str, Any], protocol: Mapping[str, Any], paths: Iterable[str]) -> bool:
+    names = {part for path in paths for part in os.path.abspath(path).split(os.sep)[-2:]}
+    return bool(column["suite"]) and column["suite"] == protocol.get("suite") and bool(names & set(column["sets"]))
+
+
+def filled(table: Printed, results: Results | None) -> Table:
+    """A table with the printed rows, then ours, and a note for each column that ours lack.
+
+    Args:
+      table: as printed.
+      results: of the benchmarks of `needed`; None if nothing was run.
+    """
+    firsts = [column[0] for column in table.columns]
+    rows = [
+        [f"{name} (printed)", *(_shown(one, one["values"].get(name)) for one in firsts)] for name in table.systems()
+    ]
+    for name in results.encoders if results else []:
+        values = [_score(column, results, name) for column in table.columns]
+        known = [value for value, one in zip(values, firsts, strict=True) if one.get("why") != _MEAN]
+        mean = statistics.fmean(known) if None not in known else None  # type: ignore[type-var]
+        values = [mean if one.get("why") == _MEAN else value for value, one in zip(values, firsts, strict=True)]
+        rows.append([name, *map(_shown, firsts, values)])
+    return Table(["", *map(_heading, firsts)], rows, f"{table.name}: {table.source}", lacking(table, _run(results)))
+
+
+Run = tuple[str, Mapping[str, Any], Sequence[str]]  # name, protocol and paths of a benchmark
+
+
+def lacking(table: Printed, there: Sequence[Run]) -> list[str]:
+    """For the columns that no benchmark of some fills, why, each reason once."""
+    notes: dict[str, list[str]] = {}
+    for column in table.columns:
+        if _benchmark(column, there) is None and (why := column[0].get("why", "")) != _MEAN:
+            place = "" if why else f"no data; expected --suite {column[0]['suite']} and {column[0]['sets'][0]}"
+            notes.setdefault(why or place, []).append(_heading(column[0]))
+    return [f"not run: {', '.join(headings)}: {why}" for why, headings in notes.items()]
+
+
+def _run(results: Results | None) -> list[Run]:
+    facts = (results.manifest["benchmarks"] if results else {}).items()
+    return [(name, one["protocol"], [row["path"] for row in one["data"]]) for name, one in facts]
+
+
+def _heading(column: Mapping[str, Any]) -> str:
+    part = "" if column["part"] == "all" else f" {column['part']}"
+    return str(column.get("heading") or f"{column['metric']}{part}")
+
+
+def _benchmark(column: Sequence[Mapping[str, Any]], there: Sequence[Run]) -> tuple[str, Mapping[str, Any]] | None:
+    """The benchmark that fills a column, and the protocol that it follows; None if there is none."""
+    for name, protocol, paths in there:
+        for row in column:
+            if _is_of(row, protocol, paths):
+                return name, row
+    return None
+
+
+def _score(column: Sequence[Mapping[str, Any]], results: Results | None, encoder: str) -> float | None:
+    found = _benchmark(column, _run(results))
+    if results is None or found is None:
+        return None
+    try:
+        return results.score(encoder, found[0], found[1]["metric"], found[1]["part"])
+    except KeyError:  # it failed
+        return None
+
+
+def _shown(column: Mapping[str, Any], value: float | None) -> str:
+    if value is None:
+        return _ABSENT
+    return f"{100 * value:.1f}" if column.get("percent") else f"{value:.4g}"
+
+
+def text_of(tables: Sequence[Table], form: str) -> str:
+    """Tables in one of `FORMATS`."""
+    if form == "md":
+        return "\n\n".join(table.section() for table in tables) + "\n"
+    if form == "json":
+        values = [
+            {
+                "caption": table.caption,
+                "headings": list(table.headings),
+                "rows": list(table.rows),
+                "notes": list(table.notes),
+            }
+            for table in tables
+        ]
+        return json.dumps(values, indent=1, ensure_ascii=False) + "\n"
+    return "\n".join(map(_html if form == "html" else _latex, tables)) + "\n"
+
+
+def _html(table: Table) -> str:
+    head, *body = [[html.escape(escaped(str(cell))) for cell in line] for line in (table.headings, *table.rows)]
+    lines = "".join(f"<tr><th>{row[0]}</th>{''.join(f'<td>{cell}</td>' for cell in row[1:])}</tr>\n" for row in body)
+    notes = "".join(f"<li>{html.escape(note)}</li>" for note in table.notes)
+    cells = "".join(f"<th>{cell}</th>" for cell in head)
+    return f"<table><caption>{html.escape(table.caption)}</caption><tr>{cells}</tr>\n{lines}</table><ul>{notes}</ul>"
+
+
+def _latex(table: Table) -> str:
+    def line(cells: Sequence[Any]) -> str:
+        return " & ".join("".join(_LATEX.get(sign, sign) for sign in str(cell)) for cell in cells) + r" \\"
+
+    form = "l" + "r" * (len(table.headings) - 1)
+    rows = "\n".join(map(line, table.rows))
+    return (
+        f"% {table.caption}\n\\begin{{tabular}}{{{form}}}\n\\toprule\n{line(table.headings)}\n\\midrule\n{rows}\n"
+        "\\bottomrule\n\\end{tabular}\n" + "".join(f"% {note}\n" for note in table.notes)
+    )

@@ -1,0 +1,181 @@
+"""What ``newsembed explore`` does: crawls, learns words, and adds the articles to an archive."""
+
+import dataclasses
+import glob
+import hashlib
+import ipaddress
+import os
+import shutil
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+from urllib.parse import urlsplit
+
+from ..beam_pipelines.clean.options import CleanOptions
+from ..beam_pipelines.crawl import JOB as CRAWL
+from ..beam_pipelines.crawl.job import read_seeds
+from ..beam_pipelines.crawl.options import CrawlOptions, Scope
+from ..beam_pipelines.extract import JOB as EXTRACT
+from ..beam_pipelines.extract.job import ExtractOptions
+from ..beam_pipelines.extract.xml_text import local_name, parse_xml
+from ..beam_pipelines.jobs import Job, execute
+from ..beam_pipelines.progress import JobProgress, why_empty, working
+from ..beam_pipelines.vocabulary import JOB as VOCABULARY
+from ..beam_pipelines.vocabulary import VocabularyOptions
+from ..errors import InputError
+from ..formats.archive import read_runs
+from ..formats.articles import read_articles
+from ..formats.files import writing_text
+from ..formats.folders import locked
+from ..formats.vocabulary import VOCABULARY_FILE
+from ..serving.events import EventOptions
+from ..serving.ranking import LATENT_SEMANTICS
+from ..serving.specs import encoder_from_spec
+from ..studies.shared.static import write_latent_semantics
+from ..studies.shared.steps import once
+from ..updates.options import EncoderChoice, Sources, UpdateOptions, current_choice
+from ..updates.report import print_report
+from ..updates.run import STEPS, update
+from . import import_hf
+from .extras import PACKAGED_MODELS
+
+# Nothing is rejected for what a reader of the page does not need.
+_RULES: Final = CleanOptions(
+    min_words=20, require_byline_date=False, min_sentences=1, require_terminal_punctuation=False, require_language=False
+)
+_PIECES: Final = 16_000
+_ONE_PROCESS: Final = ("--direct_num_workers=1",)
+_MANY_BYTES: Final = 20_000_000
+_WORDS: Final = "words"
+_WORDS_THRESHOLD: Final = 0.6  # of events
+
+
+def explore(
+    inputs: Mapping[str, Sequence[str]], output: str, model: str = "", fields: Sequence[str] = (), pages: int = 100
+) -> str:
+    """Adds articles to the archive in a folder, which the first call makes.
+
+    Args:
+      inputs: see `explore.inputs_of`.
+      output: the folder.
+      model: a model folder, the name of an installed model or of one on the Hugging Face Hub; "" for the one that the
+        archive has, or for latent semantics.
+      fields: of rows, such as "title=headline".
+      pages: fetched from one site at most.
+
+    Returns:
+      The path of the archive.
+
+    Raises:
+      InputError: for bad input, too few articles to learn from, or another model than the archive has.
+    """
+    started = time.monotonic()
+    with locked(output):
+        if inputs["crawl"]:
+            _crawl(inputs["crawl"], output, pages)
+        crawls = glob.glob(f"{glob.escape(output)}/crawl-*/warc/*.warc.gz")  # also of runs that failed later
+        files = {"warc": [*inputs["warc"], *sorted(crawls)], "articles": list(inputs["articles"])}
+        size = sum(map(os.path.getsize, [*files["warc"], *files["articles"]]))
+        workers = _ONE_PROCESS if size < _MANY_BYTES else ()  # starting others takes longer
+        archive, reading = f"{output}/archive", ExtractOptions(fields=tuple(fields))
+        if not model and not read_runs(archive):
+            once(f"{output}/{_WORDS}", lambda target: _learn_words(target, output, files, reading, workers))
+            model = f"{output}/{_WORDS}"
+        choice = current_choice(archive, EncoderChoice(_spec(model, output)) if model else None)
+        is_words = choice.spec == f"model:{output}/{_WORDS}"
+        rules = UpdateOptions(extract=reading, clean=_RULES)
+        if is_words:
+            events, ranking = EventOptions(threshold=_WORDS_THRESHOLD), LATENT_SEMANTICS.to_dict()
+            rules = dataclasses.replace(rules, events=events, ranking=ranking)
+        with JobProgress("update") as progress:
+            progress("steps", 0, len(STEPS), "load")
+            report = update(
+                archive,
+                encoder_from_spec(choice.spec, **choice.reading()),
+                choice,
+                Sources(warc=tuple(files["warc"]), articles=tuple(files["articles"])),
+                rules,
+                beam_args=workers,
+                reached=lambda step: progress("steps", STEPS.index(step) + 1, len(STEPS), step),
+            )
+        for folder in glob.glob(f"{glob.escape(output)}/crawl-*") if read_runs(archive) else ():
+            shutil.rmtree(folder)
+    print_report(archive, report)
+    if is_words:
+        print(
+            "vectors: latent semantics of these articles. A model finds more reports of an event, for example MiniLM: "
+            f"{PACKAGED_MODELS['minilm'].command}; then --model minilm and another --output"
+        )
+    print(f"ready after {time.monotonic() - started:.0f} s", file=sys.stderr)
+    return archive
+
+
+def _crawl(sources: Sequence[str], output: str, pages: int) -> None:
+    """Crawls sites and feeds; what they sent before is known in the output and not stored again.
+
+    Raises:
+      InputError: if nothing was ever fetched.
+    """
+    seeds = "\n".join(dict.fromkeys(seed for source in sources for seed in _seeds(source)))
+    folder = f"{output}/crawl-{hashlib.sha256(seeds.encode()).hexdigest()[:16]}"
+    with writing_text(f"{output}/seeds.txt") as sink:
+        sink.write(seeds)
+    options = CrawlOptions(
+        max_pages_per_site=pages,
+        scope=Scope.FEEDS,
+        fetch_images=False,  # the page shows them from where they are
+        state=f"{output}/crawled",
+        allow_private_addresses=any(map(_is_private, seeds.split())),
+    )
+    _run(CRAWL, {"seeds": [f"{output}/seeds.txt"]}, folder, options, _ONE_PROCESS)
+
+
+def _run(job: Job, inputs: Mapping[str, Sequence[str]], folder: str, options: object, workers: Sequence[str]) -> None:
+    with JobProgress(job.name) as progress:
+        done = execute(job, inputs, folder, options, workers, progress)
+    if not read_runs(f"{os.path.dirname(folder)}/archive") and (empty := why_empty(job, done.manifest, folder)):
+        raise empty
+
+
+def _seeds(source: str) -> Iterator[str]:
+    """The URLs of a URL, an OPML file or a list."""
+    if source.endswith(".opml"):
+        with open(source, "rb") as file:
+            root = parse_xml(file.read())
+        outlines = [] if root is None else [node for node in root.iter() if local_name(node) == "outline"]
+        urls = [url for node in outlines if (url := node.get("xmlUrl") or node.get("htmlUrl"))]
+        if not urls:
+            raise InputError("has no outline with xmlUrl", path=source, remedy="export the feeds again, as OPML")
+        yield from urls
+    else:
+        yield from [source] if "://" in source else read_seeds(source)
+
+
+def _is_private(url: str) -> bool:
+    """Whether a URL names this machine or an address of a local network, which a crawl else refuses."""
+    host = urlsplit(url).hostname or ""
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_private
+    except ValueError:
+        return False
+
+
+def _spec(model: str, output: str) -> str:
+    """A model as `newsembed update` names it; one of a package or hub is imported into the output folder first."""
+    if os.path.isdir(model) or not (model in PACKAGED_MODELS or import_hf.HUB_NAME.fullmatch(model)):
+        return f"model:{model}"
+    if not os.path.isdir(folder := f"{output}/{model.replace('/', '--')}"):
+        import_hf.run(import_hf.ImportOptions(source=model, output=folder))
+    return f"model:{folder}"
+
+
+def _learn_words(
+    target: str, output: str, inputs: Mapping[str, Sequence[str]], reading: ExtractOptions, workers: Sequence[str]
+) -> None:
+    """Learns word pieces of the articles, and their latent semantics."""
+    extracted, vocabulary = f"{output}/extract", f"{output}/vocabulary"
+    _run(EXTRACT, inputs, extracted, reading, workers)
+    _run(VOCABULARY, {"articles": [extracted]}, vocabulary, VocabularyOptions(size=_PIECES), workers)
+    with working("words: latent semantics"):
+        write_latent_semantics(target, f"{vocabulary}/{VOCABULARY_FILE}", read_articles(extracted))

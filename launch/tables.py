@@ -1,0 +1,74 @@
+r"""The tables of the papers: the printed rows, and beside them encoders on the same benchmarks.
+
+A table is named by its paper and number (newsembed-3), a paper by its name: newsembed (Liu et al. 2021), simlte, okura,
+thesis (Li 2021: LASER, T-MDE), ast (Danovitch 2020). --data is a folder with benchmarks as distributed; --check says
+what the tables need and what is there. A column that cannot be run shows its printed values, and a note says why.
+
+example:
+  newsembed tables --check --data benchmarks
+  newsembed tables newsembed-3 newsembed-8 --encoder tfidf=tfidf --encoder ours=model:lifted/model \
+      --data benchmarks --output tables
+  newsembed tables newsembed          # the printed rows alone
+"""
+
+import dataclasses
+
+from .. import serving
+from ..errors import InputError
+from ..evaluation.command import encoder_factory, encoder_specs, tell
+from ..evaluation.suites import run_suites
+from ..evaluation.tables import FORMATS, chosen_tables, filled, lacking, needed, text_of
+from ..formats.command_line import Options, option
+from ..formats.files import check_output, writing_text
+from ..formats.remote import uploaded
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TablesOptions(Options):
+    """Options of ``newsembed tables``."""
+
+    names: tuple[str, ...] = option((), "tables or papers (default: all)", positional=True, many=True, metavar="NAME")
+    encoder: tuple[str, ...] = option(
+        (), "an encoder, see newsembed evaluate; repeat for more rows", many=True, repeated=True, metavar="NAME=SPEC"
+    )
+    data: str | None = option(None, "folder with benchmarks as distributed", metavar="DIR")
+    output: str | None = option(None, f"folder for tables.{{{','.join(FORMATS)}}} (default: print them)", metavar="DIR")
+    cache: str | None = option(None, "folder that keeps embeddings by content", metavar="DIR")
+    check: bool = option(False, "only say which data the tables need, and which are there")
+
+    def __post_init__(self) -> None:
+        """Checks that what is given goes together."""
+        super().__post_init__()
+        if (self.encoder or self.check) and self.data is None:
+            raise InputError("missing", field="--data", remedy="name the folder with the benchmarks")
+
+
+OPTIONS = TablesOptions
+
+
+def run(options: TablesOptions) -> int:
+    """Runs the benchmarks of the tables, and writes or prints them; 1 if a benchmark failed."""
+    tables = chosen_tables(options.names)
+    benchmarks = needed(tables, options.data) if options.check or options.encoder else []
+    if options.check:
+        there = [(one.name, one.protocol, one.paths) for one in benchmarks]
+        print("\n".join(f"there: {name}: {paths[0]}" for name, _, paths in there))
+        print("\n".join(f"{table.name}: {note}" for table in tables for note in lacking(table, there)))
+        return 0
+    if options.output:
+        check_output(options.output, is_folder=True)
+    results = None
+    if options.encoder and benchmarks:
+        factories, specs = serving.factories(), encoder_specs(options.encoder)
+        encoders = {name: encoder_factory(spec, factories) for name, spec in specs.items()}
+        results = run_suites(encoders, benchmarks, cache=options.cache, specs=specs, on_result=tell)
+    made = [filled(table, results) for table in tables]
+    if options.output:
+        with uploaded(options.output, overwrite=True) as folder:
+            for form in FORMATS:
+                with writing_text(f"{folder}/tables.{form}") as file:
+                    file.write(text_of(made, form))
+        print(f"{len(made)} tables: {options.output}/tables.md, and as {', '.join(FORMATS[1:])}")
+    else:
+        print(text_of(made, "md"), end="")
+    return int(bool(results and results.failed))

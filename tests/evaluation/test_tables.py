@@ -1,0 +1,127 @@
+"""The papers' tables: the printed numbers, ours beside them, and what was not run."""
+
+import json
+import re
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+from newsembed.errors import InputError
+from newsembed.evaluation.encoders import TfidfEncoder
+from newsembed.evaluation.suites import run_suites
+from newsembed.evaluation.tables import FORMATS, chosen_tables, filled, lacking, needed, printed_tables, text_of
+from newsembed.launch import cli
+
+PAPER = Path(__file__).parents[3] / "shared" / "PAPER.md"
+GENRES = ("main-news", "main-captions", "main-forums")
+
+
+@pytest.fixture
+def benchmarks(tmp_path):
+    """STS-B in three parts, whose pairs agree most in the news."""
+    folder = tmp_path / "stsbenchmark"
+    folder.mkdir()
+    for part in ("train", "dev", "test"):
+        lines = [
+            f"{genre}\tx\t2014\t{n}\t{n}\tword{n} a b\tword{n if n > place else 0} a {part}"
+            for place, genre in enumerate(GENRES)
+            for n in range(5)
+        ]
+        (folder / f"sts-{part}.csv").write_text("\n".join(lines) + "\n")
+    return tmp_path
+
+
+def test_tables_are_named_by_paper_and_number_in_the_order_of_the_papers():
+    names = [*printed_tables()]
+    assert names[:9] == [f"newsembed-{number}" for number in (2, 3, 4, 5, 6, 8, 9, 10, 11)]
+    assert {"simlte-2", "okura-1", "thesis-4.2", "ast-1"} <= set(names)
+    assert [table.name for table in chosen_tables(["newsembed-3", "okura"])] == ["newsembed-3", "okura-1"]
+    assert [table.name for table in chosen_tables([])] == names
+    with pytest.raises(InputError, match="got newsembed-7"):
+        chosen_tables(["newsembed-7"])
+
+
+@pytest.mark.skipif(not PAPER.exists(), reason="the paper's tables are not here")
+def test_every_number_of_the_paper_is_in_its_table():
+    sections = re.split(r"^## ", PAPER.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    checked = 0
+    for section in sections:
+        found = re.match(r"Tables? (\d+)(?:.*?Table (\d+))?(?:.*?and (\d+))?", section.splitlines()[0])
+        if not found:
+            continue
+        wanted = {f"newsembed-{number}" for number in found.groups() if number}
+        known = {
+            round(100 * value if column[0].get("percent") else value, 2)
+            for name, table in printed_tables().items()
+            if name in wanted
+            for column in table.columns
+            for value in column[0]["values"].values()
+        }
+        for line in section.splitlines():
+            cells = [cell.strip().replace("−", "-") for cell in line.strip("|").split("|")[1:]]
+            for cell in cells if line.startswith("| ") and "classes" not in line else ():
+                if re.fullmatch(r"-?\d+(\.\d+)?", cell) and cell not in ("12", "13", "14", "15", "16"):
+                    checked += 1
+                    assert float(cell) in known, (section.splitlines()[0], line)
+    assert checked > 180
+
+
+def test_ours_stand_below_the_printed_rows_and_what_is_missing_has_a_reason(benchmarks):
+    tables = chosen_tables(["newsembed-4", "newsembed-8"])
+    found = needed(tables, str(benchmarks))
+    assert [one.protocol["suite"] for one in found] == ["stsb_genres"]
+    results = run_suites({"tfidf": TfidfEncoder}, found)
+    genres, classes = (filled(table, results) for table in tables)
+    assert genres.rows[-2][:2] == ["NewsEmbed (printed)", "80.9"]
+    ours = [100 * results.score("tfidf", found[0].name, "Spearman", genre) for genre in GENRES]
+    assert genres.rows[-1] == ["tfidf", *(f"{value:.1f}" for value in ours)]
+    assert results.results[0].scores[0].count == 45
+    assert not genres.notes
+    assert classes.rows[-1] == ["tfidf", *["-"] * 5]
+    assert classes.notes[0] == "not run: BBC: no data; expected --suite bbc and bbc"
+    assert lacking(tables[0], []) == [
+        "not run: news, captions, forums: no data; expected --suite stsb_genres and stsbenchmark"
+    ]
+
+
+def test_the_mean_of_all_columns_is_that_of_ours_if_there_are_all():
+    table = printed_tables()["newsembed-3"]
+    years = [column[0] for column in table.columns[:-1]]
+
+    class Given:
+        encoders = ("ours",)
+
+        def __init__(self, count):
+            rows = [{"path": f"/data/{year['sets'][0]}"} for year in years[:count]]
+            self.manifest = {
+                "benchmarks": {f"b{n}": {"protocol": {"suite": "sts"}, "data": [row]} for n, row in enumerate(rows)}
+            }
+
+        def score(self, _encoder, benchmark, _metric, _part):
+            return int(benchmark[1:]) / 10
+
+    assert filled(table, Given(5)).rows[-1] == ["ours", "0.0", "10.0", "20.0", "30.0", "40.0", "20.0"]
+    assert filled(table, Given(4)).rows[-1][-1] == "-"
+
+
+def test_every_form_holds_every_cell():
+    tables = [filled(table, None) for table in printed_tables().values()]
+    texts = {form: text_of(tables, form) for form in FORMATS}
+    assert [len(one["rows"]) for one in json.loads(texts["json"])] == [len(table.rows) for table in tables]
+    page = ElementTree.fromstring(f"<body>{texts['html']}</body>")
+    assert [len(one.findall("tr")) - 1 for one in page.iter("table")] == [len(table.rows) for table in tables]
+    assert texts["tex"].count(r"\begin{tabular}") == len(tables) == texts["md"].count("## ")
+    assert "80.1" in texts["md"]
+
+
+def test_the_command_prints_writes_and_checks(benchmarks, tmp_path, capsys):
+    assert cli.main(["tables", "newsembed-11"]) == 0
+    assert "-2.16" in capsys.readouterr().out
+    assert cli.main(["tables", "newsembed-4", "--check", "--data", str(benchmarks)]) == 0
+    assert capsys.readouterr().out.startswith("there: stsb_genres (stsbenchmark)")
+    output = tmp_path / "out"
+    given = ["--encoder", "tfidf=tfidf", "--data", str(benchmarks), "--output", str(output)]
+    assert cli.main(["tables", "newsembed-4", *given]) == 0
+    assert sorted(path.name for path in output.iterdir()) == sorted(f"tables.{form}" for form in FORMATS)
+    assert "| tfidf | " in (output / "tables.md").read_text()
+    assert cli.main(["tables", "newsembed-4", "--encoder", "tfidf=tfidf"]) == 2
