@@ -1,6 +1,5 @@
 """Gin: every shipped file loads and is as its head says; a key that nothing uses names its place and what was meant."""
 
-import os
 import re
 import subprocess
 import sys
@@ -131,12 +130,10 @@ def test_all_required_keys_are_named_at_once(capsys):
     assert "--gin.DATA_DIR=<value> --gin.VOCABULARY_PATH=<value>" in said
 
 
-def test_a_file_that_is_no_text_or_a_named_pipe_is_named(tmp_path):
+def test_a_file_that_is_no_text_is_named(tmp_path):
     (tmp_path / "run.gin").write_bytes(b"\x1f\x8b\x08")
-    os.mkfifo(tmp_path / "pipe.gin")
-    for name, problem in (("run.gin", "cannot be read: 'utf-8' codec"), ("pipe.gin", "is a named pipe")):
-        with pytest.raises(InputError, match=f"{name}: {problem}"):
-            load_gin([str(tmp_path / name)], [])
+    with pytest.raises(InputError, match="run.gin: cannot be read: 'utf-8' codec"):
+        load_gin([str(tmp_path / "run.gin")], [])
 
 
 def test_a_file_that_includes_itself_is_named_with_the_line(tmp_path):
