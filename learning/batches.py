@@ -24,6 +24,7 @@ from .block_order import BLOCKS_AT_ONCE, BlockOrder
 Batch = dict[str, np.ndarray]
 
 _RECORD: Final = "_record"  # rides along with a row inside the reader
+_COPIED_GIGABYTES: Final = 16.0
 _SPARE_BLOCKS: Final = 16  # reading threads are at different places
 
 
@@ -110,7 +111,7 @@ class GrainBatches:
         options: BatchOptions,
         num_threads: int = 2,
         prefetch_batches: int = 4,
-        copied_gigabytes: float = 16.0,
+        copied_gigabytes: float = _COPIED_GIGABYTES,
     ) -> None:
         source = RecordSource(data_set, options, int(copied_gigabytes * 1e9))
         self._identity = {
@@ -191,7 +192,9 @@ class RecordSource:
       is_local: whether any row can be read at once, in any order.
     """
 
-    def __init__(self, data_set: DataSet, options: BatchOptions, copied_bytes: int) -> None:
+    def __init__(
+        self, data_set: DataSet, options: BatchOptions, copied_bytes: int = int(_COPIED_GIGABYTES * 1e9)
+    ) -> None:
         task = registry.get(data_set.task)
         self._features, self._day = task.row_features, task.day
         self._make_row = registry.RowMaker(task, options.lengths, options.bounds)
