@@ -17,25 +17,25 @@ ROOT = Path(__file__).parents[1]
 LAYOUT = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
 SLACK = 0.03  # of a limit: a package that is smaller by more lowers it
 LIMITS = {  # package: (lines, tokens)
-    "tests": (40_405, 467_538),
-    "beam_pipelines": (13_531, 148_454),
-    "serving": (4_272, 45_916),
-    "studies": (4_059, 43_875),
-    "formats": (4_007, 40_672),
-    "benchmarks": (3_586, 38_004),
-    "models": (3_266, 36_428),
-    "evaluation": (3_197, 37_042),
-    "training": (2_052, 21_061),
-    "launch": (2_234, 21_160),
-    "newsroom": (1_695, 18_885),
-    "learning": (1_410, 15_288),
-    "tasks": (1_213, 12_323),
+    "tests": (42_261, 487_285),
+    "beam_pipelines": (13_528, 148_379),
+    "serving": (4_607, 50_079),
+    "studies": (4_155, 45_230),
+    "formats": (4_370, 44_419),
+    "benchmarks": (4_070, 43_316),
+    "models": (3_261, 36_392),
+    "evaluation": (3_349, 38_962),
+    "training": (2_357, 24_365),
+    "launch": (2_466, 23_462),
+    "newsroom": (1_695, 18_889),
+    "learning": (1_515, 16_592),
+    "tasks": (1_217, 12_373),
     "t5x_bridge": (798, 8_457),
-    "updates": (794, 9_248),
-    "root": (324, 2_037),
+    "updates": (793, 9_253),
+    "root": (331, 2_118),
     "docs": (76, 760),
 }
-MOST_FILES = 341  # of the product
+MOST_FILES = 355  # of the product
 
 
 def docstring_lines(tree):
