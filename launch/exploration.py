@@ -5,7 +5,6 @@ import glob
 import hashlib
 import ipaddress
 import os
-import shutil
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -26,7 +25,7 @@ from ..beam_pipelines.vocabulary import VocabularyOptions
 from ..errors import InputError
 from ..formats.archive import read_runs
 from ..formats.articles import read_articles
-from ..formats.files import writing_text
+from ..formats.files import delete, writing_text
 from ..formats.folders import locked
 from ..formats.vocabulary import VOCABULARY_FILE
 from ..serving.events import EventOptions
@@ -48,6 +47,7 @@ _PIECES: Final = 16_000
 _ONE_PROCESS: Final = ("--direct_num_workers=1",)
 _MANY_BYTES: Final = 20_000_000
 _WORDS: Final = "words"
+_CRAWLS: Final = "crawl-" + 16 * "[0-9a-f]"  # a pattern of their folders, each named by a digest of its seeds
 _WORDS_THRESHOLD: Final = 0.6  # of events
 
 
@@ -74,7 +74,7 @@ def explore(
     with locked(output):
         if inputs["crawl"]:
             _crawl(inputs["crawl"], output, pages)
-        crawls = glob.glob(f"{glob.escape(output)}/crawl-*/warc/*.warc.gz")  # also of runs that failed later
+        crawls = glob.glob(f"{glob.escape(output)}/{_CRAWLS}/warc/*.warc.gz")  # also of runs that failed later
         files = {"warc": [*inputs["warc"], *sorted(crawls)], "articles": list(inputs["articles"])}
         size = sum(map(os.path.getsize, [*files["warc"], *files["articles"]]))
         workers = _ONE_PROCESS if size < _MANY_BYTES else ()  # starting others takes longer
@@ -99,8 +99,8 @@ def explore(
                 beam_args=workers,
                 reached=lambda step: progress("steps", STEPS.index(step) + 1, len(STEPS), step),
             )
-        for folder in glob.glob(f"{glob.escape(output)}/crawl-*") if read_runs(archive) else ():
-            shutil.rmtree(folder)
+        if read_runs(archive):
+            delete(glob.glob(f"{glob.escape(output)}/{_CRAWLS}"))
     print_report(archive, report)
     if is_words:
         print(

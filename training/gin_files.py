@@ -15,7 +15,8 @@ from typing import Any, Final
 import gin
 from gin import config_parser
 
-from ..errors import InputError
+from ..errors import InputError, reading
+from ..formats.files import read_bytes
 from . import gin_t5x
 
 # Read before every run file, which may take other objectives and another optimizer. The second is included in the
@@ -142,8 +143,9 @@ class Reader:
             chain = " includes ".join([*self._open[self._open.index(real) :], real])
             raise InputError(f"the file includes itself: {chain}", path=asked_by, remedy="Delete this line.")
         self._open.append(real)
-        with open(path, encoding="utf-8") as file:
-            yield from self.text(file.read(), path)
+        with reading(path, "Name a text file in UTF-8."):
+            text = read_bytes(path, "Name a text file in UTF-8.").decode()
+        yield from self.text(text, path)
         self._open.pop()
 
     def text(self, text: str, path: str = "") -> Iterator[Statement]:

@@ -8,11 +8,12 @@ which knows the names, places and numbers of the corpus. In order:
 2. examples: the mined triplets in the checkpoint's word pieces (`newsembed examples`);
 3. words: a static model is trained on them from latent semantics (`runs/train_static.gin`), and TF-IDF of all articles
    is projected at random;
-4. teacher: which articles are near to each other, by TF-IDF and the checkpoint's embeddings together;
-5. layers: the checkpoint learns to find the articles that the teacher calls near, and the positives of the triplets,
+4. centred: the checkpoint without the mean of the archive's embeddings, and without what tells its languages apart;
+5. teacher: which articles are near to each other, by TF-IDF and the checkpoint's embeddings together;
+6. layers: the checkpoint learns to find the articles that the teacher calls near, and the positives of the triplets,
    among all articles (`runs/lift_distillation.gin`);
-6. untrained: the checkpoint and the words as one model, to compare with;
-7. model: the trained layers and the words as one model. It reads longer texts than the checkpoint, in windows.
+7. untrained: the checkpoint and the words as one model, to compare with;
+8. model: the trained layers and the words as one model. It reads longer texts than the checkpoint, in windows.
 
 Without --start there are only steps 2 and 3, in the word pieces of the build, and the result is a static model: any
 language, no checkpoint.
@@ -53,6 +54,7 @@ from ..shared.mining import build_folder
 from ..shared.runs import run_command
 from ..shared.static import count_pieces, write_latent_semantics, write_static_model
 from ..shared.steps import Command, claim, once, train_model, write_examples
+from .centring import centred_head, sampled
 from .teacher import WORDS_SHARE, chosen_articles, embedded, make_teacher
 
 _DISTILLATION: Final = "distillation"
@@ -181,6 +183,7 @@ class Lift:
                 self.command, self.work, self.vocabulary, self.folder("examples")
             ): self.has_triplets,
             self._words: options.words_steps > 0,
+            lambda: once(self.folder("centred"), self._write_centred): options.start is not None,
             lambda: once(self.folder("teacher"), self._write_teacher): has_layers and options.recipe == _DISTILLATION,
             self._layers: has_layers,
             lambda: self._shown("untrained", lambda to: self._write_hybrid(to, 0.0)): has_layers,
@@ -217,7 +220,6 @@ class Lift:
 
     def _copy(self, start: str, target: str) -> None:
         """Writes the last parameters of a model folder; of the result of a lift, its transformer alone."""
-        from ...learning.model_files import architecture_gin, write_model_files
         from ...models.encoders import HybridConfig
         from ...serving.encoder import load_model
         from ...training import lexical
@@ -226,11 +228,18 @@ class Lift:
         config = model.config
         if isinstance(config, HybridConfig):
             config, params = lexical.dense_part(config, params)
-        shape = self._checked(config)
-        vocabulary, length = read_vocabulary(model.vocabulary_path), min(model.text_length, shape.max_length)
-        write_model_files(target, shape, vocabulary, length, model.prompts, model.long_documents)
-        origin = {"copied_from": os.path.basename(os.path.abspath(start))}
-        ModelFolder(target).write_import(params, architecture_gin(shape), origin)
+        changed = dataclasses.replace(model, config=self._checked(config))
+        _write_start(target, changed, params, {"copied_from": _name(start)})
+
+    def _write_centred(self, target: str) -> None:
+        """Writes the start with another embedding head, see `centring`."""
+        from ...serving.encoder import load_model
+
+        start, params = load_model(self.folder("import")), _all_params(self.folder("import"))
+        if self._checked(start.config).embedding_activation == "identity":  # after another there is no mean to take out
+            articles = sampled(read_articles(f"{self.work}/clean/articles"))
+            params["embedding_head"] = centred_head(start, articles, min(self.options.train_length, start.text_length))
+        _write_start(target, start, params, {"centred_from": _name(str(self.options.start))})
 
     def _shown(self, step: str, write: Callable[[str], None]) -> int:
         with working(f"lift: {step}"):
@@ -248,7 +257,7 @@ class Lift:
 
     def _write_teacher(self, target: str) -> None:
         articles = chosen_articles(self.work)
-        keys = embedded(self.folder("import"), articles, self._read_length())
+        keys = embedded(self.folder("centred"), articles, self._read_length())
         write_teacher(f"{target}/{_TEACHER}", make_teacher(articles, keys, self.options.teacher_share))
 
     def _layers(self) -> int:
@@ -258,7 +267,7 @@ class Lift:
             "TRAIN_STEPS": options.train_steps,
             "BATCH_SIZE": options.batch_size,
             "LEARNING_RATE": options.learning_rate,
-            "INITIAL_CHECKPOINT_PATH": self.folder("import"),
+            "INITIAL_CHECKPOINT_PATH": self.folder("centred"),
             "TASK_FEATURE_LENGTHS": lengths,
         }
         if options.recipe == _DISTILLATION:
@@ -266,14 +275,14 @@ class Lift:
             values["FROZEN"] = self._frozen()
             values["DROPOUT_RATE"] = 0.0  # as measured; it would also cost time, and texts have thousands of candidates
             lengths["negative_tokens"] = _UNREAD
-        gin_files = [_RECIPES[options.recipe], ModelFolder(self.folder("import")).architecture_file]
+        gin_files = [_RECIPES[options.recipe], ModelFolder(self.folder("centred")).architecture_file]
         return self._train("layers", gin_files, values, options.gin)
 
     def _start(self) -> Any:
-        """The imported checkpoint."""
+        """The centred checkpoint."""
         from ...serving.encoder import load_model
 
-        start = load_model(self.folder("import"))
+        start = load_model(self.folder("centred"))
         self._checked(start.config)
         return start
 
@@ -322,7 +331,7 @@ class Lift:
         except ValueError as error:
             raise InputError(str(error), path=options.start, field="--start", remedy="Correct the option.") from error
         write_model_files(target, config, read_vocabulary(self.vocabulary), config.max_length, start.prompts)
-        origin = {"lifted_from": os.path.basename(os.path.abspath(str(options.start)))} | self._settings()
+        origin = {"lifted_from": _name(str(options.start))} | self._settings()
         ModelFolder(target).write_import(params, architecture_gin(config), origin)
 
     def _write_words(self, target: str) -> None:
@@ -356,6 +365,19 @@ class Lift:
         corpus = count_pieces(articles, Vocabulary.load(self.vocabulary), **lengths)
         tfidf = lexical.random_projection_of_tfidf(corpus.texts, size, lead_length=lead_length)
         return tfidf if trained is None else lexical.joined([trained, tfidf], corpus.terms)
+
+
+def _name(path: str) -> str:
+    return os.path.basename(os.path.abspath(path))
+
+
+def _write_start(target: str, model: Any, params: dict[str, Any], origin: dict[str, str]) -> None:
+    """Writes a start with other parameters; of a longer shape it reads what the shape allows."""
+    from ...learning.model_files import architecture_gin, write_model_files
+
+    vocabulary, length = read_vocabulary(model.vocabulary_path), min(model.text_length, model.config.max_length)
+    write_model_files(target, model.config, vocabulary, length, model.prompts, model.long_documents)
+    ModelFolder(target).write_import(params, architecture_gin(model.config), origin)
 
 
 def _all_params(folder: str) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """The teacher of a lift: which articles of an archive are near to each other, by its start and by exact words."""
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +19,7 @@ _SHOWN: Final = 512  # articles between two updates of the progress bar
 _ROWS: Final = 256  # of the similarity matrix in memory at once
 WORDS_SHARE: Final = 0.7  # of TF-IDF in the similarity; the rest is the cosine of the start's embeddings
 _NEIGHBORS: Final = 128  # nearest articles of each that get a share of their own, K at most
+_SLOPE_ARTICLES: Final = 2_048  # four million pairs
 _TEMPERATURE: Final = 0.05  # of the softmax of the similarities with all articles, whose values are the shares
 _DOCUMENTS: Final = 50_000  # articles at most; those of the triplets come first
 
@@ -59,6 +60,9 @@ def make_teacher(
 ) -> Teacher:
     """Returns the teacher of some articles.
 
+    Words say nothing about two articles in different languages, so their share there is what the cosine lets expect:
+    the cosine times the slope of words by cosines within languages.
+
     Args:
       articles: N of them, at least two.
       keys: their embeddings by the start, float32 [N, D] of length 1.
@@ -68,11 +72,13 @@ def make_teacher(
     """
     words = TfidfEncoder().encode([Document(article.title, article.body) for article in articles])
     count = min(neighbors, len(articles) - 1)
-    columns, blocks = words.T.tocsr(), []
+    languages = np.unique([main_language(article) for article in articles], return_inverse=True)[1]
+    columns, blocks, slope = words.T.tocsr(), [], _slope(words, keys, languages)
     for first in range(0, len(keys), _ROWS):
         rows = slice(first, first + _ROWS)
-        exact = (words[rows] @ columns).toarray()
-        similarities = np.float32(words_share) * exact + np.float32(1 - words_share) * (keys[rows] @ keys.T)
+        exact, cosines = (words[rows] @ columns).toarray(), keys[rows] @ keys.T
+        exact = np.where(languages[rows, None] == languages, exact, slope * cosines)
+        similarities = np.float32(words_share) * exact + np.float32(1 - words_share) * cosines
         own = np.arange(len(similarities))
         similarities[own, first + own] = -np.inf
         nearest, values = highest(similarities, count)
@@ -85,6 +91,19 @@ def make_teacher(
     dates = [article.byline_date for article in articles]
     days = np.array([date.toordinal() if date else NO_DAY for date in dates], np.int32)
     return Teacher(ids, keys, days, nearest, shares)
+
+
+def _slope(words: Any, keys: FloatArray, languages: npt.NDArray[Any]) -> np.float32:
+    """The slope, through 0, of TF-IDF by cosines over pairs of articles in one language; by least squares."""
+    rows = np.random.default_rng(0).permutation(len(keys))[:_SLOPE_ARTICLES]
+    exact, cosines = (words[rows] @ words[rows].T).toarray(), keys[rows] @ keys[rows].T
+    pairs = (languages[rows, None] == languages[rows]) & ~np.eye(len(rows), dtype=bool)
+    return np.float32(np.sum((exact * cosines)[pairs]) / max(np.sum(cosines[pairs] ** 2), 1e-9))
+
+
+def main_language(article: ArticleText) -> str:
+    """The language of an article without its region and script."""
+    return article.language.partition("-")[0]
 
 
 def embedded(model: str, articles: Sequence[ArticleText], max_length: int) -> FloatArray:

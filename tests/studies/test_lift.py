@@ -25,6 +25,7 @@ from newsembed.learning.model_files import architecture_gin, write_model_files
 from newsembed.models.encoders import EncoderConfig, HybridConfig
 from newsembed.serving.encoder import load_encoder, load_model
 from newsembed.studies.lift import Lift, LiftOptions
+from newsembed.studies.lift.centring import centred_head, sampled
 from newsembed.tasks.vocabulary import Vocabulary
 from newsembed.training.lexical import lexical_part_of
 
@@ -122,7 +123,8 @@ def params_of(folder):
 def test_every_step_is_a_folder_and_most_are_commands(lifted):
     output, commands = lifted
     assert [command[0] for command in commands] == ["import-hf", "examples", "train"]
-    assert set(os.listdir(output)) == {"lift.json", "import", "examples", "teacher", "layers", "untrained", "model"}
+    steps = {"import", "examples", "centred", "teacher", "layers", "untrained", "model"}
+    assert set(os.listdir(output)) == {"lift.json", *steps}
 
 
 def test_a_build_without_triplets_gives_words_and_keeps_the_layers(work, start, tmp_path, capsys):
@@ -194,7 +196,7 @@ def test_layers_below_the_trained_ones_are_frozen_and_there_is_no_dropout(
     lifted, work, start, tmp_path, layers, pattern
 ):
     output, commands = str(tmp_path / "out"), []
-    for step in ("import", "examples", "teacher"):
+    for step in ("import", "examples", "centred", "teacher"):
         shutil.copytree(f"{lifted[0]}/{step}", f"{output}/{step}")
     shutil.copy(f"{lifted[0]}/lift.json", output)
     settings = json.loads(Path(output, "lift.json").read_text())
@@ -212,7 +214,7 @@ def test_the_teacher_is_made_from_the_start_and_read_by_the_training(lifted, wor
     teacher = read_teacher(f"{output}/teacher/teacher.npz")
     assert teacher.doc_ids.shape == (DOCUMENTS, 2)
     articles = sorted(read_articles(f"{work}/clean/articles"), key=lambda article: article.doc_id)
-    encoder = load_encoder(f"{output}/import", max_length=SETTINGS.train_length, long_documents="head")
+    encoder = load_encoder(f"{output}/centred", max_length=SETTINGS.train_length, long_documents="head")
     keys = encoder.encode([article.title for article in articles], [article.body for article in articles])
     np.testing.assert_allclose(teacher.keys, keys, atol=1e-5)
     train = commands[-1]
@@ -224,6 +226,18 @@ def test_the_teacher_is_made_from_the_start_and_read_by_the_training(lifted, wor
         "positive_tokens": SETTINGS.train_length,
         "negative_tokens": 2,
     }
+
+
+def test_the_start_is_centred_by_the_archive(lifted, work):
+    output, _ = lifted
+    imported, centred = load_model(f"{output}/import"), load_model(f"{output}/centred")
+    articles = sampled(read_articles(f"{work}/clean/articles"))
+    assert len(articles) == DOCUMENTS
+    head = centred_head(imported, articles, imported.text_length)  # 6 tokens: less than the layers may read
+    np.testing.assert_allclose(centred.params["embedding_head"]["bias"], head["bias"], atol=1e-6)
+    assert np.abs(head["bias"]).max() > 0.01
+    assert (centred.text_length, centred.prompts) == (imported.text_length, imported.prompts)
+    np.testing.assert_array_equal(centred.params["token_embedding"], imported.params["token_embedding"])
 
 
 def test_the_contrastive_recipe_has_no_teacher_and_reads_negatives(lifted, work, start, tmp_path):

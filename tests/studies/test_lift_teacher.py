@@ -58,6 +58,27 @@ def test_shares_are_those_of_the_nearest_in_a_softmax_over_all_by_words_and_keys
     np.testing.assert_array_equal(found.keys, keys)
 
 
+def test_words_between_languages_are_what_the_cosine_lets_expect():
+    articles, keys = some_articles(12), some_keys(12)
+    languages = np.array(["en", "en-GB", "de"] * 4)
+    articles = [
+        dataclasses.replace(article, language=str(name)) for article, name in zip(articles, languages, strict=True)
+    ]
+    found = make_teacher(articles, keys, 0.7, neighbors=11, temperature=0.2)
+    texts = [f"{article.title}\n{article.body}" for article in articles]
+    table = TfidfVectorizer(sublinear_tf=True).fit_transform(texts).toarray()
+    exact, cosines = table @ table.T, np.float64(keys) @ np.float64(keys).T
+    same = (languages[:, None] == "de") == (languages == "de")
+    pairs = same & ~np.eye(12, dtype=bool)
+    slope = (exact * cosines)[pairs].sum() / (cosines[pairs] ** 2).sum()
+    scores = 0.7 * np.where(same, exact, slope * cosines) + 0.3 * cosines
+    np.fill_diagonal(scores, -np.inf)
+    expected = np.exp(scores / 0.2) / np.exp(scores / 0.2).sum(axis=1, keepdims=True)
+    found_shares = np.zeros_like(expected)
+    np.put_along_axis(found_shares, found.neighbors, found.probabilities, axis=1)
+    np.testing.assert_allclose(found_shares, expected, rtol=1e-3, atol=1e-6)
+
+
 def test_a_small_archive_has_as_many_neighbors_as_there_are():
     found = make_teacher(some_articles(3), some_keys(3))
     assert found.neighbors.shape == (3, 2)

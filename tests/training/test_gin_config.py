@@ -130,6 +130,12 @@ def test_all_required_keys_are_named_at_once(capsys):
     assert "--gin.DATA_DIR=<value> --gin.VOCABULARY_PATH=<value>" in said
 
 
+def test_a_file_that_is_no_text_is_named(tmp_path):
+    (tmp_path / "run.gin").write_bytes(b"\x1f\x8b\x08")
+    with pytest.raises(InputError, match="run.gin: cannot be read: 'utf-8' codec"):
+        load_gin([str(tmp_path / "run.gin")], [])
+
+
 def test_a_file_that_includes_itself_is_named_with_the_line(tmp_path):
     one, other = tmp_path / "one.gin", tmp_path / "other.gin"
     one.write_text(f'include "runs/train_demo.gin"\ninclude "{other}"\n')

@@ -1,0 +1,100 @@
+"""The centring of a start, against its embeddings before they are scaled to length 1."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+from newsembed.formats.articles import ArticleText
+from newsembed.formats.records import make_doc_id
+from newsembed.formats.vocabulary import SPECIAL_TOKENS
+from newsembed.models.encoders import EncoderConfig
+from newsembed.serving.encoder import JaxEncoder
+from newsembed.serving.model import Model
+from newsembed.studies.lift import centring
+from newsembed.studies.lift.centring import centred_head, sampled
+
+UNITS = 8
+
+
+@pytest.fixture
+def model(tmp_path):
+    """A static model of letters: the embedding of a text is the mean of its letters' vectors and a bias."""
+    vocabulary = tmp_path / "vocab.txt"
+    vocabulary.write_text("".join(f"{piece}\n" for piece in (*SPECIAL_TOKENS, *"abcdefgh")))
+    config = EncoderConfig(
+        vocab_size=13, hidden_size=UNITS, num_layers=0, num_heads=1, mlp_size=1, embedding_size=UNITS - 2,
+        pooling="mean", norm="pre", positions="rotary", max_length=40,
+    )  # fmt: skip
+    rng = np.random.default_rng(0)
+    params = {
+        "token_embedding": rng.normal(size=(13, UNITS)).astype(np.float32),
+        "mlm_bias": np.zeros(13, np.float32),
+        "output_norm": {"scale": np.ones(UNITS, np.float32), "bias": np.zeros(UNITS, np.float32)},
+        "embedding_head": {
+            "kernel": rng.normal(size=(UNITS, UNITS - 2)).astype(np.float32),
+            "bias": rng.normal(size=UNITS - 2).astype(np.float32) + 3,  # all texts are alike
+        },
+    }
+    return Model("", config, str(vocabulary), 40, params=params)
+
+
+def article(number, letters, language):
+    rng = np.random.default_rng(number)
+    doc_id = make_doc_id(f"http://p.example/{number}")
+    body = " ".join(rng.choice(list(letters), 12))
+    return ArticleText(doc_id=doc_id, url="", title="a", body=body, publisher="p", language=language)
+
+
+def texts(articles):
+    return [article.title for article in articles], [article.body for article in articles]
+
+
+def unscaled(model, articles):
+    """Directly from the parameters."""
+    pieces = {piece: row for row, piece in enumerate("abcdefgh", len(SPECIAL_TOKENS))}
+    means = []
+    for title, body in zip(*texts(articles), strict=True):
+        rows = [2, *(pieces[word] for word in title.split()), 3, *(pieces[word] for word in body.split()), 3]
+        vectors = model.params["token_embedding"][rows].astype(np.float64)
+        vectors = vectors - vectors.mean(axis=1, keepdims=True)
+        means.append((vectors / np.sqrt((vectors**2).mean(axis=1, keepdims=True) + 1e-12)).mean(axis=0))
+    head = model.params["embedding_head"]
+    return np.stack(means) @ head["kernel"] + head["bias"]
+
+
+def test_unrelated_texts_of_one_language_have_a_cosine_near_0(model):
+    articles = [article(number, "abcdefgh", "en") for number in range(100)]
+    before = JaxEncoder(model).encode(*texts(articles))
+    assert np.mean(before @ before.T) > 0.9
+    head = centred_head(model, articles, 40)
+    np.testing.assert_allclose(head["kernel"], model.params["embedding_head"]["kernel"], atol=1e-6)
+    expected = model.params["embedding_head"]["bias"] - unscaled(model, articles).mean(axis=0)
+    np.testing.assert_allclose(head["bias"], expected, atol=1e-3)
+    after = JaxEncoder(with_head(model, head)).encode(*texts(articles))
+    assert abs(np.mean(after @ after.T)) < 0.05
+
+
+def with_head(model, head):
+    return dataclasses.replace(model, params={**model.params, "embedding_head": head})
+
+
+def test_the_directions_of_languages_are_taken_out_and_each_language_counts_the_same(model):
+    articles = [article(number, "abcdef", "en-GB") for number in range(100)]
+    articles += [article(number, "cdefgh", "de") for number in range(100, 164)]
+    articles += [article(number, "gh", "fr") for number in range(164, 170)]  # too few to know their direction
+    vectors = unscaled(model, articles)
+    en, de = vectors[:100].mean(axis=0), vectors[100:164].mean(axis=0)
+    direction = (en - de) / np.linalg.norm(en - de)
+    rest = vectors - (en + de) / 2
+    expected = rest - np.outer(rest @ direction, direction)
+    changed = with_head(model, centred_head(model, articles, 40))
+    np.testing.assert_allclose(unscaled(changed, articles), expected, atol=2e-3)
+    np.testing.assert_allclose(unscaled(changed, articles)[:100].mean(axis=0), 0, atol=2e-3)
+
+
+def test_a_sample_has_as_many_of_each_language_and_none_without_text(monkeypatch):
+    monkeypatch.setattr(centring, "MOST_ARTICLES", 2)
+    articles = [article(number, "ab", language) for number, language in enumerate(["en", "en-GB", "en", "de"])]
+    empty = dataclasses.replace(article(9, "ab", "fr"), title="", body="")
+    lowest = sorted(articles[:3], key=lambda article: article.doc_id)[:2]
+    assert sampled([*articles, empty]) == [articles[3], *lowest]
