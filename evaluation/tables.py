@@ -116,8 +116,9 @@ def filled(table: Printed, results: Results | None) -> Table:
     ]
     for name in results.encoders if results else []:
         values = [_score(column, results, name) for column in table.columns]
-        known = [value for value, one in zip(values, firsts, strict=True) if one.get("why") != _MEAN]
-        mean = statistics.fmean(known) if None not in known else None  # type: ignore[type-var]
+        asked = [value for value, one in zip(values, firsts, strict=True) if one.get("why") != _MEAN]
+        known = [value for value in asked if value is not None]
+        mean = statistics.fmean(known) if known and len(known) == len(asked) else None
         values = [mean if one.get("why") == _MEAN else value for value, one in zip(values, firsts, strict=True)]
         rows.append([name, *map(_shown, firsts, values)])
     return Table(["", *map(_heading, firsts)], rows, f"{table.name}: {table.source}", lacking(table, _run(results)))
