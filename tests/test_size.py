@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[1]
 LAYOUT = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
 SLACK = 0.03  # of a limit: a package that is smaller by more lowers it
 LIMITS = {  # package: (lines, tokens)
-    "tests": (42_261, 487_285),
+    "tests": (42_264, 487_294),
     "beam_pipelines": (13_528, 148_379),
     "serving": (4_607, 50_079),
     "studies": (4_155, 45_230),

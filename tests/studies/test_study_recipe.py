@@ -7,7 +7,7 @@ from manifests import write_manifest
 from newsembed.errors import InputError
 from newsembed.studies.shared import recipe as module
 from newsembed.studies.shared.recipe import Recipe, StudyOptions, filled, own_lines, recipe_of, run_file
-from newsembed.training import gin_config
+from newsembed.training import gin_files
 
 RECIPE = Recipe("train.gin", "pretrain.gin", ("A = 1",), ("B = 2",), 100, 40, 8, 4, 2)
 
@@ -66,7 +66,7 @@ def gin_folder(tmp_path, monkeypatch):
     folder = tmp_path / "gin"
     folder.mkdir()
     (folder / "row.gin").write_text('# why\n\ninclude "base.gin"\n  include "b"\nincluded = 1\nA.b = 2  # x\n')
-    monkeypatch.setattr(gin_config, "GIN_FOLDER", str(folder))
+    monkeypatch.setattr(gin_files, "GIN_FOLDER", str(folder))
     return folder
 
 

@@ -170,7 +170,7 @@ def test_the_bounds_hold_inside_a_beam_worker(tmp_path):
         JOB,
         {"warc": [str(writer_path)]},
         str(tmp_path / "out"),
-        ExtractOptions(page_seconds=3.0, page_megabytes=2_000),
+        ExtractOptions(page_seconds=2.0, page_megabytes=2_000),
         beam_args=["--direct_num_workers=1"],
     )
     counts = done.manifest["counts"]
