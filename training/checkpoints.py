@@ -166,12 +166,11 @@ class Checkpoints:
         try:
             self._upload.result()
         except InputError as error:
-            if is_last:
-                raise
-            print(
-                f"the checkpoint of step {self._saving} was not uploaded, the next one will be: {error}",
-                file=sys.stderr,
-            )
+            if is_last and self._staging:
+                self._staging.upload_steps()  # once more, since it is the last chance
+            else:
+                problem = f"the checkpoint of step {self._saving} was not uploaded, the next one will be"
+                print(f"{problem}: {error}", file=sys.stderr)
         step, self._without_sums = self._without_sums, None
         if step is not None and jax.process_index() == 0 and not self._staging:
             self._write_sums(step)
