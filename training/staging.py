@@ -73,8 +73,8 @@ class Staging:
         """Uploads the files of the model folder itself that have changed: its description, metrics and event logs."""
         files = self._files()
         changed = [name for name, facts in files.items() if self._uploaded_files.get(name) != facts]
-        if self._is_first or changed:
-            upload(self.path, self._uri, [name for name in changed if self._is_first or name.startswith("suspect-")])
+        # Only the first process describes the run; the others report suspect batches.
+        upload(self.path, self._uri, [name for name in changed if self._is_first or name.startswith("suspect-")])
         self._uploaded_files = files
 
     def set_aside(self, step: int) -> str:
