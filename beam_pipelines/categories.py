@@ -17,11 +17,12 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from ..errors import InputError
 from ..formats.arrays import write_arrays
 from ..formats.command_line import Options, option
-from ..formats.parquet import read_batches, read_records, shard_paths
+from ..formats.parquet import read_batches, read_records, schema_of, shard_paths
 from ..formats.records import Rejection, TopicLabels, Triplet
 from .arrays import Array, doc_id_of, doc_numbers_of, find_one, map_arrays
 from .graph import Received, Rows, send
@@ -270,25 +271,12 @@ def _read_members(folder: str) -> tuple[Array, ...]:
 
     Names are numbered in their order.
     """
-    parts = []
-    for batch in (batch for path in shard_paths(folder) for batch in read_batches(path)):
-        lists = batch.column("categories")
-        texts = batch.column("publisher"), batch.column("language"), lists.flatten()
-        numbers = batch.column("day").to_numpy(), lists.value_lengths().to_numpy()
-        parts.append((doc_numbers_of(batch.column("doc_id")), *numbers, *(text.dictionary_encode() for text in texts)))
-    if not parts:
-        return np.zeros(0, np.uint64), *[np.zeros(0, np.int64)] * 5
-    columns = list(zip(*parts, strict=True))
-    return *map(np.concatenate, columns[:3]), *map(_numbered, columns[3:])
-
-
-def _numbered(parts: Sequence[pa.DictionaryArray]) -> Array:
-    """Returns for each text its place among the distinct texts, sorted: int64."""
-    chunks = pa.chunked_array(parts).unify_dictionaries().chunks
-    texts = np.array(chunks[0].dictionary.to_pylist(), object)
-    place = np.empty(len(texts), np.int64)
-    place[np.argsort(texts)] = np.arange(len(texts))
-    return place[np.concatenate([chunk.indices.to_numpy() for chunk in chunks])]
+    batches = (batch for path in shard_paths(folder) for batch in read_batches(path))
+    table = pa.Table.from_batches(batches, schema_of(Member)).combine_chunks()
+    lists = table["categories"].combine_chunks()
+    texts = table["publisher"], table["language"], lists.flatten()
+    numbers = (pc.rank(text, tiebreaker="dense").to_numpy().astype(np.int64) - 1 for text in texts)
+    return doc_numbers_of(table["doc_id"]), table["day"].to_numpy(), lists.value_lengths().to_numpy(), *numbers
 
 
 def _starts(numbers: Array, lists: int) -> Array:
