@@ -113,6 +113,7 @@ DEV = [
     "pytest>=8",
     "pytest-xdist>=3.6",
     "hypothesis>=6.100",
+    "pytrec_eval-terrier>=0.5.6",  # the metrics of retrieval, for comparison
     "coverage>=7.10",  # its `patch` option measures subprocesses and forks
     "mutmut>=3.8,<4",  # the operators of `make mutants`
     "warcio>=1.7.5",  # a second reader of the WARC files that we write

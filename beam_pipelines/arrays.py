@@ -1,12 +1,10 @@
 """Arrays on disk, and document ids as 64-bit numbers."""
 
-import hashlib
 import os
 import shutil
 import tempfile
 import zipfile
-from collections.abc import Iterable, Sequence
-from typing import IO, Any, Final
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,9 +16,6 @@ from ..formats.arrays import read_npy
 Array = np.ndarray[Any, np.dtype[Any]]
 Ids = np.ndarray[Any, np.dtype[np.uint64]]
 Floats = np.ndarray[Any, np.dtype[np.float32]]
-CosineHistogram = np.ndarray[Any, np.dtype[np.int64]]
-
-COSINE_BINS: Final = 2_000  # of `cosine_histogram`
 
 
 def write_array(path: str, values: Array) -> None:
@@ -29,28 +24,6 @@ def write_array(path: str, values: Array) -> None:
     with files.open_write(temporary) as sink:
         np.save(sink, values)
     files.move(temporary, path)
-
-
-def write_parts(path: str, shape: tuple[int, ...], dtype: np.dtype[Any], parts: Iterable[Array]) -> None:
-    """Writes an npy file from parts along the first axis, which need not be in memory together; then moves it.
-
-    Args:
-      path: of the file.
-      shape: of the whole array.
-      dtype: of all parts.
-      parts: in order, C-contiguous; together they have ``shape``.
-    """
-    temporary = files.temporary_name(path)
-    with files.open_write(temporary) as sink:
-        _write_npy(sink, shape, dtype, parts)
-    files.move(temporary, path)
-
-
-def _write_npy(sink: IO[bytes], shape: tuple[int, ...], dtype: np.dtype[Any], parts: Iterable[Array]) -> None:
-    header = {"descr": np.lib.format.dtype_to_descr(dtype), "fortran_order": False, "shape": shape}
-    np.lib.format.write_array_header_1_0(sink, header)
-    for part in parts:
-        sink.write(part.tobytes())
 
 
 def read_array(path: str) -> Array:
@@ -132,14 +105,6 @@ def doc_numbers_of(doc_ids: pa.Array) -> Ids:
     return np.array([int(doc_id, 16) for doc_id in doc_ids.to_pylist()], np.uint64)
 
 
-def text_digests(texts: Sequence[str]) -> Ids:
-    """Returns a number for each text, uint64 ``[N]``, equal for equal texts."""
-    known = {
-        text: hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest() for text in set(texts)
-    }
-    return np.frombuffer(b"".join(known[text] for text in texts), "<u8")
-
-
 def find(ids: Ids, wanted: Ids) -> np.ndarray[Any, np.dtype[np.int64]]:
     """Returns the place of each wanted number in sorted ones, int64 ``[P]``; -1 if it is not there."""
     places = np.searchsorted(ids, wanted)
@@ -161,10 +126,3 @@ def rank_within(*keys: Array) -> np.ndarray[Any, np.dtype[np.int64]]:
     ranks = np.empty(len(order), np.int64)
     ranks[order] = np.arange(len(order)) - np.flatnonzero(is_first)[np.cumsum(is_first) - 1]
     return ranks
-
-
-def cosine_histogram(cosines: Array) -> CosineHistogram:
-    """Counts cosines in `COSINE_BINS` equal bins from -1 to 1, int64 ``[bins]``; NaN is not counted."""
-    known = cosines[~np.isnan(cosines)].astype(np.float64)
-    bins = np.clip(np.floor((known + 1) / 2 * COSINE_BINS), 0, COSINE_BINS - 1).astype(np.int64)
-    return np.bincount(bins, minlength=COSINE_BINS)

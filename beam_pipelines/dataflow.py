@@ -68,7 +68,7 @@ def check_paths(beam_args: Sequence[str], output: str, inputs: Mapping[str, Sequ
 
 def _is_local(path: str) -> bool:
     """Whether a path, or the folder of an encoder such as ``model:DIR@STEP``, is on the local disk."""
-    folder = path.rpartition("=")[2].partition(":")[2].rpartition("@")
+    folder = path.partition(":")[2].rpartition("@")
     return "://" not in path and any(os.path.exists(one) for one in (path, folder[0] or folder[2]))
 
 
@@ -99,7 +99,7 @@ def staged(beam_args: Sequence[str], inputs: Mapping[str, Sequence[str]]) -> lis
         problem = "workers would have the core of newsembed and none of the libraries of its jobs"
         remedy = "leave it out: jobs stage this package and all libraries. Code of your own: --extra_package"
         raise InputError(problem, path=setup.setup_file, field="--setup_file", remedy=remedy)
-    kinds = {path.rpartition("=")[2].partition(":")[0] for paths in inputs.values() for path in paths}
+    kinds = {path.partition(":")[0] for paths in inputs.values() for path in paths}
     extras = {*JOBS, *(extra for kind, extra in _EXTRAS.items() if kind in kinds)}
     extras |= {"aws"} if any("s3://" in path for paths in inputs.values() for path in paths) else set()
     extras |= {"translate"} if inputs.get("translation_models") else set()

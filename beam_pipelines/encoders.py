@@ -21,8 +21,8 @@ class SentenceEncoder(Protocol):
     def digest(self) -> str:
         """Differs whenever the embeddings of the same texts may differ."""
 
-    def embed(self, texts: Sequence[str], titles: Sequence[str] | None = None) -> Any:
-        """Returns the embeddings of N texts, or of N articles with their titles, float32 ``[N, D]``."""
+    def embed(self, texts: Sequence[str]) -> Any:
+        """Returns the embeddings of N texts, float32 ``[N, D]``."""
 
 
 # The function that opens encoders, in a module that workers import: jobs import no model code.
@@ -47,16 +47,13 @@ def opened(name: str, _run: str = "") -> SentenceEncoder:
     return encoder
 
 
-def embed_unit(
-    encoder: SentenceEncoder, texts: Sequence[str], name: str, titles: Sequence[str] | None = None
-) -> Floats:
+def embed_unit(encoder: SentenceEncoder, texts: Sequence[str], name: str) -> Floats:
     """Returns the embeddings of texts as rows of length 1; rows of zeros stay zero.
 
     Args:
       encoder: the encoder.
       texts: N texts.
       name: of the encoder, for errors.
-      titles: of the texts, if they are the bodies of articles.
 
     Returns:
       float32 ``[N, D]``; ``[0, 0]`` for no texts.
@@ -64,8 +61,7 @@ def embed_unit(
     parts = []
     for start in range(0, len(texts), _TEXTS_AT_ONCE):
         some = texts[start : start + _TEXTS_AT_ONCE]
-        own = [] if titles is None else [titles[start : start + _TEXTS_AT_ONCE]]
-        found = encoder.embed(some, *own)
+        found = encoder.embed(some)
         if not isinstance(found, np.ndarray) or found.ndim != 2 or len(found) != len(some):
             problem = f"got {type(found).__name__} of shape {getattr(found, 'shape', '?')} for {len(some)} texts"
             remedy = "choose an encoder whose vectors do not depend on the other texts, such as model:DIR"

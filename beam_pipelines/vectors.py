@@ -2,15 +2,13 @@
 
 Entity: the mean of the embeddings of the linked entities, weighted by rarity. Image: the bits of the wavelet hash of
 the thumbnail as ±1. Text: the SIF mean of the words of title, keywords and lead, without the first principal component.
-With ``--space learned=ENCODER``, title and body are embedded by an encoder too, for example one that was trained on the
-triplets of an earlier build.
 """
 
 import collections
 import dataclasses
 import functools
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -20,14 +18,12 @@ from ..formats import files, parquet
 from ..formats.arrays import read_arrays, write_arrays
 from ..formats.command_line import Options, option
 from ..formats.records import Article, Rejection, Space, Vector
-from . import encoders
 from .arrays import Array, Floats
 from .entities import tables
 from .entities.linking import Linker, Mentions, find_mentions
 from .graph import Received, Rows, send
 from .jobs import ARTICLES, InputSpec, Job, JobRun, optional
 from .shards import Shard, shard_numbers
-from .texts import read_text_batches
 
 _IMAGES: Final = Rows("_images", np.dtype([("image", "<u8"), ("documents", "<i8")]))  # a hash, documents that use it
 _BOILERPLATE: Final = "_boilerplate"
@@ -54,14 +50,12 @@ class Sources:
       entities: path of the embeddings of entities.
       words: path of the embeddings of words.
       workspace: of the job; makes a process reload files that changed between two jobs.
-      encoder: name of the encoder of the learned space, "" for none.
     """
 
     aliases: str
     entities: str
     words: str
     workspace: str
-    encoder: str
 
 
 def run(job: JobRun) -> None:
@@ -74,19 +68,8 @@ def run(job: JobRun) -> None:
         job.map_shards("link", _link, shards, lead_words=options.lead_words, sources=sources)
         job.map_rows("images", _find_boilerplate, [None] * len(shards), images, most=most, accounted=False)
         job.map_shards("weigh", _weigh, [None], accounted=False)
-        job.map_shards("embed", _embed, shards, sources=sources, across_languages=options.across_languages)
-
-
-def learned_encoder(space: str) -> str:
-    """Returns the encoder in ``learned=ENCODER``.
-
-    Raises:
-      InputError: for another form.
-    """
-    if not space.startswith(f"{Space.LEARNED}=") or space.endswith("="):
-        remedy = "write --space learned=ENCODER, such as learned=model:work/model; the other spaces are always there"
-        raise InputError(f"got {space!r}", field="--space", remedy=remedy)
-    return space.partition("=")[2]
+        facts: dict[str, Any] = {"sources": sources, "across_languages": options.across_languages}
+        job.map_shards("embed", _embed, [None] * len(shards), **facts)
 
 
 def _sources(job: JobRun) -> Sources:
@@ -103,8 +86,7 @@ def _sources(job: JobRun) -> Sources:
         job.input(name) if job.inputs[name] else f"{folder}/{file}"
         for name, file in (("alias_file", "aliases.tsv"), ("entity_embeddings", "entities.npy"))
     )
-    encoder = learned_encoder(job.input("space")) if job.inputs["space"] else ""
-    return Sources(aliases, entities, f"{folder}/words.npy", job.workspace, encoder)
+    return Sources(aliases, entities, f"{folder}/words.npy", job.workspace)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -178,21 +160,19 @@ def _weigh(shard: Shard, _: Any) -> None:
     write_arrays(f"{shard.workspace}/_weights.npz", {**total, "boilerplate": boilerplate})
 
 
-def _embed(shard: Shard, path: str, sources: Sources, across_languages: bool) -> None:
+def _embed(shard: Shard, _: None, sources: Sources, across_languages: bool) -> None:
     """Writes the vectors of every document of a shard of articles."""
-    spaces = [space for space in Space if sources.encoder or space != Space.LEARNED]
-    writers = {space: shard.records(space.value, Vector) for space in spaces}
+    writers = {space: shard.records(space.value, Vector) for space in Space}
     loaded = _load_tables(sources)
     sif = sif_weights(loaded.word_frequencies)
     boilerplate, rarity, components = _read_weights(shard.workspace)
-    encoded = _encoded(sources, path) if sources.encoder else None  # of every article, in the order of the mentions
     for mentions in parquet.read_records(shard.path("_mentions", "parquet"), Mentions):
         shard.read()
-        found: dict[Space, Floats | None] = {Space.LEARNED: next(encoded) if encoded else None}
         if mentions.byline_date is None:
             # Neighbors are searched by date: an article without one can be neither positive nor negative.
             shard.reject(mentions.doc_id, Rejection.NO_BYLINE_DATE)
             continue
+        found: dict[Space, Floats | None] = {}
         found[Space.ENTITY] = entity = entity_vector(mentions, loaded.entities, rarity)
         if entity is not None and not across_languages:
             found[Space.ENTITY] = entity * signs_of(mentions.language, len(entity))
@@ -201,7 +181,7 @@ def _embed(shard: Shard, path: str, sources: Sources, across_languages: bool) ->
         text = text_vector(mentions, loaded.words, sif)
         found[Space.TEXT] = None if text is None else remove_component(text, mentions.language, components)
         vectors = {space: values for space, values in found.items() if values is not None and values.any()}
-        for space in spaces:
+        for space in Space:
             shard.tally(f"{space.value}_vectors" if space in vectors else f"no_{space.value}_vector")
         if not vectors:
             shard.reject(mentions.doc_id, Rejection.NO_VECTOR, "no known entity, image or word")
@@ -218,14 +198,6 @@ def _read_weights(workspace: str) -> tuple[set[bytes], Floats, dict[str, Floats]
     weights = read_arrays(f"{workspace}/_weights.npz")
     boilerplate = {image.to_bytes(8, "big") for image in weights["boilerplate"].tolist()}
     return boilerplate, rarity_of(weights), components_of(weights)
-
-
-def _encoded(sources: Sources, path: str) -> Iterator[Floats]:
-    """Yields the embedding of title and body of every article of a shard, float32 ``[D]``."""
-    encoder = encoders.opened(sources.encoder, sources.workspace)
-    for batch in read_text_batches(path):
-        titles, bodies = [article.title for article in batch], [article.body for article in batch]
-        yield from np.asarray(encoders.embed_unit(encoder, bodies, sources.encoder, titles))
 
 
 def entity_vector(mentions: Mentions, embeddings: Floats, rarity: Floats) -> Floats | None:
@@ -334,12 +306,6 @@ JOB = Job(
         InputSpec("entities", "folder that `newsembed entities` wrote"),
         optional("alias_file", "your own TSV of alias, entity id, prior, instead of that of the entities folder"),
         optional("entity_embeddings", "its embeddings: X.npy with keys in X.tsv, or word2vec text"),
-        InputSpec(
-            "space",
-            f"learned=ENCODER: a further space, of title and body as an encoder embeds them: {encoders.FORMS}",
-            required=False,
-            digest=lambda space: encoders.digest(learned_encoder(space)),
-        ),
     ),
     options=VectorsOptions,
     run=run,

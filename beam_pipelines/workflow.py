@@ -49,7 +49,7 @@ STEPS = (
     _step("clean", articles="extract", bad_words="@"),
     _step("vocabulary", articles="clean"),
     _step("entities", articles="clean", knowledge_base="@"),
-    _step("vectors", articles="clean", entities="=", alias_file="@", entity_embeddings="@", space="@"),
+    _step("vectors", articles="clean", entities="=", alias_file="@", entity_embeddings="@"),
     _step("bitext", "bitext_encoder", articles="clean", vectors="=", encoder="@bitext_encoder", known_pairs="@"),
     _step("pack", articles="clean", vocabulary="=", bitext="@bitext+bitext"),
     _step("neighbors", vectors="="),
@@ -82,7 +82,6 @@ USER_INPUTS = {
     "entity_embeddings": "embeddings of its entities: X.npy with keys in X.tsv, or word2vec text",
     "topics_file": "an edited copy of a topics.tsv, which the topics job then follows",
     "translation_models": "a CTranslate2 model into English for each language; see `newsembed examples --help`",
-    "space": "learned=ENCODER, which also finds neighbors and triplets; see `newsembed vectors --help`",
 }
 
 

@@ -16,7 +16,6 @@ import argparse
 import itertools
 import tempfile
 import time
-from pathlib import Path
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -32,9 +31,8 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 def load(folder: str) -> tuple[Rows, dict[int, str]]:
     """Returns all documents and their publishers."""
     parts, publishers = [], {}
-    spaces = [space for space in SPACES if Path(folder, space.value).is_dir()]  # the learned one needs an encoder
-    for paths in zip(*(parquet.shard_paths(f"{folder}/{space.value}") for space in spaces), strict=True):
-        parts.append(read_vectors(dict(zip(spaces, paths, strict=True))))
+    for paths in zip(*(parquet.shard_paths(f"{folder}/{space.value}") for space in SPACES), strict=True):
+        parts.append(read_vectors(dict(zip(SPACES, paths, strict=True))))
         for path in paths:
             table = pq.read_table(path, columns=["doc_id", "publisher"])
             ids = (int(doc_id, 16) for doc_id in table.column("doc_id").to_pylist())

@@ -217,12 +217,11 @@ class Cluster:
 
 
 class Space(enum.StrEnum):
-    """The auxiliary embedding spaces of section 2.2, and that of an encoder which was trained on earlier triplets."""
+    """The auxiliary embedding spaces of section 2.2."""
 
     ENTITY = "entity"
     IMAGE = "image"
     TEXT = "text"
-    LEARNED = "learned"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -29,12 +29,11 @@ class JobEncoder:
         """Differs whenever the embeddings of the same texts may differ."""
         return self._inner.digest
 
-    def embed(self, texts: Sequence[str], titles: Sequence[str] | None = None) -> Any:
-        """Returns the embeddings of N texts as bodies, without a title if none are given, float32 ``[N, D]``."""
+    def embed(self, texts: Sequence[str]) -> Any:
+        """Returns the embeddings of N texts as bodies without titles, float32 ``[N, D]``."""
         from ..evaluation.encoders import Document
 
-        documents = map(Document, titles or [""] * len(texts), texts)
-        return np.asarray(self._inner.encode(list(documents)), np.float32)
+        return np.asarray(self._inner.encode([Document("", text) for text in texts]), np.float32)
 
 
 def open_encoder(name: str) -> JobEncoder:

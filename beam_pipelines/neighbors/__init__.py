@@ -12,14 +12,14 @@ from typing import Final
 
 import numpy as np
 
-from ...formats import files, parquet
+from ...formats import parquet
 from ...formats.records import Neighbor, Rejection, Space
 from ..arrays import doc_id_of, doc_ids_of
 from ..entities.tables import NamedCounts
 from ..graph import Received, Rows, send
 from ..jobs import InputSpec, Job, JobRun
 from ..shards import Shard, shard_numbers
-from .rows import read_vectors, write_blocks, write_far_pairs, write_sample
+from .rows import read_vectors, write_blocks
 from .search import FOUND, SPACES, DateMode, NeighborsOptions, Pairs, Task, keep_best, plan_tasks, run_task
 
 __all__ = ["JOB", "DateMode", "NeighborsOptions"]
@@ -34,23 +34,16 @@ _PAIRS_WRITTEN_TOGETHER: Final = 20_000
 def run(job: JobRun) -> None:
     """Cuts the vectors into blocks of days, searches the blocks, then merges the pairs by query.
 
-    Writes the stream ``neighbors``. With a learned space it also writes ``far_pairs``: the similarities of a sample of
-    pairs some weeks apart, by which `triplets` calibrates its bar.
+    Writes the stream ``neighbors``.
     """
     options: NeighborsOptions = job.options
-    folders = {space: f"{job.input('vectors')}/{space.value}" for space in SPACES}
-    if not files.list_files("part-*.parquet", folders[Space.LEARNED]):
-        del folders[Space.LEARNED]  # it needs an encoder
-    by_shard = zip(*map(parquet.shard_paths, folders.values()), strict=True)
-    shards = [dict(zip(folders, paths, strict=True)) for paths in by_shard]
+    of_spaces = [parquet.shard_paths(f"{job.input('vectors')}/{space.value}") for space in SPACES]
+    shards = [dict(zip(SPACES, paths, strict=True)) for paths in zip(*of_spaces, strict=True)]
     count = len(shards)
     job.map_shards("partition", _partition, shards, block_days=options.block_days)
     documents = _documents_by_block(job.workspace)
     tasks = plan_tasks(documents, options)
     with job.graph(max(len(tasks), count)):
-        if Space.LEARNED in folders:
-            job.map_shards("sample", write_sample, shards, documents=sum(documents.values()), accounted=False)
-            job.map_shards("far pairs", write_far_pairs, [None], accounted=False)
         job.map_shards("search", _search, tasks, options=options, shard_count=count, accounted=False)
         streams = [("partition", _DOCUMENTS), ("search", _FOUND)]
         job.map_rows("merge", _merge, [None] * count, streams, options=options)
@@ -119,8 +112,7 @@ def _merge(shard: Shard, received: Received, options: NeighborsOptions) -> None:
         }
         writer.write_columns(columns)
         for space, pairs_known in zip(SPACES, np.bincount(spaces, minlength=len(SPACES)).tolist(), strict=True):
-            if pairs_known or space != Space.LEARNED:
-                shard.tally(f"{space.value}_neighbors", pairs_known)
+            shard.tally(f"{space.value}_neighbors", pairs_known)
 
 
 JOB = Job(

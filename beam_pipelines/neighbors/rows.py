@@ -2,25 +2,16 @@
 
 import dataclasses
 import functools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final, Self
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Self
 
 import numpy as np
 
 from ...formats import files, parquet
 from ...formats.arrays import read_arrays, write_arrays
 from ...formats.records import Space
-from ..arrays import Array, Floats, Ids, doc_ids_of, doc_numbers_of, text_digests, write_parts
+from ..arrays import Array, Floats, Ids, doc_numbers_of
 from ..entities.cooccurrence import unit_rows
-from ..shards import Shard
-
-FAR_PAIRS: Final = "far_pairs"  # the stream: one array
-_LEAST_DAYS: Final = 8
-_MOST_DAYS: Final = 28
-_MOST_DOCUMENTS: Final = 20_000
-_MOST_PAIRS: Final = 2_000_000
-_PAIRS_AT_ONCE: Final = 4_096
-_SAMPLE: Final = "_sample"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -127,78 +118,3 @@ def concatenate(parts: Sequence[Rows]) -> Rows:
             if part.vectors[space].shape[1]:
                 vectors[space][into] = part.vectors[space]
     return Rows(ids[order], np.concatenate([part.days for part in parts])[order], vectors)
-
-
-# Cosines of articles some weeks apart in the learned space: a background for `triplets` to compare with. Such articles
-# share the subjects of their weeks, and stories that run for long, but seldom report one event.
-
-
-def write_sample(shard: Shard, paths: Mapping[Space, str], documents: int) -> None:
-    """Writes those documents of a shard of vectors that are in the sample of all, with their publishers.
-
-    Args:
-      shard: of this stage.
-      paths: of the shard, by space.
-      documents: number of documents of all shards.
-    """
-    rows = read_vectors(paths)
-    # Ids are digests, so the smallest ones are a random sample, which does not depend on the shards.
-    rows = rows.take(rows.ids.astype(np.float64) <= 2.0**64 * min(1.0, _MOST_DOCUMENTS / max(documents, 1)))
-    publishers: dict[str, str] = {}
-    for path in paths.values():
-        for batch in parquet.read_batches(path, ["doc_id", "publisher"]):
-            publishers.update(zip(*(column.to_pylist() for column in batch.columns), strict=True))
-    names = [publishers[doc_id] for doc_id in doc_ids_of(rows.ids).to_pylist()]
-    own = {"ids": rows.ids, "days": rows.days, "publishers": text_digests(names)}
-    write_arrays(shard.path(_SAMPLE, "npz"), {**own, "vectors": rows.vectors[Space.LEARNED]})
-
-
-def write_far_pairs(shard: Shard, _: None) -> None:
-    """Writes the cosines of pairs of the sample, float32 ``[P]``; it holds 20,000 documents or a few more."""
-    parts = [read_arrays(path) for path in files.list_files(f"{_SAMPLE}/*.npz", shard.workspace)]
-    width = max(part["vectors"].shape[1] for part in parts)
-    for part in parts:
-        if not part["vectors"].shape[1]:  # no document of the part has a vector
-            part["vectors"] = np.zeros((len(part["ids"]), width), np.float32)
-    ids, days, publishers, vectors = (np.concatenate([part[name] for part in parts]) for name in parts[0])
-    count, cosines = far_pairs(ids, days, publishers, vectors)
-    write_parts(shard.path(FAR_PAIRS, "npy"), (count,), np.dtype(np.float32), cosines)
-
-
-def far_pairs(
-    ids: Ids, days: Array, publishers: Ids, vectors: Floats, most_pairs: int = _MOST_PAIRS
-) -> tuple[int, Iterator[Floats]]:
-    """Returns P, a number of pairs of documents 8 to 28 days apart, and their cosines, some pairs at a time.
-
-    Args:
-      ids: uint64 ``[N]``, in any order.
-      days: int32 ``[N]``.
-      publishers: uint64 ``[N]``, equal for documents of one publisher.
-      vectors: float32 ``[N, D]`` of unit length, or zero.
-      most_pairs: with more pairs than this, every second, third, … pair is taken.
-
-    Returns:
-      P, and parts that together are float32 ``[P]``, in the order of days and ids. A cosine is NaN where one of the
-      documents has no vector, and for two documents of one publisher, which are never a positive.
-    """
-    order = np.lexsort((ids, days))
-    days = days[order]
-    first = np.searchsorted(days, days + _LEAST_DAYS)
-    counts = np.searchsorted(days, days + _MOST_DAYS, side="right") - first
-    ends = np.cumsum(counts)
-    total = int(ends[-1]) if len(ends) else 0
-    taken = range(0, total, max(1, -(-total // most_pairs)))
-    present = np.asarray(vectors.any(axis=1))
-
-    def cosines() -> Iterator[Floats]:
-        """Yields those of the chosen pairs; pair n is of the first row whose pairs end after n."""
-        for start in range(0, len(taken), _PAIRS_AT_ONCE):
-            numbers = np.array(taken[start : start + _PAIRS_AT_ONCE])
-            place = np.searchsorted(ends, numbers, side="right")
-            left, right = order[place], order[first[place] + numbers - (ends[place] - counts[place])]
-            found = np.full(len(numbers), np.nan, np.float32)
-            known = np.flatnonzero((publishers[left] != publishers[right]) & present[left] & present[right])
-            found[known] = np.einsum("pd,pd->p", vectors[left[known]], vectors[right[known]])
-            yield found
-
-    return len(taken), cosines()

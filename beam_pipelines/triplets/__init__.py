@@ -4,7 +4,7 @@ import hashlib
 import heapq
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -13,19 +13,17 @@ from ...errors import InputError
 from ...formats import files
 from ...formats.arrays import read_arrays, write_arrays
 from ...formats.parquet import column_bounds, read_records
-from ...formats.records import Article, Rejection, Space, Triplet
+from ...formats.records import Article, Rejection, Triplet
 from ..arrays import doc_id_of, read_array
 from ..graph import Received, Rows, send
 from ..jobs import ARTICLES, InputSpec, Job, JobRun, optional
 from ..shards import Shard, shard_numbers
-from . import learned
 from .dates import FEATURES, FOLDS, count_by_month, date_stats, fit_model, with_read_words
 from .evergreen import EvergreenModel, check_labels, default_model, pair_features, read_labels
 from .evergreen import fit_model as fit_filter
 from .rules import (
     MINED,
     REASONS,
-    SPACES,
     TripletsOptions,
     known_pairs,
     mine,
@@ -60,8 +58,7 @@ def run(job: JobRun) -> None:
 
     A record is an article; it counts as written if it is the anchor of a triplet. Writes the stream ``triplets``,
     ``evergreen.json`` with the weights of the evergreen filter, ``documents/table.npz`` with how well the date of each
-    article can be predicted from its text, ``documents/stories.npz`` with the articles that report one story, and, with
-    neighbors in a learned space, ``learned.json`` with the bars and the estimated precisions.
+    article can be predicted from its text, and ``documents/stories.npz`` with the articles that report one story.
     """
     options: TripletsOptions = job.options
     labels = "".join(job.inputs["labels"])
@@ -76,11 +73,10 @@ def run(job: JobRun) -> None:
         job.map_shards("score dates", _score, paths, first=first, anchor_shards=anchor_shards)
         job.map_shards("table", write_table, [None], accounted=False)
         job.map_shards("evergreen", _prepare_filter, [neighbors], labels=labels, accounted=False)
-        facts: dict[str, Any] = {"options": options, "has_learned": learned.map_stages(job, paths, neighbors)}
-        job.map_rows("pair", _pair, neighbors, [("score dates", ANCHORS)], **facts, accounted=False)
+        job.map_rows("pair", _pair, neighbors, [("score dates", ANCHORS)], options=options, accounted=False)
         job.map_shards("events", _send_crowded, [anchor_shards], most=options.max_anchors_per_event, accounted=False)
         job.map_shards("stories", _stories, [None], accounted=False)
-        job.map_rows("mine", _mine, range(anchor_shards), [("events", _CROWDED)], has_learned=facts["has_learned"])
+        job.map_rows("mine", _mine, range(anchor_shards), [("events", _CROWDED)])
 
 
 def _months(paths: Sequence[str]) -> tuple[int, int]:
@@ -164,7 +160,7 @@ def _prepare_filter(shard: Shard, neighbors: Sequence[str], labels: str) -> None
     files.write_json(f"{shard.workspace}/{_FILTER}", model.to_json())
 
 
-def _pair(shard: Shard, received: Received, options: TripletsOptions, has_learned: bool) -> None:
+def _pair(shard: Shard, received: Received, options: TripletsOptions) -> None:
     """Pairs the anchors of a shard of the neighbors, which are sharded by anchor.
 
     Raises:
@@ -172,7 +168,6 @@ def _pair(shard: Shard, received: Received, options: TripletsOptions, has_learne
     """
     table = read_table(f"{shard.workspace}/{TABLE}")
     model = EvergreenModel.from_json(files.read_json(f"{shard.workspace}/{_FILTER}"))
-    space = learned.read_space(shard.workspace) if has_learned else None
     path, anchors = received.payload, np.sort(received.rows[ANCHORS.stream])
     candidates = read_candidates(path)
     if len(misplaced := candidates["anchor"][shard_numbers(candidates["anchor"], shard.count) != shard.index]):
@@ -180,10 +175,10 @@ def _pair(shard: Shard, received: Received, options: TripletsOptions, has_learne
         remedy = "run `newsembed neighbors` again; its shards must not be renamed or removed"
         raise InputError(problem, path=path, remedy=remedy)
     candidates = candidates[table.has(candidates)]
-    triplets, outcomes = mine(anchors, candidates, table, model, options, space)
+    triplets, outcomes = mine(anchors, candidates, table, model, options)
     shard.write_array(_PAIRED, triplets)
     shard.write_array(_OUTCOMES, outcomes)
-    shard.write_array(_SAME_EVENT, links_of(same_event_pairs(candidates, options, space)))
+    shard.write_array(_SAME_EVENT, links_of(same_event_pairs(candidates, options)))
 
 
 def _send_crowded(shard: Shard, anchor_shards: int, most: int) -> None:
@@ -205,7 +200,7 @@ def _stories(shard: Shard, _: None) -> None:
     shard.tally("documents in the largest story", int(sizes.max(initial=0)))
 
 
-def _mine(shard: Shard, received: Received, has_learned: bool) -> None:
+def _mine(shard: Shard, received: Received) -> None:
     """Writes the triplets of one shard of anchors, without those of crowded events."""
     table, crowded = read_table(f"{shard.workspace}/{TABLE}"), received.rows[_CROWDED.stream]
     found, outcomes = (read_array(shard.path(name, "npy")) for name in (_PAIRED, _OUTCOMES))
@@ -223,15 +218,13 @@ def _mine(shard: Shard, received: Received, has_learned: bool) -> None:
     shard.tally("triplets", len(found))
     languages = (table.language(place) for place in table.places(found["anchor"]).tolist())
     output = shard.records("triplets", Triplet)
-    # Folders without a learned space have the three similarities of section 2.2.
-    known = len(SPACES) if has_learned else SPACES.index(Space.LEARNED)
-    for triplet in sorted(map(partial(_triplet, spaces=known), found.tolist(), languages), key=order_key):
+    for triplet in sorted(map(_triplet, found.tolist(), languages), key=order_key):
         output.write(triplet)
 
 
-def _triplet(row: tuple[Any, ...], language: str, spaces: int) -> Triplet:
+def _triplet(row: tuple[Any, ...], language: str) -> Triplet:
     anchor, positive, negative = map(doc_id_of, row[:3])
-    near, far = (tuple(map(float, values[:spaces])) for values in row[3:5])
+    near, far = (tuple(map(float, values)) for values in row[3:5])
     return Triplet(anchor, positive, negative, language, near, far, *row[5:])
 
 

@@ -77,8 +77,7 @@ def pair_features(table: DocumentTable, candidates: Array) -> npt.NDArray[np.flo
     """
     anchor, other = table.date_stats(candidates["anchor"]), table.date_stats(candidates["other"])
     dates = np.stack([anchor[:, 0], other[:, 0], anchor[:, 1], other[:, 1], other[:, 2]], axis=1)
-    similarity = candidates["similarity"][:, : len(FEATURES) - dates.shape[1]]  # not of the learned space
-    return np.concatenate([dates, np.nan_to_num(similarity, nan=0.0)], axis=1).astype(np.float64)
+    return np.concatenate([dates, np.nan_to_num(candidates["similarity"], nan=0.0)], axis=1).astype(np.float64)
 
 
 def default_model() -> EvergreenModel:

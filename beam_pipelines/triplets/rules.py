@@ -44,8 +44,6 @@ class TripletsOptions(Options):
     min_entity: float = option(0.75, "entity similarity that is enough for a positive")
     min_image: float = option(0.8, "image similarity that is enough for a positive")
     min_text: float = option(0.85, "text similarity that is enough for a positive")
-    min_learned: float = option(0.0, "the same in the learned space; 0: by --learned_precision", ge=-1, le=1)
-    learned_precision: float = option(0.95, "of pairs at its bar, estimated by pairs far apart", gt=0, lt=1)
     cross_publisher: bool = option(True, "take positives only from other publishers")
     max_positives: int = option(4, "most positives of an anchor", ge=1)
     max_positives_per_publisher: int = option(2, "most positives of an anchor from one publisher", ge=1)
@@ -58,21 +56,6 @@ class TripletsOptions(Options):
         if self.min_negative_days <= self.max_positive_days:
             problem = f"got {self.min_negative_days}, expected more than --max_positive_days"
             raise InputError(problem, field="--min_negative_days", remedy="the paper has 365 and 1")
-
-
-@dataclasses.dataclass(frozen=True)
-class LearnedSpace:
-    """What the similarity in the learned space says of a pair.
-
-    Attributes:
-      bar: similarity that is enough for a positive.
-      support: similarity that is enough together with another space.
-      floor: below it, a pair is not a positive, whatever the other spaces say.
-    """
-
-    bar: float
-    support: float
-    floor: float
 
 
 def read_candidates(path: str) -> Array:
@@ -118,46 +101,36 @@ def strength(candidates: Array) -> npt.NDArray[np.float32]:
     return np.asarray(np.fmax.reduce(candidates["similarity"], axis=1))
 
 
-def evidence(similarities: Array, options: TripletsOptions, learned: LearnedSpace | None = None) -> Floats:
+def evidence(similarities: Array, options: TripletsOptions) -> Floats:
     """Returns the largest margin of each pair over the thresholds of the spaces, NaN for a pair that is not a positive.
 
-    A pair is a positive if one space reaches its threshold, or if two spaces are within `JOINT_MARGIN` of theirs; but
-    not if the learned space refuses it. There the margin is 0 at the bar and ``-JOINT_MARGIN`` at the support.
+    A pair is a positive if one space reaches its threshold, or if two spaces are within `JOINT_MARGIN` of theirs.
 
     Args:
       similarities: ``[P, spaces]`` in the order of ``Space``, NaN where unknown.
       options: the thresholds.
-      learned: those of the learned space; ``None`` if there is none.
 
     Returns:
       float64 ``[P]``.
     """
-    fixed = [options.min_entity, options.min_image, options.min_text]
-    margins = similarities[:, : len(fixed)].astype(np.float64) - fixed
-    refused = np.zeros(len(similarities), bool)
-    if learned is not None:
-        own = similarities[:, SPACES.index(Space.LEARNED)]
-        scaled = (own.astype(np.float64) - learned.bar) / (learned.bar - learned.support)
-        margins = np.append(margins, JOINT_MARGIN * scaled[:, None], axis=1)
-        refused = own < learned.floor
+    margins = similarities.astype(np.float64) - [options.min_entity, options.min_image, options.min_text]
     margins = np.sort(np.where(np.isnan(margins), -np.inf, margins), axis=1)
     alone, together = margins[:, -1] >= 0, margins[:, -2] >= -JOINT_MARGIN
-    return np.where((alone | together) & ~refused, margins[:, -1], np.nan)
+    return np.where(alone | together, margins[:, -1], np.nan)
 
 
-def same_event_pairs(candidates: Array, options: TripletsOptions, learned: LearnedSpace | None = None) -> Array:
+def same_event_pairs(candidates: Array, options: TripletsOptions) -> Array:
     """Returns all pairs that could be positives, without the limits on their number and the rule on publishers.
 
     Args:
       candidates: dtype ``CANDIDATE``.
       options: the largest day gap and the thresholds.
-      learned: as in :func:`evidence`.
 
     Returns:
       uint64 ``[P, 2]``, document ids as numbers.
     """
     near = candidates[np.abs(candidates["gap"]) <= options.max_positive_days]
-    near = near[~np.isnan(evidence(near["similarity"], options, learned))]
+    near = near[~np.isnan(evidence(near["similarity"], options))]
     return np.stack([near["anchor"], near["other"]], axis=1)
 
 
@@ -167,7 +140,6 @@ def mine(
     table: DocumentTable,
     model: EvergreenModel,
     options: TripletsOptions,
-    learned: LearnedSpace | None = None,
 ) -> tuple[Array, Array]:
     """Mines the triplets of some anchors.
 
@@ -177,13 +149,12 @@ def mine(
       table: all documents.
       model: the evergreen filter.
       options: see :class:`TripletsOptions`.
-      learned: as in :func:`evidence`.
 
     Returns:
       The triplets, dtype :data:`TRIPLET`, and the outcome of each anchor, dtype :data:`OUTCOME`, whose ``evergreen``
       counts the negatives that the filter dropped.
     """
-    positives = _positives(candidates, table, options, learned)
+    positives = _positives(candidates, table, options)
     counts = _per_anchor(anchors, positives)
     wanted = counts * options.negatives_per_positive
     negatives, scores, evergreen = _negatives(anchors, candidates, table, model, options, wanted)
@@ -200,12 +171,10 @@ def _per_anchor(anchors: Ids, rows: Array) -> npt.NDArray[np.int64]:
     return np.bincount(np.searchsorted(anchors, rows["anchor"]), minlength=len(anchors))
 
 
-def _positives(
-    candidates: Array, table: DocumentTable, options: TripletsOptions, learned: LearnedSpace | None
-) -> Array:
+def _positives(candidates: Array, table: DocumentTable, options: TripletsOptions) -> Array:
     """Returns the best positives by falling evidence, limited by publisher and in all; grouped by anchor."""
     near = candidates[np.abs(candidates["gap"]) <= options.max_positive_days]
-    publishers, margins = table.publishers(near["other"]), evidence(near["similarity"], options, learned)
+    publishers, margins = table.publishers(near["other"]), evidence(near["similarity"], options)
     allowed = ~np.isnan(margins)
     if options.cross_publisher:
         allowed &= publishers != table.publishers(near["anchor"])

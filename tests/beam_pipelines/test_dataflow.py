@@ -93,7 +93,7 @@ def test_a_requirements_file_must_have_all_libraries(submitting, tmp_path):
         dataflow.staged([*GOOD, f"--requirements_file={path}x"], {})
 
 
-@pytest.mark.parametrize("form", ["{}", "model:{}", "model:{}@100", "learned=model:{}"])
+@pytest.mark.parametrize("form", ["{}", "model:{}", "model:{}@100"])
 def test_inputs_of_workers_must_be_on_cloud_storage(tmp_path, form):
     inputs = {"articles": ["gs://bucket/x"], "encoder": [form.format(tmp_path)]}
     with pytest.raises(InputError, match="--encoder: got a local path, which workers cannot reach") as raised:
@@ -107,7 +107,7 @@ def test_a_local_output_is_refused_and_a_remote_encoder_is_not(tmp_path):
     with pytest.raises(InputError, match="--output: got a local path"):
         jobs.execute(extract_job.JOB, {"articles": [f"{tmp_path}/articles.jsonl"]}, f"{tmp_path}/out", beam_args=GOOD)
     assert not (tmp_path / "out").exists()
-    remote = ["gs://bucket/x", "model:gs://bucket/x@100", "learned=model:gs://bucket/x", "tfidf"]
+    remote = ["gs://bucket/x", "model:gs://bucket/x@100", "tfidf"]
     dataflow.check_paths(GOOD, "gs://bucket/out", {"encoder": remote})
 
 

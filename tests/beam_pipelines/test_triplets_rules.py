@@ -24,7 +24,6 @@ from newsembed.beam_pipelines.triplets.rules import (
     CANDIDATE,
     JOINT_MARGIN,
     REASONS,
-    LearnedSpace,
     TripletsOptions,
     evidence,
     known_pairs,
@@ -73,10 +72,10 @@ def test_a_model_is_read_as_written():
     assert "newsroom" in default_model().provenance
 
 
-def test_the_features_of_a_pair_are_the_dates_of_both_and_the_similarities_without_the_learned_one():
+def test_the_features_of_a_pair_are_the_dates_of_both_and_the_similarities():
     numbers = np.array([[0.1, 0.2, 0.3], [0.4, 0.5, 0.6], [0.7, 0.8, 0.9]], np.float32)
     table = make_table([3, 5, 9], numbers)
-    pairs = np.array([(9, 3, 400, (0.9, NAN, 0.5, 0.7)), (3, 5, -400, (NAN, 0.8, NAN, NAN))], CANDIDATE)
+    pairs = np.array([(9, 3, 400, (0.9, NAN, 0.5)), (3, 5, -400, (NAN, 0.8, NAN))], CANDIDATE)
     found = pair_features(table, pairs)
     assert found.dtype == np.float64
     np.testing.assert_allclose(
@@ -136,15 +135,15 @@ def drawn_rows(seed, count=60):
     rows = np.zeros(count, CANDIDATE)
     rows["anchor"], rows["other"] = draw.integers(1, 5, (2, count))
     rows["gap"] = rows["other"].astype(int) - rows["anchor"].astype(int)
-    rows["similarity"] = draw.random((count, 4))
-    rows["similarity"][draw.random((count, 4)) < 0.5] = NAN
+    rows["similarity"] = draw.random((count, 3))
+    rows["similarity"][draw.random((count, 3)) < 0.5] = NAN
     return rows
 
 
 @pytest.mark.parametrize("seed", range(3))
 def test_a_pair_has_its_highest_similarity_in_each_space(seed):
     rows = drawn_rows(seed)
-    expected = collections.defaultdict(lambda: [NAN] * 4)
+    expected = collections.defaultdict(lambda: [NAN] * 3)
     for anchor, other, gap, similarities in rows.tolist():
         known = expected[anchor, other, gap]
         expected[anchor, other, gap] = [
@@ -159,12 +158,12 @@ def test_a_pair_has_its_highest_similarity_in_each_space(seed):
 
 
 def test_neighbors_are_read_in_parts_without_gaps(tmp_path, monkeypatch):
-    spaces = ("entity", "image", "text", "learned")
-    rows = [Neighbor(f"{n % 3 + 1:016x}", f"{n + 9:016x}", spaces[n % 4], n / 16, (-1) ** n * n) for n in range(11)]
+    spaces = ("entity", "image", "text")
+    rows = [Neighbor(f"{n % 3 + 1:016x}", f"{n + 9:016x}", spaces[n % 3], n / 16, (-1) ** n * n) for n in range(11)]
     parquet.write_shard(str(tmp_path / "part.parquet"), rows, Neighbor)
     monkeypatch.setattr(rules, "_ROWS_AT_ONCE", 4)
     found = read_candidates(str(tmp_path / "part.parquet"))
-    expected = sorted((n % 3 + 1, n + 9, (-1) ** n * n, n % 4, n / 16) for n in range(11))
+    expected = sorted((n % 3 + 1, n + 9, (-1) ** n * n, n % 3, n / 16) for n in range(11))
     assert [tuple(row)[:3] for row in found.tolist()] == [row[:3] for row in expected]
     for row, (*_, space, similarity) in zip(found["similarity"], expected, strict=True):
         assert row[space] == similarity
@@ -206,37 +205,24 @@ def test_the_paper_s_rule_and_its_bounds():
 
 def test_evidence_by_hand():
     options = TripletsOptions(min_entity=0.75, min_image=0.875, min_text=0.875)
-    space = LearnedSpace(bar=0.75, support=0.5, floor=0.375)  # a margin of the distance to the bar
-    cases = {  # similarities: the evidence with and without the learned space
-        (0.875, NAN, NAN, NAN): (0.125, 0.125),
-        (0.75, NAN, NAN, NAN): (0, 0),  # on the threshold
-        (0.5, NAN, NAN, NAN): (NAN, NAN),  # near it alone
-        (0.5, NAN, 0.75, NAN): (-0.125, -0.125),  # near two thresholds
-        (0.5, 0.625, NAN, NAN): (-0.25, -0.25),  # on the margin of both
-        (0.5, 0.5, NAN, NAN): (NAN, NAN),
-        (NAN, NAN, NAN, 0.875): (0.125, NAN),
-        (0.5, NAN, NAN, 0.625): (-0.125, NAN),  # together with a near entity
-        (0.5, NAN, NAN, 0.4375): (NAN, NAN),
-        (0.875, NAN, NAN, 0.25): (NAN, 0.125),  # refused
-        (0.875, NAN, NAN, 0.375): (0.125, 0.125),  # on the floor
+    cases = {  # similarities: the evidence
+        (0.875, NAN, NAN): 0.125,
+        (0.75, NAN, NAN): 0,  # on the threshold
+        (0.5, NAN, NAN): NAN,  # near it alone
+        (0.5, NAN, 0.75): -0.125,  # near two thresholds
+        (0.5, 0.625, NAN): -0.25,  # on the margin of both
+        (0.5, 0.5, NAN): NAN,
     }
-    pairs = np.array(list(cases))
-    np.testing.assert_allclose(evidence(pairs, options, space), [one for one, _ in cases.values()], atol=1e-12)
-    np.testing.assert_allclose(evidence(pairs, options), [other for _, other in cases.values()], atol=1e-12)
+    np.testing.assert_allclose(evidence(np.array(list(cases)), options), list(cases.values()), atol=1e-12)
 
 
-def plain_positives(anchor, candidates, publishers, options, learned):
+def plain_positives(anchor, candidates, publishers, options):
     near = []
     for other, gap, similarities in candidates:
         thresholds = (options.min_entity, options.min_image, options.min_text)
         margins = [
-            value - least for value, least in zip(similarities[:3], thresholds, strict=True) if not math.isnan(value)
+            value - least for value, least in zip(similarities, thresholds, strict=True) if not math.isnan(value)
         ]
-        if learned and not math.isnan(similarities[3]):
-            if similarities[3] < learned.floor:
-                continue
-            above = (similarities[3] - learned.bar) / (learned.bar - learned.support)
-            margins.append(above * JOINT_MARGIN)
         margins = [*sorted(margins, reverse=True), -math.inf, -math.inf]
         enough = margins[0] >= 0 or margins[1] >= -JOINT_MARGIN
         if abs(gap) <= 1 and enough and not (options.cross_publisher and publishers[other] == publishers[anchor]):
@@ -248,11 +234,11 @@ def plain_positives(anchor, candidates, publishers, options, learned):
     return positives[: options.max_positives]
 
 
-def plain_mine(anchor, candidates, publishers, scores, options, learned):
+def plain_mine(anchor, candidates, publishers, scores, options):
     """The rules for one anchor at a time: outcome, (positive, negative) pairs, and the number of dropped negatives."""
     if not candidates:
         return "no_neighbor", [], 0
-    positives = plain_positives(anchor, candidates, publishers, options, learned)
+    positives = plain_positives(anchor, candidates, publishers, options)
     if not positives:
         return "no_positive", [], 0
     far = sorted((-np.nanmax(similarities), other) for other, gap, similarities in candidates if abs(gap) >= 365)
@@ -281,11 +267,8 @@ def test_mining_equals_the_rules_applied_one_by_one(seed):
     candidates = np.zeros(len(pairs), CANDIDATE)
     candidates["anchor"], candidates["other"] = pairs.T
     candidates["gap"] = draw.choice([-400, -1, 0, 1, 30, 365], len(pairs))
-    learned = LearnedSpace(bar=0.8, support=0.5, floor=0.3) if seed % 3 == 0 else None
-    candidates["similarity"] = draw.random((len(pairs), 4)).astype(np.float32)
-    candidates["similarity"][draw.random((len(pairs), 4)) < 0.3] = math.nan
-    if not learned:
-        candidates["similarity"][:, 3] = math.nan
+    candidates["similarity"] = draw.random((len(pairs), 3)).astype(np.float32)
+    candidates["similarity"][draw.random((len(pairs), 3)) < 0.3] = math.nan
     candidates["similarity"][np.isnan(candidates["similarity"]).all(1)] = 0.5
     of_pairs = default_model().scores(pair_features(table, candidates)).tolist()
     scores = dict(zip(candidates[["anchor", "other"]].tolist(), of_pairs, strict=True))
@@ -296,13 +279,13 @@ def test_mining_equals_the_rules_applied_one_by_one(seed):
         cross_publisher=seed % 2 == 0,
         max_evergreen_score=float(np.median(list(scores.values()))) + 1e-4,
     )
-    triplets, outcomes = mine(ids, candidates, table, default_model(), options, learned)
+    triplets, outcomes = mine(ids, candidates, table, default_model(), options)
     publishers = dict(zip(ids.tolist(), publishers.tolist(), strict=True))
     reasons = collections.Counter()
     for anchor, outcome in zip(ids.tolist(), outcomes, strict=True):
         own = candidates[candidates["anchor"] == anchor]
         listed = [(other, gap, similarity) for _, other, gap, similarity in own.tolist()]
-        reason, expected, dropped = plain_mine(anchor, listed, publishers, scores, options, learned)
+        reason, expected, dropped = plain_mine(anchor, listed, publishers, scores, options)
         assert (*REASONS, "mined")[outcome["reason"]] == reason
         assert (outcome["neighbors"], outcome["evergreen"]) == (len(listed), dropped)
         found = triplets[triplets["anchor"] == anchor]
@@ -315,11 +298,11 @@ def test_mining_equals_the_rules_applied_one_by_one(seed):
 
 def test_stories_link_all_that_is_near_in_time_and_similar_whoever_published_it():
     rows = [
-        (1, 2, 1, (0.9, np.nan, np.nan, np.nan)),
-        (1, 3, -1, (np.nan, np.nan, 0.9, np.nan)),
-        (1, 4, 2, (0.9, np.nan, 0.9, np.nan)),  # another day
-        (1, 5, 0, (0.4, np.nan, np.nan, np.nan)),  # not similar
-        (1, 6, 0, (0.55, np.nan, 0.7, np.nan)),  # similar in two spaces
+        (1, 2, 1, (0.9, np.nan, np.nan)),
+        (1, 3, -1, (np.nan, np.nan, 0.9)),
+        (1, 4, 2, (0.9, np.nan, 0.9)),  # another day
+        (1, 5, 0, (0.4, np.nan, np.nan)),  # not similar
+        (1, 6, 0, (0.55, np.nan, 0.7)),  # similar in two spaces
     ]
     assert same_event_pairs(np.array(rows, CANDIDATE), TripletsOptions()).tolist() == [[1, 2], [1, 3], [1, 6]]
 

@@ -221,7 +221,7 @@ def test_what_is_shown(work, tmp_path):
         state = session.state()
     shown = state["question"]
     assert shown["day_gap"] >= 365
-    assert set(shown["similarities"]) == {"entity", "image", "text", "learned"}
+    assert set(shown["similarities"]) == {"entity", "image", "text"}
     assert shown["similarities"]["image"] is None
     text = json.dumps(state)
     assert "score" not in text  # it would answer for the annotator
