@@ -1,5 +1,6 @@
 """The papers' tables: the printed numbers, ours beside them, and what was not run."""
 
+import dataclasses
 import json
 import re
 from pathlib import Path
@@ -82,6 +83,24 @@ def test_ours_stand_below_the_printed_rows_and_what_is_missing_has_a_reason(benc
     assert lacking(tables[0], []) == [
         "not run: news, captions, forums: no data; expected --suite stsb_genres and stsbenchmark"
     ]
+
+
+def test_the_table_of_simlte_takes_its_own_head_and_that_of_newsembed_the_other(tmp_path):
+    for label in ("business", "sport", "tech"):
+        (tmp_path / "bbc" / label).mkdir(parents=True)
+        for number in range(6):
+            (tmp_path / "bbc" / label / f"{number}.txt").write_text(f"{label} title\n\n{label} n{number}")
+    tables = chosen_tables(["newsembed-8", "simlte-2"])
+    found = needed(tables, str(tmp_path))
+    assert [one.name for one in found] == ["bbc (bbc)", "bbc (bbc), SimLTE's head"]
+    quick = [dataclasses.replace(one, seeds=1, repeats=1) for one in found]
+    results = run_suites({"tfidf": TfidfEncoder}, quick)
+    first, *others = [filled(table, results).rows[-1] for table in tables]
+    assert first[1] == f"{100 * results.score('tfidf', 'bbc (bbc)', 'accuracy'):.1f}"
+    assert len(first) - first.count("-") == 2
+    metrics = [f"{kind} {metric}" for metric in ("accuracy", "macro-F1") for kind in ("MLP", "5-shot")]
+    own = [f"{results.score('tfidf', found[1].name, metric):.4g}" for metric in metrics]
+    assert sorted(cell for row in others for cell in row[1:] if cell != "-") == sorted(own)
 
 
 def test_the_mean_of_all_columns_is_that_of_ours_if_there_are_all():
