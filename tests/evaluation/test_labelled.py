@@ -61,22 +61,15 @@ def test_ag_news_in_both_layouts(tmp_path):
     assert rows(split.test) == [("Sports", "", "d"), ("Business", "", "e")]
 
 
-def test_mind_tests_on_news_it_did_not_train_on(tmp_path):
+def test_mind_has_four_fifths_of_each_category_of_both_files_without_repeated_texts(tmp_path):
     line = "{}\t{}\tsub\tTitle {}\tAbstract\thttp://x\t[]\t[]\n"
-    train = line.format("N1", "sports", 1) + line.format("N2", "news", 2)
-    path = fill(
-        tmp_path,
-        {
-            "MINDsmall_train/news.tsv": train,
-            "MINDsmall_dev/news.tsv": train + line.format("N3", "news", 3) + line.format("N4", "tv", 4),
-        },
-    )
-    split = read_mind(path)
-    assert [(row.document.title, row.document.body) for row in split.train] == [
-        ("Title 1", "Abstract"),
-        ("Title 2", "Abstract"),
-    ]
-    assert [row.label for row in split.test] == ["news", "tv"]
+    train = "".join(line.format(f"N{n}", "sports" if n % 2 else "news", n) for n in range(14))
+    dev = "".join(line.format(f"M{n}", "sports" if n % 2 else "news", n) for n in range(10, 20))
+    split = read_mind(fill(tmp_path, {"MINDsmall_train/news.tsv": train, "MINDsmall_dev/news.tsv": dev}))
+    assert sorted(row.document.title for row in split.all) == sorted(f"Title {n}" for n in range(20))
+    for part, count in ((split.train, 8), (split.test, 2)):
+        assert sorted(row.label for row in part) == ["news"] * count + ["sports"] * count
+        assert all((int(row.document.title[6:]) % 2 == 1) == (row.label == "sports") for row in part)
 
 
 HEADER = "category\theadline\ttext\turl\n"
