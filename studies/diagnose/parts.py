@@ -378,14 +378,14 @@ def map_part(made: Diagnosis) -> Iterator[Block]:
     Embeddings in two dimensions. Similar articles are close together; distances between far points mean little.
     Hover over a dot for its title.
     """
-    articles, options = made.articles, made.options
+    articles = made.articles
     if len(articles) < similarity.FEWEST:
         raise _MissingError(f"{len(articles)} articles, and a map needs at least {similarity.FEWEST}")
     labels = [label for label in _LABELS if any(getattr(article, label) for article in articles)]
     for label in _LABELS:
         if label not in labels:
             yield Missing(f"{label}: {_UNLABELLED.format(label)}")
-    yield f"{len(articles):,} articles by {', '.join(made.embeddings)} ({options.projection}), in report.html."
+    yield f"{len(articles):,} articles by {', '.join(made.embeddings)} (t-SNE), in report.html."
     keys = {label: largest([getattr(article, label) for article in articles]) for label in labels}
     colours = {label: {name: str(place) for place, (name, _) in enumerate(key)} for label, key in keys.items()}
     dots = []
@@ -394,7 +394,7 @@ def map_part(made: Diagnosis) -> Iterator[Block]:
         classes = " ".join(f"{label[0]}{colours[label].get(value, 'x')}" for label, value in own.items())
         dots.append((classes, f"{_title(article)} ({', '.join(filter(None, own.values())) or article.id})"))
     encoders = {
-        name: list(zip(placed(similarity.project(matrix, options.projection, options.seed)), dots, strict=True))
+        name: list(zip(placed(similarity.project(matrix, made.options.seed)), dots, strict=True))
         for name, matrix in made.embeddings.items()
     }
     others = {label: len(articles) - sum(count for _, count in key) for label, key in keys.items()}
