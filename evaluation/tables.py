@@ -20,6 +20,8 @@ from .table import Table, escaped
 
 FORMATS: Final = ("md", "html", "json", "tex")
 _ABSENT: Final = "-"
+_SIMLTE_HEAD: Final = "simlte"
+_AS_SIMLTE: Final = {"head": _SIMLTE_HEAD, "tasks": ("classification", "few_shot")}
 _MEAN: Final = "the mean of all columns"
 _SHORT: Final = {"Liu, Liu and Yu": "newsembed", "Li 2021": "thesis", "SimLTE": "simlte", "Okura": "okura"}
 _SHORT_LAST: Final = {"Danovitch": "ast", "sbert.net": "sbert", "the project": "own"}
@@ -95,12 +97,18 @@ def needed(tables: Iterable[Printed], folder: str | None) -> list[Benchmark]:
     if folder is None:
         return []
     columns = [row for table in tables for column in table.columns for row in column]
-    return [one for one in discover(folder) if any(_is_of(column, one.protocol, one.paths) for column in columns)]
+    by_simlte = [one for one in discover(folder, _AS_SIMLTE) if one.protocol.get("head") == _SIMLTE_HEAD]
+    named = [dataclasses.replace(one, name=f"{one.name}, SimLTE's head") for one in by_simlte]
+    every = [*discover(folder), *named]
+    return [one for one in every if any(_is_of(column, one.protocol, one.paths) for column in columns)]
 
 
 def _is_of(column: Mapping[str, Any], protocol: Mapping[str, Any], paths: Iterable[str]) -> bool:
     names = {part for path in paths for part in os.path.abspath(path).split(os.sep)[-2:]}
-    return bool(column["suite"]) and column["suite"] == protocol.get("suite") and bool(names & set(column["sets"]))
+    # The figures of SimLTE are those of its own head, which `needed` asks for.
+    is_head = ("SimLTE" in column["source"]) == (protocol.get("head") == _SIMLTE_HEAD)
+    is_suite = bool(column["suite"]) and column["suite"] == protocol.get("suite")
+    return is_suite and is_head and bool(names & set(column["sets"]))
 
 
 def filled(table: Printed, results: Results | None) -> Table:

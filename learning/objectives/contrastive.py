@@ -130,7 +130,7 @@ class Contrastive(PairObjective):
                 return info_nce(
                     *some,
                     temperature=self.temperature,
-                    documents=Documents(*ids, days=self.event_days),
+                    documents=Documents(ids[0], ids[1], ids[2], self.event_days),
                     kept=Kept(*kept),
                     symmetric=self.symmetric,
                     chunks=chunks if groups == 1 else 1,
