@@ -7,6 +7,7 @@ into a few lengths and batched into a few sizes.
 
 import dataclasses
 import functools
+import importlib.util
 import itertools
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
@@ -176,6 +177,25 @@ def load_encoder(folder: str, step: int | None = None, **reading: Any) -> JaxEnc
       reading: see :class:`TokenizedEncoder`.
     """
     return JaxEncoder(load_model(folder, step), **reading)
+
+
+def load_fastest(folder: str, step: int | None = None, **reading: Any) -> TokenizedEncoder:
+    """`load_encoder`, but computed by ONNX Runtime on CPUs, where that is installed and has the architecture.
+
+    The vectors of both differ by less than 1e-5, so the digest is the same.
+
+    Args:
+      folder: of the model.
+      step: of the checkpoint.
+      reading: see :class:`TokenizedEncoder`.
+    """
+    model = load_model(folder, step)
+    if jax.default_backend() == "cpu" and all(map(importlib.util.find_spec, ("onnx", "onnxruntime"))):
+        from .onnx_engine import encoder_of
+
+        if (encoder := encoder_of(model, **reading)) is not None:
+            return encoder
+    return JaxEncoder(model, **reading)
 
 
 def fresh_encoder(folder: str, seed: int = 0, **reading: Any) -> JaxEncoder:

@@ -119,13 +119,13 @@ def make_encoder(kind: str, rest: str, **reading: Any) -> "TextEncoder":
         if is_static(folder):
             return StaticEncoder(folder, number, **reading)
         if os.path.isfile(os.path.join(folder, ONNX_FILE)):
-            from .onnx_engine import OnnxEncoder
+            from .onnx_engine import read_export
 
-            return OnnxEncoder(folder, **reading)
-    from .encoder import fresh_encoder, load_encoder
+            return read_export(folder, **reading)
+    from .encoder import fresh_encoder, load_fastest
 
     if kind == "model":
-        return load_encoder(folder, number, **reading)
+        return load_fastest(folder, number, **reading)
     if kind == "random":
         return fresh_encoder(folder, number or 0, **reading)
     raise InputError(f"got the encoder kind {kind!r}", remedy="choose model, random or savedmodel")

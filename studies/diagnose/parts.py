@@ -8,6 +8,7 @@ import dataclasses
 import functools
 import itertools
 import math
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
@@ -18,6 +19,7 @@ from ...evaluation import similarity
 from ...evaluation import tokens as of_tokens
 from ...evaluation.encoders import Embeddings, Encoder, encode_checked
 from ...evaluation.events import Collection, EventDocument
+from ...formats.model_folder import ONNX_FILE, ModelFolder
 from ...tasks import parts_of_speech
 from ..shared.charts import DASHES, SERIES, make_axes, svg_of
 from ..shared.pages import Block, Cell, Heading, Included, Missing, Part, Plot, Table
@@ -125,12 +127,15 @@ def _model_of(encoder: Encoder) -> "JaxEncoder | None":
     """The model behind a benchmark's encoder, where it is one of ours in JAX and has attention to show."""
     from ...models.encoders import Capability
     from ...serving.encoder import JaxEncoder, load_encoder
-    from ...serving.interface import DocumentEncoder
-    from ...serving.static import StaticEncoder
+    from ...serving.interface import DocumentEncoder, TokenizedEncoder
 
     inner = encoder.encoder if isinstance(encoder, DocumentEncoder) else None
-    if isinstance(inner, StaticEncoder):
-        inner = load_encoder(inner.model.folder, inner.model.step, max_length=inner.max_length)
+    if isinstance(inner, TokenizedEncoder) and not isinstance(inner, JaxEncoder):
+        files = ModelFolder(inner.model.folder)
+        if os.path.isfile(os.path.join(files.path, ONNX_FILE)):
+            return None
+        step = None if files.is_exported else inner.model.step
+        inner = load_encoder(files.path, step, max_length=inner.max_length)
     if not isinstance(inner, JaxEncoder) or Capability.ATTENTION not in inner.model.config.capabilities:
         return None
     return inner
