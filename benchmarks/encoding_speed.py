@@ -175,13 +175,7 @@ def measure(case: Case, args: argparse.Namespace) -> dict[str, Any]:
     peer = [str(args.threads), case.huggingface]
     commands = {
         "ours": [sys.executable, str(here / "encoding_speed_ours.py"), case.texts, case.folder],
-        "torch": [
-            args.torch_python,
-            str(here / "encoding_speed_torch.py"),
-            case.texts,
-            str(args.threads),
-            case.huggingface,
-        ],
+        "torch": [args.torch_python, str(here / "encoding_speed_torch.py"), case.texts, *peer],
     }
     environment = {"OMP_NUM_THREADS": str(args.threads), "TOKENIZERS_PARALLELISM": "true", "HF_HUB_OFFLINE": "1"}
     found: dict[str, list[dict[str, float]]] = {}

@@ -25,8 +25,8 @@ def main() -> None:
         encoder.encode(titles, texts)
         return 0.0
 
-    versions = ", ".join(f"{package} {importlib.metadata.version(package)}" for package in ("jax", "onnxruntime"))
-    versions = f"{type(encoder).__name__}, {versions}"
+    packages = (f"{package} {importlib.metadata.version(package)}" for package in ("jax", "onnxruntime"))
+    versions = ", ".join([type(encoder).__name__, *packages])
     serve({"first": first, "tokens": tokens, "versions": versions}, run)
 
 
