@@ -323,7 +323,7 @@ class Archive:
         """Reads how many articles hold each word, unless the words are too many: no query has to look them up then."""
         table = self.table(TERMS)
         if table is not None and table.count_rows() <= _TERMS_KNOWN:
-            found = self.whole(TERMS)
+            found = table.search().to_arrow()
             self._frequencies = dict(zip(found["term"].to_pylist(), found["documents"].to_pylist(), strict=True))
 
     def frequencies(self, terms: Iterable[str]) -> dict[str, int]:
