@@ -129,7 +129,8 @@ def filled(table: Printed, results: Results | None) -> Table:
         mean = statistics.fmean(known) if known and len(known) == len(asked) else None
         values = [mean if one.get("why") == _MEAN else value for value, one in zip(values, firsts, strict=True)]
         rows.append([name, *map(_shown, firsts, values)])
-    return Table(["", *map(_heading, firsts)], rows, f"{table.name}: {table.source}", lacking(table, _run(results)))
+    notes = [*_data_of(table, results), *lacking(table, _run(results))]
+    return Table(["", *map(_heading, firsts)], rows, f"{table.name}: {table.source}", notes)
 
 
 Run = tuple[str, Mapping[str, Any], Sequence[str]]  # name, protocol and paths of a benchmark
@@ -143,6 +144,17 @@ def lacking(table: Printed, there: Sequence[Run]) -> list[str]:
             place = "" if why else f"no data; expected --suite {column[0]['suite']} and {column[0]['sets'][0]}"
             notes.setdefault(why or place, []).append(_heading(column[0]))
     return [f"not run: {', '.join(headings)}: {why}" for why, headings in notes.items()]
+
+
+def _data_of(table: Printed, results: Results | None) -> list[str]:
+    """For the columns that benchmarks fill, which data these had, which may differ from the paper's."""
+    texts = {one.benchmark: one.texts for one in results.results if one.status == "ok"} if results else {}
+    found: dict[str, list[str]] = {}
+    for column in table.columns:
+        made = _benchmark(column, _run(results))
+        if made and made[0] in texts:
+            found.setdefault(made[0], []).append(_heading(column[0]))
+    return [f"ours: {', '.join(parts)}: {name}, {texts[name]:,} texts" for name, parts in found.items()]
 
 
 def _run(results: Results | None) -> list[Run]:

@@ -160,9 +160,6 @@ class Architecture:
         """The same model computed by XLA's own kernels only, for exports that run on every platform."""
         return self
 
-    def check(self, length: int) -> None:
-        """Raises ValueError if rows of ``length`` tokens cannot be computed on the devices of this process."""
-
     def summary(self) -> str:
         """The size of the model in a few words, such as "12 layers x 768"."""
         return f"{self.kind} x {self.embedding_size}"

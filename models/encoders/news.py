@@ -362,10 +362,6 @@ class EncoderConfig(TransformerConfig, HuggingFaceArchitecture):
         """The same encoder with XLA's attention: kernels of one platform cannot be in an export for several."""
         return dataclasses.replace(self, attention="xla")
 
-    def check(self, length: int) -> None:
-        """Raises ValueError if the configured attention kernel cannot run here on rows of ``length`` tokens."""
-        choose_attention(self, length)
-
     def summary(self) -> str:
         """Layers and width, such as "12 layers x 768"."""
         return f"{self.num_layers} layers x {self.hidden_size}"

@@ -78,7 +78,7 @@ def test_ours_stand_below_the_printed_rows_and_what_is_missing_has_a_reason(benc
     ours = [100 * results.score("tfidf", found[0].name, "Spearman", genre) for genre in GENRES]
     assert genres.rows[-1] == ["tfidf", *(f"{value:.1f}" for value in ours)]
     assert results.results[0].scores[0].count == 45
-    assert not genres.notes
+    assert genres.notes == ["ours: news, captions, forums: stsb_genres (stsbenchmark), 90 texts"]
     assert classes.rows[-1] == ["tfidf", *["-"] * 5]
     assert classes.notes[0] == "not run: BBC: no data; expected --suite bbc and bbc"
     assert lacking(tables[0], []) == [
@@ -109,7 +109,7 @@ def test_the_mean_of_all_columns_is_that_of_ours_if_there_are_all():
     years = [column[0] for column in table.columns[:-1]]
 
     class Given:
-        encoders = ("ours",)
+        encoders, results = ("ours",), ()
 
         def __init__(self, count):
             rows = [{"path": f"/data/{year['sets'][0]}"} for year in years[:count]]
