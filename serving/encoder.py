@@ -10,7 +10,7 @@ import functools
 import importlib.util
 import itertools
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import jax
 import jax.numpy as jnp
@@ -26,6 +26,9 @@ from . import rows as shapes
 from .interface import FloatArray, TokenizedEncoder
 from .model import Model, Params, matched, model_digest
 from .rows import Row
+
+if TYPE_CHECKING:  # optional
+    from .onnx_engine import OnnxEncoder
 
 TOKENS_PER_BATCH: Final = 16_384  # BERT-base at 512 tokens peaks near 1 GB with this many
 TOKENS_PER_BATCH_ON_CPU: Final = 2_048  # fits the caches better: 12 to 17 % less CPU time than 16,384, 2 layers x 128
@@ -214,7 +217,7 @@ def load_encoder(folder: str, step: int | None = None, **reading: Any) -> JaxEnc
     return JaxEncoder(load_model(folder, step), **reading)
 
 
-def load_fastest(folder: str, step: int | None = None, **reading: Any) -> TokenizedEncoder:
+def load_fastest(folder: str, step: int | None = None, **reading: Any) -> "JaxEncoder | OnnxEncoder":
     """`load_encoder`, but computed by ONNX Runtime on CPUs, where that is installed and has the architecture.
 
     The vectors of both differ by less than 1e-5, so the digest is the same.

@@ -268,6 +268,8 @@ def _session(graph: str | bytes) -> Any:
     if hasattr(os, "sched_getaffinity"):  # by itself it counts cores that this process may not use
         options.intra_op_num_threads = len(os.sched_getaffinity(0))
     options.log_severity_level = 3  # errors
+    # Threads that wait in a loop cost 20 % more CPU time with articles, 50 % with queries, and take it from searches.
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     return onnxruntime.InferenceSession(graph, options, providers=["CPUExecutionProvider"])
 
 

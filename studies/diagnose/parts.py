@@ -129,7 +129,7 @@ def _model_of(encoder: Encoder) -> "JaxEncoder | None":
     from ...serving.encoder import JaxEncoder, load_encoder
     from ...serving.interface import DocumentEncoder, TokenizedEncoder
 
-    inner = encoder.encoder if isinstance(encoder, DocumentEncoder) else None
+    inner: Any = encoder.encoder if isinstance(encoder, DocumentEncoder) else None
     if isinstance(inner, TokenizedEncoder) and not isinstance(inner, JaxEncoder):
         files = ModelFolder(inner.model.folder)
         if os.path.isfile(os.path.join(files.path, ONNX_FILE)):

@@ -39,7 +39,7 @@ def test_the_paper_s_run_files_read_what_the_preset_makes(monkeypatch):
     assert macro("TASK_FEATURE_LENGTHS") == dict.fromkeys(texts, options["examples"].max_length)
     assert options["examples"].max_length == gin.query_parameter("EncoderConfig.max_length") == 512
     assert options["topics"].max_topics == macro("NUM_TOPICS") == TransformerConfig(5).num_topics == 600
-    assert options["topics"].positive_ratio == 0.25
+    assert (options["topics"].positive_ratio, options["clean"].require_author) == (0.25, True)
     # A topic row has as many texts as a triplet, and no loss has a weight.
     assert options["examples"].documents_per_example == len(TRIPLETS.text_features) == 3
     with pytest.raises(ValueError, match="task_weights"):
