@@ -8,8 +8,9 @@ Example::
 An encoder is ``NAME=SPEC``. SPEC is one of ``tfidf``, ``lsa[:DIMENSIONS]``, ``wordvectors:FILE`` (word2vec or GloVe
 text), ``st:DIR`` (a sentence-transformers folder), ``model:DIR[@step]`` (a model folder), ``random:DIR[@seed]`` (its
 architecture and vocabulary with random parameters), ``savedmodel:DIR``, or any ``module:function`` or
-``file.py:function`` that maps a list of texts to a matrix. ``words`` and ``headline`` compare the sets of words of
-whole texts and of titles. The k-th ``--suite`` reads the k-th ``--data``; a single ``--data`` is used for all.
+``file.py:function`` that maps a list of texts to a matrix. ``#cls`` after a folder of the kinds ``model`` and
+``random`` takes the top-layer state of [CLS] in place of the embedding. ``words`` and ``headline`` compare the sets of
+words of whole texts and of titles. The k-th ``--suite`` reads the k-th ``--data``; a single ``--data`` is used for all.
 ``--suite all`` runs every benchmark found in its ``--data``.
 
 ``--recipe FILE.toml`` names encoders and benchmarks in a file instead and adds a table of their main scores::
