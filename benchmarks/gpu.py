@@ -162,9 +162,9 @@ def measure(case: Case, args: argparse.Namespace) -> list[str]:
 def training(case: Case) -> tuple[Any, float]:
     """Runs training steps, and the model FLOPs of one."""
     import jax
-    from train_speed_ours import encoder_config, prepare
+    from train_speed_ours import prepare
 
-    prepared = prepare(case, encoder_config(case), {})
+    prepared = prepare(case)
     state, key, batches = prepared.layout.create(jax.random.key(0)), jax.random.key(1), prepared.batches
 
     def run(steps: int) -> None:
@@ -202,9 +202,9 @@ def compiled(case: Case) -> list[str]:
     import jax
     from newsembed.learning.partitioning import Partitioner
     from newsembed.training.train_state import bytes_per_device
-    from train_speed_ours import encoder_config, prepare
+    from train_speed_ours import prepare
 
-    prepared = prepare(case, encoder_config(case), {}, batches=1)
+    prepared = prepare(case, batches=1)
     started = time.monotonic()
     partitioner = Partitioner()
     lower = partitioner.wrap(prepared.step.__wrapped__.lower, partitioner.make_mesh())

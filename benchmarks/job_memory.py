@@ -4,20 +4,13 @@
 
 Writes generated articles and hubs in the form of the `extract` job and runs the jobs of the build on them, each on what
 the one before it wrote. Shards have the same size at each scale, so there are more of them. The number of days,
-publishers, names and words is the same; so is the number of articles of an event. `--skew` gives half of the articles
-to one publisher, a fifth to one day, and one name to all.
-
-    python benchmarks/job_memory.py --file headlines.jsonl.zst --clean "--min_words=8" --articles 20000 --scales 1 3
-
-reads articles of your own with `extract` in place of generated ones, evenly spread over the file, so a day has more of
-them at each scale.
+publishers, names and words is the same; so is the number of articles of an event.
 
 Memory is the proportional set size (PSS) of a process, sampled ten times a second. `worker` is the largest worker
 process, `own` its part without mapped files, which the kernel may drop, and `runner` the process that holds the
 graph: the local runner keeps the elements of every GroupByKey in it. `base` is a worker that has imported the module of
 the job. Growth compares what is above the base. `KB` is the growth of `all` for each further article of the input,
-`disk` the size of the job's folder for each article of the input. `--most_growth 0.2` ends with an error if the own
-memory of a worker grows by more than 20 %, with the base, in any job.
+`disk` the size of the job's folder for each article of the input. `make memory` asks for bounds.
 """
 
 import argparse
@@ -36,13 +29,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from newsembed.formats import files
-from newsembed.formats.jsonl import read_lines
 from newsembed.formats.manifest import write_manifest
 from newsembed.formats.parquet import write_shard
 from newsembed.formats.records import Article, Hub, make_doc_id
 
 JOBS = {
-    "extract": "--articles input.jsonl",
     "clean": "--articles extract",
     "vocabulary": "--articles clean",
     "pack": "--articles clean --vocabulary vocabulary",
@@ -73,15 +64,10 @@ COMMON = (
 
 
 class World:
-    """Names, words and hubs, and the articles of any number of events about them.
+    """Names, words and hubs, and the articles of any number of events about them."""
 
-    Args:
-      skew: whether one publisher, one day and one name are hot.
-    """
-
-    def __init__(self, *, skew: bool) -> None:
+    def __init__(self) -> None:
         draw = random.Random(5)
-        self._skew = skew
         letters = "abcdefghilmnoprstuv"
         self._words = ["".join(draw.choices(letters, k=draw.randint(4, 9))) for _ in range(4_000)]
         parts = ["".join(draw.choices(letters, k=7)).capitalize() for _ in range(2 * NAMES)]
@@ -90,21 +76,16 @@ class World:
         self.listed: dict[tuple[str, str], list[str]] = collections.defaultdict(list)
 
     def articles(self, count: int) -> Iterator[Article]:
-        """Yields this many articles."""
-        for number in range(count):
-            yield self._article(number, count)
+        """This many articles."""
+        return map(self._article, range(count))
 
-    def _article(self, number: int, count: int) -> Article:
+    def _article(self, number: int) -> Article:
         event = random.Random(number // EVENT_ARTICLES)
         own = random.Random(f"{number}")
         names = event.sample(self._names, 3)
-        if self._skew:
-            names.append("Everywhere Person")
         words = event.choices(self._words, k=30)
         day = event.randrange(DAYS)
-        if self._skew and number < count // 5:
-            day = DAYS // 2
-        publisher = self._publishers[0 if self._skew and number % 2 else own.randrange(PUBLISHERS)]
+        publisher = self._publishers[own.randrange(PUBLISHERS)]
         sentences = []
         for _ in range(5):
             text = [*own.sample(COMMON.split(), 8), *own.sample(words, 5), own.choice(names)]
@@ -132,30 +113,15 @@ class World:
         ]
 
 
-def write_sample(path: str, source: str, count: int) -> None:
-    """Writes this many lines of an article file (JSONL, also compressed), evenly spread.
-
-    Raises:
-      SystemExit: if the file has fewer.
-    """
-    with files.open_read(source) as raw:
-        every = list(read_lines(raw, source))
-    if len(every) < count:
-        raise SystemExit(f"{source} has {len(every)} lines, {count} are asked for")
-    Path(path).parent.mkdir(parents=True, exist_ok=True)
-    chosen = (every[number * len(every) // count].rstrip(b"\n") for number in range(count))
-    Path(path).write_bytes(b"".join(line + b"\n" for line in chosen))
-
-
-def write_corpus(folder: str, count: int, *, skew: bool) -> None:
+def write_corpus(folder: str, count: int) -> None:
     """Writes articles and hubs as the `extract` job does."""
-    world = World(skew=skew)
+    world = World()
     articles, shards = list(world.articles(count)), -(-count // SHARD_ARTICLES)
     for shard in range(shards):
         path = f"{folder}/articles/part-{shard:05d}-of-{shards:05d}.parquet"
         write_shard(path, articles[shard::shards], Article)
     write_shard(f"{folder}/hubs/part-00000-of-00001.parquet", world.hubs(), Hub)
-    write_manifest(folder, {"digest": f"{count} {skew}", "job": "extract"})
+    write_manifest(folder, {"digest": f"{count}", "job": "extract"})
 
 
 def memory_of(process: int) -> tuple[int, int]:
@@ -224,7 +190,7 @@ def run(command: Sequence[str]) -> dict[str, float]:
 
 def command_of(job: str, options: str, work: str) -> list[str]:
     """The command of a job; names of jobs among its options become folders in ``work``."""
-    words = [f"{work}/{word}" if word in {*JOBS, "input.jsonl"} else word for word in options.split()]
+    words = [f"{work}/{word}" if word in {"extract", *JOBS} else word for word in options.split()]
     return [sys.executable, "-m", "newsembed", job, *words, "--output", f"{work}/{job}", "--direct_num_workers=2"]
 
 
@@ -263,32 +229,12 @@ def print_row(job: str, base: Mapping[str, float], found: Mapping[int, Mapping[s
     print("| " + " | ".join(cells) + " |", flush=True)
 
 
-def check_growth(figures: Mapping[str, Mapping[int | str, Mapping[str, float]]], most: float) -> None:
-    """Compares the own memory of a worker at the largest scale with that at the smallest one.
-
-    Raises:
-      SystemExit: if it grows by more than the share ``most`` in a job, or no worker was seen; names the jobs.
-    """
-    grown = []
-    for job, found in figures.items():
-        scales = sorted(scale for scale in found if isinstance(scale, int))
-        small, large = (found[scale]["worker own"] for scale in (scales[0], scales[-1]))
-        if not small or large > (1 + most) * small:
-            grown.append(f"{job}: {small / 1e6:.0f} to {large / 1e6:.0f} MB")
-    if grown:
-        raise SystemExit("\n".join(grown))
-
-
 def parse() -> argparse.Namespace:
     """The arguments of this process."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--articles", type=int, default=3_000, help="at scale 1")
     parser.add_argument("--scales", type=int, nargs="+", default=[1, 4])
     parser.add_argument("--jobs", nargs="+", choices=list(JOBS), default=list(JOBS), help="whose rows are printed")
-    parser.add_argument("--file", help="articles of your own (JSONL) in place of generated ones")
-    parser.add_argument("--clean", default="", help="options of `clean` for them, as one word")
-    parser.add_argument("--skew", action="store_true", help="one hot publisher, day and name")
-    parser.add_argument("--most_growth", type=float, help="largest growth of a worker's own memory, as a share")
     parser.add_argument("--output", help="folder for the corpora and results; temporary without it")
     return parser.parse_args()
 
@@ -302,24 +248,16 @@ def main() -> None:
     try:
         works = {scale: f"{folder}/{scale}" for scale in args.scales}
         for scale, work in works.items():
-            if args.file:
-                write_sample(f"{work}/input.jsonl", args.file, scale * args.articles)
-            else:
-                write_corpus(f"{work}/extract", scale * args.articles, skew=args.skew)
+            write_corpus(f"{work}/extract", scale * args.articles)
         figures: dict[str, dict[int | str, Mapping[str, float]]] = {}
         last = max(map(list(JOBS).index, args.jobs))
-        further = {"clean": args.clean} if args.file else GENERATED
         for job in list(JOBS)[: last + 1]:  # each needs those before it
-            if job == "extract" and not args.file:
-                continue
-            options = f"{JOBS[job]} {further.get(job, '')}"
+            options = f"{JOBS[job]} {GENERATED.get(job, '')}"
             found = {scale: measured(job, options, work) for scale, work in works.items()}
             if job in args.jobs:
                 base = base_of(job)
                 figures[job] = {"base": base, **found}
                 print_row(job, base, found, args.articles)
-        if args.most_growth is not None:
-            check_growth(figures, args.most_growth)
         if args.output:
             Path(folder, "figures.json").write_text(json.dumps(figures), encoding="utf-8")
     finally:

@@ -41,21 +41,11 @@ from apache_beam.runners.portability.fn_api_runner import FnApiRunner, execution
 from newsembed.beam_pipelines import graph
 from newsembed.beam_pipelines.workers import end_fork_server
 from newsembed.beam_pipelines.workflow import load_job
+from newsembed.benchmarks.job_memory import JOBS
 from newsembed.formats.manifest import read_manifest
 from newsembed.launch import cli
 
 # By job: inputs as options, where "@" stands for the folder of the build.
-JOBS = {
-    "clean": "--articles @extract",
-    "vocabulary": "--articles @clean",
-    "pack": "--articles @clean --vocabulary @vocabulary",
-    "entities": "--articles @clean",
-    "vectors": "--articles @clean --entities @entities",
-    "neighbors": "--vectors @vectors",
-    "triplets": "--articles @clean --neighbors @neighbors",
-    "topics": "--articles @clean --hubs @extract --entities @entities",
-    "examples": "--articles @clean --triplets @triplets --topics @topics --vocabulary @vocabulary",
-}
 SIZES = (10**6, 10**8, 10**9)
 _BEGIN, _END = "<!-- scale_table: begin -->", "<!-- scale_table: end -->"
 
@@ -116,7 +106,7 @@ def measure(job: str, inputs: str, build: str, output: str) -> dict[str, float]:
     Raises:
       SystemExit: if it fails.
     """
-    words = inputs.replace("@", f"{build}/").split()
+    words = [f"{build}/{word}" if word in {"extract", *JOBS} else word for word in inputs.split()]
     given = [word for word in words if not word.startswith("--")]
     shutil.rmtree(output, ignore_errors=True)
     load_job(job)  # imports count in neither run

@@ -10,10 +10,10 @@ at the masked positions only, as ours does; "all" is the model as it ships. Rows
 padding. Each side is a process of its own; torch may live in another environment.
 
 Measurements alternate, so that noise hits both: in every round both processes run the same number of steps, the order
-turns around, and the ratio is that of the round. With `--apart`, the default on an accelerator, only one process exists
-at a time, in the order ours, torch, torch, ours: batches that fill the memory need that. On a CPU that others use, too,
-time `--cores 1` and read the ratio of CPU times: torch's threads wait for each other, which costs it dearly where a
-core is taken away. MFU counts the model's own operations, not what is computed again, against the device's dense peak.
+turns around, and the ratio is that of the round. On an accelerator only one process exists at a time, in the order
+ours, torch, torch, ours: batches that fill the memory need that. On a CPU that others use, too, time `--cores 1` and
+read the ratio of CPU times: torch's threads wait for each other, which costs it dearly where a core is taken away. MFU
+counts the model's own operations, not what is computed again, against the device's dense peak.
 """
 
 import argparse
@@ -51,8 +51,6 @@ COLUMNS = (
     "last losses",
     "million parameters",
 )
-# Dense TFLOP/s of matrix products in bfloat16, from the makers' data sheets.
-PEAKS = {"H100": 989.4, "H200": 989.4, "B200": 2250.0, "A100": 312.0, "L4": 121.0}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -306,11 +304,13 @@ class Runner:
 
 def row_of(case: Case, found: dict[str, Any]) -> str:
     """One line of the table."""
+    from newsembed.training.metrics import peak_flops  # the peer's process imports this module, and has no newsembed
+
     seconds = {side: np.array(values) for side, values in found["seconds"].items()}
     times = [f"{1e3 * np.median(values):,.1f}" for values in seconds.values()]
     speeds = [f"{case.tokens / np.median(values):,.0f}" for values in seconds.values()]
-    peak = next((tflops for name, tflops in PEAKS.items() if name in found["about"]["ours"]["device"]), None)
-    use = [f"{case.flops / np.median(values) / peak / 1e12:.1%}" if peak else "-" for values in seconds.values()]
+    peak = peak_flops(found["about"]["ours"]["device"].partition(" x ")[2])
+    use = [f"{case.flops / np.median(values) / peak:.1%}" if peak else "-" for values in seconds.values()]
     losses = " / ".join(f"{found['about'][side]['loss']:.2f}" for side in seconds)
     parameters = " / ".join(f"{found['about'][side]['parameters'] / 1e6:.1f}" for side in seconds)
     cells = [*times, ratio_of(found["seconds"]), ratio_of(found["cpu_seconds"]), *speeds, *use, losses, parameters]
@@ -334,12 +334,7 @@ def read_arguments() -> argparse.Namespace:
     parser.add_argument("--torch_compile", action="store_true", help="let torch.compile make the peer faster")
     parser.add_argument("--rounds", type=int, default=10)
     parser.add_argument("--steps", type=int, default=3, help="of each side in a round")
-    parser.add_argument("--apart", action=argparse.BooleanOptionalAction, default=None, help="one process at a time")
     parser.add_argument("--cores", type=int, help="run on the first N cores (default: all)")
-    parser.add_argument(
-        "--encoder", nargs="*", default=[], metavar="NAME=JSON", help='of our EncoderConfig, such as remat=\\"full\\"'
-    )
-    parser.add_argument("--losses", nargs="*", default=[], metavar="NAME=JSON", help="of our objective")
     return parser.parse_args()
 
 
@@ -349,29 +344,15 @@ def main() -> None:
         # The processes inherit the affinity, and size their thread pools by it.
         os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[: args.cores])
     here = Path(__file__).parent
+    compiled = ["--compile"] if args.torch_compile else []
     commands = {
-        "ours": [
-            sys.executable,
-            str(here / "train_speed_ours.py"),
-            "--encoder",
-            *args.encoder,
-            "--losses",
-            *args.losses,
-        ],
-        "torch": [
-            args.torch_python,
-            str(here / "train_speed_torch.py"),
-            *(["--compile"] if args.torch_compile else []),
-        ],
+        "ours": [sys.executable, str(here / "train_speed_ours.py")],
+        "torch": [args.torch_python, str(here / "train_speed_torch.py"), *compiled],
     }
     with tempfile.TemporaryDirectory() as cache:
-        apart = args.cases.startswith("gpu") if args.apart is None else args.apart
-        environment = {"JAX_COMPILATION_CACHE_DIR": cache}
-        if apart:
-            environment["XLA_PYTHON_CLIENT_MEM_FRACTION"] = "0.92"
-        else:
-            environment["XLA_PYTHON_CLIENT_PREALLOCATE"] = "false"
-        runner = Runner(commands, environment, apart)
+        apart = args.cases == "gpu"
+        memory = {"XLA_PYTHON_CLIENT_MEM_FRACTION": "0.92"} if apart else {"XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
+        runner = Runner(commands, {"JAX_COMPILATION_CACHE_DIR": cache} | memory, apart)
         shown = False
         for number, case in enumerate(CASES[args.cases]):
             if args.only and number not in args.only:

@@ -3,7 +3,6 @@
 import argparse
 import dataclasses
 import json
-from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import flax
@@ -24,11 +23,6 @@ class Prepared(NamedTuple):
     batches: list[Any]
 
 
-def assigned(texts: Sequence[str]) -> dict[str, Any]:
-    """NAME=JSON as keyword arguments."""
-    return {name: json.loads(value) for name, _, value in (text.partition("=") for text in texts)}
-
-
 def encoder_config(case: Case) -> EncoderConfig:
     """The encoder of a case."""
     return EncoderConfig(
@@ -43,19 +37,13 @@ def encoder_config(case: Case) -> EncoderConfig:
     )
 
 
-def prepare(case: Case, config: EncoderConfig, losses: Mapping[str, Any], batches: int = BATCHES) -> Prepared:
-    """The step of a case, as a run would make it.
-
-    Args:
-      case: task, batch and lengths.
-      config: the encoder.
-      losses: options of the objective, in addition to those of the case.
-      batches: how many are put on the devices.
-    """
+def prepare(case: Case, batches: int = BATCHES) -> Prepared:
+    """The step of a case, as a run would make it, with so many batches on the devices."""
     objective_class = OBJECTIVES[case.task]
     names = {field.name for field in dataclasses.fields(objective_class)}
     options = {"temperature": TEMPERATURE, "masking_rate": MASKING_RATE, "gradient_chunk": case.chunk}
-    chosen = {name: value for name, value in options.items() if name in names} | dict(losses)
+    chosen = {name: value for name, value in options.items() if name in names}
+    config = encoder_config(case)
     objectives = Objectives(Model(config), {case.task: objective_class(**chosen)})
     model, optimizer, partitioner = config.module(), adam(learning_rate=LEARNING_RATE), Partitioner()
     mesh = partitioner.make_mesh()
@@ -67,11 +55,7 @@ def prepare(case: Case, config: EncoderConfig, losses: Mapping[str, Any], batche
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--case", type=lambda text: Case(**json.loads(text)), required=True)
-    parser.add_argument("--encoder", nargs="*", default=[])
-    parser.add_argument("--losses", nargs="*", default=[])
-    args = parser.parse_args()
-    config = dataclasses.replace(encoder_config(args.case), **assigned(args.encoder))
-    step, layout, batches = prepare(args.case, config, assigned(args.losses))
+    step, layout, batches = prepare(parser.parse_args().case)
     about = {
         "versions": f"jax {jax.__version__}, flax {flax.__version__}",
         "device": f"{jax.device_count()} x {jax.devices()[0].device_kind}",

@@ -8,8 +8,9 @@ Example::
 An encoder is ``NAME=SPEC``. SPEC is one of ``tfidf``, ``lsa[:DIMENSIONS]``, ``wordvectors:FILE`` (word2vec or GloVe
 text), ``st:DIR`` (a sentence-transformers folder), ``model:DIR[@step]`` (a model folder), ``random:DIR[@seed]`` (its
 architecture and vocabulary with random parameters), ``savedmodel:DIR``, or any ``module:function`` or
-``file.py:function`` that maps a list of texts to a matrix. ``words`` and ``headline`` compare the sets of words of
-whole texts and of titles. The k-th ``--suite`` reads the k-th ``--data``; a single ``--data`` is used for all.
+``file.py:function`` that maps a list of texts to a matrix. ``#cls`` after a folder of the kinds ``model`` and
+``random`` takes the top-layer state of [CLS] in place of the embedding. ``words`` and ``headline`` compare the sets of
+words of whole texts and of titles. The k-th ``--suite`` reads the k-th ``--data``; a single ``--data`` is used for all.
 ``--suite all`` runs every benchmark found in its ``--data``.
 
 ``--recipe FILE.toml`` names encoders and benchmarks in a file instead and adds a table of their main scores::
@@ -98,6 +99,12 @@ class EvaluateOptions(Options):
         repeated=True,
         metavar="PATH",
     )
+    mteb: tuple[str, ...] = option(
+        (),
+        "tasks of MTEB instead of --suite, by the library mteb (newsembed[mteb]); --data has a folder for each",
+        many=True,
+        metavar="TASK",
+    )
     output: str = required("folder for results.json and results.md", metavar="DIR")
     cache: str | None = option(
         None, "folder that keeps embeddings by content, so that a second run only scores", metavar="DIR"
@@ -115,9 +122,12 @@ class EvaluateOptions(Options):
         if self.drop_leaked and not self.leakage:
             remedy = "name the training articles with --leakage"
             raise InputError("given without --leakage", field="--drop_leaked", remedy=remedy)
-        if self.recipe and (self.suite or self.data):
+        if self.recipe and (self.suite or self.data or self.mteb):
             raise InputError("given with --recipe", field="--suite, --data", remedy="name benchmarks in the recipe")
-        for name in () if self.recipe else ("encoder", "suite", "data"):
+        if self.mteb and (self.suite or len(self.data) > 1 or self.leakage or self.cache):
+            remedy = "give --encoder, one --data and --output with it"
+            raise InputError("given with --suite, --leakage, --cache or a second --data", field="--mteb", remedy=remedy)
+        for name in () if self.recipe else ("encoder", "data") if self.mteb else ("encoder", "suite", "data"):
             if not getattr(self, name):
                 raise InputError("missing", field=f"--{name}", remedy=f"give --{name}, or --recipe FILE")
         if len(self.data) > 1 and len(self.data) != len(self.suite):
@@ -152,6 +162,8 @@ def run(options: Any, factories: Factories) -> int:
 
     check_output(options.output, is_folder=True)
     specs, facts = encoder_specs(options.encoder), dict[str, Any]()
+    if options.mteb:
+        return _run_mteb(options, {name: encoder_factory(spec, factories) for name, spec in specs.items()}, specs)
     if options.recipe:
         recipe = read_recipe(options.recipe, intervals=True)
         benchmarks, specs = list(recipe.benchmarks), {**recipe.encoders, **specs}
@@ -176,6 +188,18 @@ def run(options: Any, factories: Factories) -> int:
         print(f"{result.encoder} on {result.benchmark} failed: {result.error}")
     print(f"tables: {options.output}/{TABLE_FILE}   all numbers: {options.output}/{RESULTS_FILE}")
     return 1 if results.failed else 0
+
+
+def _run_mteb(options: Any, encoders: Mapping[str, EncoderFactory], specs: Mapping[str, str]) -> int:
+    """Runs tasks of MTEB and prints their main scores; 1 if one failed."""
+    from .mteb_tasks import run_tasks
+
+    with uploaded(options.output, overwrite=True) as output:
+        found = run_tasks(options.mteb, local_copy(options.data[0]), encoders, specs, output)
+    for encoder, task, score in found:
+        print(f"{encoder} on {task}: {score if isinstance(score, float) else f'failed: {score}'}")
+    print(f"results of mteb: {options.output}/results")
+    return int(any(isinstance(score, str) for *_, score in found))
 
 
 def _benchmarks(options: Any) -> list[Benchmark]:

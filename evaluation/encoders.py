@@ -25,10 +25,15 @@ WORD_PATTERN: Final = r"(?u)\b\w+\b"  # scikit-learn's default drops one-letter 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Document:
-    """A text to embed; either part may be empty, but not both."""
+    """A text to embed; either part may be empty, but not both.
+
+    Attributes:
+      is_query: whether it is a query without a title, for which a model may have another prompt.
+    """
 
     title: str
     body: str
+    is_query: bool = False
 
     @property
     def text(self) -> str:
@@ -174,7 +179,7 @@ def _checked(embeddings: Embeddings, rows: int) -> Embeddings:
 def _content_digest(encoder_digest: str, documents: Iterable[Document]) -> str:
     digest = hashlib.sha256(encoder_digest.encode())
     for document in documents:
-        for text in (document.title, document.body):
+        for text in ("\0query" if document.is_query else document.title, document.body):
             raw = text.encode("utf-8", "surrogatepass")
             digest.update(len(raw).to_bytes(8, "little") + raw)
     return digest.hexdigest()[:32]

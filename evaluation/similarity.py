@@ -7,16 +7,12 @@ for each batch (``models.losses``).
 
 import dataclasses
 import enum
-import importlib
-import importlib.util
-import warnings
 from collections.abc import Mapping, Sequence
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import InputError
 from ..formats.arrays import highest
 from .encoders import Embeddings, cosine_similarities, dense_rows, paired_cosines
 from .events import EventDocument, codes
@@ -28,7 +24,6 @@ _SCALE: Final = 2.0  # Wang and Isola's t
 FEWEST: Final = 5
 _DENSE_DIMENSIONS: Final = 50  # wider vectors are reduced to 50 dimensions first, as scikit-learn advises for t-SNE
 _PERPLEXITY: Final = 30.0
-_NEIGHBORS: Final = 15
 _WORTH_THREADS: Final = 1_000
 
 IntArray = npt.NDArray[np.int64]
@@ -202,49 +197,30 @@ def uniformity(embeddings: Embeddings) -> float:
     return float(np.log(total / (rows * (rows - 1))))
 
 
-def project(embeddings: Embeddings, method: str = "tsne", seed: int = 0) -> npt.NDArray[np.float32]:
-    """Returns float32 ``[N, 2]`` with mean 0; the axes have no unit.
+def project(embeddings: Embeddings, seed: int = 0) -> npt.NDArray[np.float32]:
+    """A map by t-SNE (van der Maaten and Hinton 2008): float32 ``[N, 2]`` with mean 0; the axes have no unit.
 
-    On unit vectors Euclidean distances rank pairs as cosines do, so both methods use Euclidean distances. Wide vectors
+    On unit vectors Euclidean distances rank pairs as cosines do. Wide vectors
     are first reduced to 50 dimensions by a truncated SVD.
 
     Args:
       embeddings: float32 ``[N, D]`` of unit length, dense or CSR, N >= 5.
-      method: "tsne" (van der Maaten and Hinton 2008, by scikit-learn) or "umap" (McInnes et al. 2018, by umap-learn, if
-        installed).
       seed: the same seed gives the same map on the same machine.
     """
     from sklearn.decomposition import TruncatedSVD
+    from sklearn.manifold import TSNE
+    from threadpoolctl import threadpool_limits
 
     points = embeddings
     if points.shape[1] > _DENSE_DIMENSIONS:
         with np.errstate(divide="ignore", invalid="ignore"):  # equal vectors have no variance to explain
             dimensions = min(_DENSE_DIMENSIONS, points.shape[0])
             points = TruncatedSVD(dimensions, random_state=seed).fit_transform(points)
-    placed = {"tsne": _tsne, "umap": _umap}[method](dense_rows(points), seed)
-    return np.asarray(placed - placed.mean(axis=0), np.float32)
-
-
-def _tsne(points: FloatArray, seed: int) -> FloatArray:
-    from sklearn.manifold import TSNE
-    from threadpoolctl import threadpool_limits
-
+    points = dense_rows(points)
     # The initial positions are from a PCA, which needs two directions in which the points differ.
     init = "pca" if (points.std(axis=0) > 0).sum() >= 2 else "random"
     perplexity = min(_PERPLEXITY, (len(points) - 1) / 3)
     # On few points, threads wait longer than they work.
     with threadpool_limits(1 if len(points) < _WORTH_THREADS else None):
-        return np.asarray(TSNE(perplexity=perplexity, init=init, random_state=seed).fit_transform(points))
-
-
-def _umap(points: FloatArray, seed: int) -> FloatArray:
-    if importlib.util.find_spec("umap") is None:
-        remedy = "pip install umap-learn, or choose tsne"
-        raise InputError("umap-learn is not installed", field="--projection", remedy=remedy)
-    umap = importlib.import_module("umap")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # it warns that a seed disables its threads
-        neighbors = min(_NEIGHBORS, len(points) - 1)
-        init = "spectral" if len(points) > 4 * neighbors else "random"
-        options = {"n_neighbors": neighbors, "init": init, "random_state": seed, "n_jobs": 1}
-        return np.asarray(umap.UMAP(**options).fit_transform(points))
+        placed = TSNE(perplexity=perplexity, init=init, random_state=seed).fit_transform(points)
+    return np.asarray(placed - placed.mean(axis=0), np.float32)

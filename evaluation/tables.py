@@ -20,6 +20,8 @@ from .table import Table, escaped
 
 FORMATS: Final = ("md", "html", "json", "tex")
 _ABSENT: Final = "-"
+_SIMLTE_HEAD: Final = "simlte"
+_AS_SIMLTE: Final = {"head": _SIMLTE_HEAD, "tasks": ("classification", "few_shot")}
 _MEAN: Final = "the mean of all columns"
 _SHORT: Final = {"Liu, Liu and Yu": "newsembed", "Li 2021": "thesis", "SimLTE": "simlte", "Okura": "okura"}
 _SHORT_LAST: Final = {"Danovitch": "ast", "sbert.net": "sbert", "the project": "own"}
@@ -95,12 +97,18 @@ def needed(tables: Iterable[Printed], folder: str | None) -> list[Benchmark]:
     if folder is None:
         return []
     columns = [row for table in tables for column in table.columns for row in column]
-    return [one for one in discover(folder) if any(_is_of(column, one.protocol, one.paths) for column in columns)]
+    by_simlte = [one for one in discover(folder, _AS_SIMLTE) if one.protocol.get("head") == _SIMLTE_HEAD]
+    named = [dataclasses.replace(one, name=f"{one.name}, SimLTE's head") for one in by_simlte]
+    every = [*discover(folder), *named]
+    return [one for one in every if any(_is_of(column, one.protocol, one.paths) for column in columns)]
 
 
 def _is_of(column: Mapping[str, Any], protocol: Mapping[str, Any], paths: Iterable[str]) -> bool:
     names = {part for path in paths for part in os.path.abspath(path).split(os.sep)[-2:]}
-    return bool(column["suite"]) and column["suite"] == protocol.get("suite") and bool(names & set(column["sets"]))
+    # The figures of SimLTE are those of its own head, which `needed` asks for.
+    is_head = ("SimLTE" in column["source"]) == (protocol.get("head") == _SIMLTE_HEAD)
+    is_suite = bool(column["suite"]) and column["suite"] == protocol.get("suite")
+    return is_suite and is_head and bool(names & set(column["sets"]))
 
 
 def filled(table: Printed, results: Results | None) -> Table:
@@ -121,7 +129,8 @@ def filled(table: Printed, results: Results | None) -> Table:
         mean = statistics.fmean(known) if known and len(known) == len(asked) else None
         values = [mean if one.get("why") == _MEAN else value for value, one in zip(values, firsts, strict=True)]
         rows.append([name, *map(_shown, firsts, values)])
-    return Table(["", *map(_heading, firsts)], rows, f"{table.name}: {table.source}", lacking(table, _run(results)))
+    notes = [*_data_of(table, results), *lacking(table, _run(results))]
+    return Table(["", *map(_heading, firsts)], rows, f"{table.name}: {table.source}", notes)
 
 
 Run = tuple[str, Mapping[str, Any], Sequence[str]]  # name, protocol and paths of a benchmark
@@ -135,6 +144,17 @@ def lacking(table: Printed, there: Sequence[Run]) -> list[str]:
             place = "" if why else f"no data; expected --suite {column[0]['suite']} and {column[0]['sets'][0]}"
             notes.setdefault(why or place, []).append(_heading(column[0]))
     return [f"not run: {', '.join(headings)}: {why}" for why, headings in notes.items()]
+
+
+def _data_of(table: Printed, results: Results | None) -> list[str]:
+    """For the columns that benchmarks fill, which data these had, which may differ from the paper's."""
+    texts = {one.benchmark: one.texts for one in results.results if one.status == "ok"} if results else {}
+    found: dict[str, list[str]] = {}
+    for column in table.columns:
+        made = _benchmark(column, _run(results))
+        if made and made[0] in texts:
+            found.setdefault(made[0], []).append(_heading(column[0]))
+    return [f"ours: {', '.join(parts)}: {name}, {texts[name]:,} texts" for name, parts in found.items()]
 
 
 def _run(results: Results | None) -> list[Run]:

@@ -86,7 +86,7 @@ RUN_SCHEMA: Final = pa.schema(
 )
 TERM_SCHEMA: Final = pa.schema([("term", pa.string()), ("documents", pa.int64())])
 NO_TERMS: Final = TERM_SCHEMA.empty_table()
-_TERMS_KNOWN: Final = 100_000  # words of queries whose frequencies are in memory
+_TERMS_KNOWN: Final = 100_000  # words whose frequencies are in memory
 
 
 def schema(dimensions: int, encoder_digest: str = "") -> pa.Schema:
@@ -318,6 +318,13 @@ class Archive:
             found = chosen.to_arrow()
         cosines = 1 - found["_distance"].to_numpy()
         return found["_rowid"].to_numpy().astype(np.int64), cosines.astype(np.float32)
+
+    def read_terms(self) -> None:
+        """Reads how many articles hold each word, unless the words are too many: no query has to look them up then."""
+        table = self.table(TERMS)
+        if table is not None and table.count_rows() <= _TERMS_KNOWN:
+            found = table.search().to_arrow()
+            self._frequencies = dict(zip(found["term"].to_pylist(), found["documents"].to_pylist(), strict=True))
 
     def frequencies(self, terms: Iterable[str]) -> dict[str, int]:
         """How many articles hold each word."""

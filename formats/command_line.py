@@ -10,7 +10,7 @@ import dataclasses
 import itertools
 import operator
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, Final, TypeVar
 
 from ..errors import InputError
@@ -124,21 +124,6 @@ def check_value(name: str, value: Any, declared: Mapping[str, Any], remedy: str 
         raise InputError(f"got {value}, expected one of {expected}", field=name, remedy=remedy)
 
 
-def by_option(arguments: Sequence[str]) -> Iterator[tuple[list[str], bool]]:
-    """Yields the words of each option with its values, and whether a value may be secret.
-
-    The words before the first option come first.
-
-    Args:
-      arguments: of a command line, without the name of the program.
-    """
-    starts = [number for number, word in enumerate(arguments) if number == 0 or word.startswith("--")]
-    for start, end in itertools.pairwise([*starts, len(arguments)]):
-        words = list(arguments[start:end])
-        name, _, value = words[0].partition("=")
-        yield words, bool(_NAME.match(name)) or any(map(_INSIDE.search, [value, *words[1:]]))
-
-
 def without_secrets(arguments: Sequence[str]) -> list[str]:
     """Returns the arguments with "…" in the place of the values that may be secret.
 
@@ -146,8 +131,11 @@ def without_secrets(arguments: Sequence[str]) -> list[str]:
       arguments: of a command line, without the name of the program.
     """
     shown: list[str] = []
-    for words, secret in by_option(arguments):
-        name, equals, _ = words[0].partition("=")
-        hidden = [f"{name}={LEFT_OUT}" if equals else name, *([LEFT_OUT] * (len(words) - 1))]
-        shown += hidden if secret and name.startswith("--") else words
+    starts = [number for number, word in enumerate(arguments) if number == 0 or word.startswith("--")]
+    for start, end in itertools.pairwise([*starts, len(arguments)]):
+        first, *others = arguments[start:end]
+        name, equals, value = first.partition("=")
+        is_secret = bool(_NAME.match(name)) or any(map(_INSIDE.search, [value, *others]))
+        hidden = [f"{name}={LEFT_OUT}" if equals else name, *([LEFT_OUT] * len(others))]
+        shown += hidden if is_secret and name.startswith("--") else [first, *others]
     return shown

@@ -6,8 +6,7 @@ The next run skips finished jobs and resumes an interrupted one. Options of a jo
 example:
   newsembed build --warc 'crawl/*.warc.gz' --articles archive.jsonl.zst --output work \
       --clean.min_words=80 --vocabulary.size=32000
-  newsembed build --warc 'crawl/*.warc.gz' --output work --print_config > build.toml
-  newsembed build --config build.toml
+  newsembed build @build.txt --output work      # options of a file, with comments; those after it win
 """
 
 import dataclasses
@@ -17,12 +16,12 @@ from typing import Any
 from ..beam_pipelines.progress import job_row, print_rows
 from ..beam_pipelines.workflow import PRESETS, STEPS, USER_INPUTS, build, load_job
 from ..errors import InputError
-from ..formats.command_line import option, required
-from .parsing import Configured, Parser, beam_arguments, config_text, value_of
+from ..formats.command_line import Options, option, required
+from .parsing import beam_arguments, from_files, value_of
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class _Output(Configured):
+class _Output(Options):
     output: str = required("work folder; each job publishes in a folder of its name", metavar="DIR")
     preset: str | None = option(
         None, "options of all jobs for the sizes of a published system", choices=sorted(PRESETS)
@@ -30,8 +29,9 @@ class _Output(Configured):
     beam_args: tuple[str, ...] = beam_arguments()
 
     @classmethod
-    def expanded(cls, parser: Parser, arguments: Sequence[str]) -> list[str]:
-        arguments = super().expanded(parser, arguments)
+    def expanded(cls, arguments: Sequence[str]) -> list[str]:
+        """The arguments with those of files and of the preset."""
+        arguments = from_files(arguments)
         chosen = PRESETS.get(value_of("preset", arguments) or "", {})
         return [*(f"--{job}.{name}={value}" for job in chosen for name, value in chosen[job].items()), *arguments]
 
@@ -54,9 +54,6 @@ OPTIONS = dataclasses.make_dataclass(
 
 def run(options: Any) -> int:
     """Runs ``newsembed build``."""
-    if options.print_config:
-        print(f"# newsembed build --config FILE\n{config_text(options)}")
-        return 0
     given = {name: getattr(options, name) for name in USER_INPUTS}
     if not given["warc"] and not given["articles"]:
         raise InputError("no input", field="--warc, --articles", remedy="give WARC files, article files or both")

@@ -1,10 +1,9 @@
-"""Command lines: parsers made from dataclasses of options, files of options, and errors that name the nearest option.
+"""Command lines: parsers made from dataclasses of options, words from files, and errors that name the nearest option.
 
 A field of a dataclass is an option (see `formats.command_line`). A field whose type is a dataclass is a group of
 options; their names have the name of the field in front, ``--clean.min_words``, or the field's ``prefix``. A field with
 ``rest`` in its metadata, a function that checks them, gets the words that are no option; :func:`beam_arguments` makes
-one for Beam's own options. A dataclass that inherits from `Configured` reads files: TOML whose keys are options; those
-of a group are in a table of its name.
+one for Beam's own options.
 """
 
 import argparse
@@ -12,24 +11,20 @@ import dataclasses
 import datetime
 import difflib
 import enum
-import json
 import re
+import shlex
 import sys
-import textwrap
-import tomllib
 import types
 import typing
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NoReturn
 
 from ..errors import InputError, reading
-from ..formats.command_line import Options, by_option, option
+from ..formats.files import read_bytes
 
 _INVALID_CHOICE: Final = re.compile(r"invalid choice: '(.*?)' \(choose from (.*)\)")  # argparse's words
 _METAVARS: Final = {int: "N", float: "X", bool: "true|false", str: "TEXT", datetime.date: "YYYY-MM-DD"}
 _BOOLEANS: Final = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
-_BEAM: Final = "beam"  # in files: the key of Beam's own options, a list of arguments
-_COLUMNS: Final = 100
 
 
 class Parser(argparse.ArgumentParser):
@@ -80,22 +75,16 @@ class _Several(argparse.Action):
         setattr(namespace, self.dest, [*(() if before is self.default else before), *values])
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Configured(Options):
-    """Options of a command that may be in a file."""
-
-    config: str | None = option(
-        None, "TOML file with options; those on the command line take precedence", metavar="FILE"
-    )
-    print_config: bool = option(
-        False, "print the options of this command line as such a file, with all defaults, and run nothing"
-    )
-
-    @classmethod
-    def expanded(cls, parser: Parser, arguments: Sequence[str]) -> list[str]:
-        """Returns the arguments with those of the file in front, over which they take precedence."""
-        path = value_of("config", arguments)
-        return [*read_config(parser, path), *arguments] if path else list(arguments)
+def from_files(words: Sequence[str]) -> list[str]:
+    """The words, with those of the file in the place of each ``@FILE``: read as a shell does, over any lines."""
+    found: list[str] = []
+    for word in words:
+        if word.startswith("@"):
+            with reading(word[1:], remedy := "Write options as on a command line."):
+                found += shlex.split(read_bytes(word[1:], remedy).decode(), comments=True)
+        else:
+            found.append(word)
+    return found
 
 
 def value_of(name: str, arguments: Sequence[str]) -> str | None:
@@ -108,7 +97,7 @@ def value_of(name: str, arguments: Sequence[str]) -> str | None:
 
 def beam_arguments() -> Any:
     """A field for Beam's own options."""
-    return dataclasses.field(default=(), metadata={"beam": True, "unknown": check_beam_args})
+    return dataclasses.field(default=(), metadata={"unknown": check_beam_args})
 
 
 def parse(parser: Parser, options: type, arguments: Sequence[str]) -> Any:
@@ -124,8 +113,7 @@ def parse(parser: Parser, options: type, arguments: Sequence[str]) -> Any:
     if "rest" in fields and "--" in arguments:  # argparse would not keep them apart from other words without dashes
         place = arguments.index("--")
         arguments, rest = arguments[:place], {fields["rest"].name: tuple(arguments[place + 1 :])}
-    if issubclass(options, Configured):
-        arguments = options.expanded(parser, arguments)
+    arguments = getattr(options, "expanded", list)(arguments)
     if "unknown" not in fields:
         return options_from(options, vars(parser.parse_args(arguments)) | rest)
     found, others = parser.parse_known_args(arguments)
@@ -268,79 +256,3 @@ def check_beam_args(beam_args: Sequence[str], own: Parser) -> None:
         name = unknown[0].partition("=")[0]
         hint = did_you_mean(name, option_names(own)) or did_you_mean(name, option_names(parser))
         raise InputError("no such option", field=name, remedy=f"{hint}see --help for the job's own options")
-
-
-def read_config(parser: Parser, path: str) -> list[str]:
-    """Returns the arguments that a file of options stands for.
-
-    Args:
-      parser: of the command; its options are the known keys.
-      path: of the file.
-    """
-    try:
-        with open(path, "rb") as source, reading(path, "correct the line"):
-            found = tomllib.load(source)
-    except FileNotFoundError as error:
-        raise InputError("no such file", path=path, field="--config", remedy="check the path") from error
-    beam_args = found.pop(_BEAM, [])
-    if not isinstance(beam_args, list) or not all(isinstance(one, str) for one in beam_args):
-        raise InputError("expected a list of strings", path=path, field=_BEAM, remedy='write beam = ["--runner=…"]')
-    actions = {name[2:]: action for action in parser._actions for name in action.option_strings}  # noqa: SLF001
-    arguments: list[str] = []
-    for key, value in _flat(found):
-        if key not in actions or key in ("help", "config", "print_config"):
-            remedy = f"{did_you_mean(key, actions)}--print_config prints all of them"
-            raise InputError("no such option", path=path, field=key, remedy=remedy)
-        values = value if isinstance(value, list) else [value]
-        if not all(isinstance(one, str | int | float | datetime.date) for one in values):
-            raise InputError(f"got {value!r}", path=path, field=key, remedy="give a value or a list of values")
-        words = [str(one).lower() if isinstance(one, bool) else str(one) for one in values]
-        if actions[key].nargs != "+":
-            arguments.append(f"--{key}={','.join(words)}")
-        elif words:
-            arguments += [f"--{key}", *words]
-    return arguments + beam_args
-
-
-def _flat(found: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    for key, value in found.items():
-        if isinstance(value, dict):
-            yield from _flat(value, f"{prefix}{key}.")
-        else:
-            yield prefix + key, value
-
-
-def config_text(options: Any, table: str = "") -> str:
-    """Returns the file of an instance of options; options without a value are comments."""
-    lines, tables = [f"[{table}]"] if table else [], []
-    for field in dataclasses.fields(options):
-        value = getattr(options, field.name)
-        if dataclasses.is_dataclass(value):
-            tables.append(config_text(value, table + _prefix(field)[:-1]))
-        elif "beam" in field.metadata:
-            lines += _beam_lines(value)
-        elif field.name not in ("config", "print_config"):
-            lines += [f"# {line}" for line in textwrap.wrap(field.metadata.get("help", ""), _COLUMNS)]
-            lines.append(f"# {field.name} =" if value in (None, ()) else f"{field.name} = {_toml(value)}")
-    return "\n".join(lines) + "".join(f"\n\n{text}" for text in tables)
-
-
-def _beam_lines(beam_args: Sequence[str]) -> Iterator[str]:
-    """Beam's options; no file should hold secrets, since files are copied and committed."""
-    shown = []
-    for words, is_secret in by_option(beam_args):
-        if is_secret:
-            name = words[0].partition("=")[0]
-            yield f"# {name}: left out, as it may be secret; give it on the command line"
-        else:
-            shown += words
-    if beam_args:
-        yield f"{_BEAM} = {_toml(shown)}"
-
-
-def _toml(value: Any) -> str:
-    if isinstance(value, list | tuple):
-        return f"[{', '.join(map(_toml, value))}]"
-    if isinstance(value, datetime.date):
-        return value.isoformat()
-    return json.dumps(value, ensure_ascii=False) if isinstance(value, str | bool) else repr(value)

@@ -4,23 +4,33 @@ A table is named by its paper and number (newsembed-3), a paper by its name: new
 thesis (Li 2021: LASER, T-MDE), ast (Danovitch 2020). --data is a folder with benchmarks as distributed; --check says
 what the tables need and what is there. A column that cannot be run shows its printed values, and a note says why.
 
+--train DIR adds ours to newsembed-10 and newsembed-11: DIR/ablate and DIR/staleness, as `newsembed ablate` and
+`newsembed staleness` write them. One that is not there is trained on a generated newsroom, for up to half an hour.
+
 example:
   newsembed tables --check --data benchmarks
   newsembed tables newsembed-3 newsembed-8 --encoder tfidf=tfidf --encoder ours=model:lifted/model \
       --data benchmarks --output tables
   newsembed tables newsembed          # the printed rows alone
+  newsembed tables newsembed-10 newsembed-11 --train work/studies
 """
 
 import dataclasses
+import os
+from typing import Final
 
 from .. import serving
 from ..errors import InputError
 from ..evaluation.command import encoder_factory, encoder_specs, tell
+from ..evaluation.statistics import Interval
 from ..evaluation.suites import run_suites
+from ..evaluation.table import Table
 from ..evaluation.tables import FORMATS, chosen_tables, filled, lacking, needed, text_of
+from ..formats import files
 from ..formats.command_line import Options, option
 from ..formats.files import check_output, writing_text
 from ..formats.remote import uploaded
+from ..studies.shared.pages import with_interval
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -34,6 +44,7 @@ class TablesOptions(Options):
     data: str | None = option(None, "folder with benchmarks as distributed", metavar="DIR")
     output: str | None = option(None, f"folder for tables.{{{','.join(FORMATS)}}} (default: print them)", metavar="DIR")
     cache: str | None = option(None, "folder that keeps embeddings by content", metavar="DIR")
+    train: str | None = option(None, "folder of the studies of Tables 10 and 11; trains those not there", metavar="DIR")
     check: bool = option(False, "only say which data the tables need, and which are there")
 
     def __post_init__(self) -> None:
@@ -44,6 +55,36 @@ class TablesOptions(Options):
 
 
 OPTIONS = TablesOptions
+
+# The commands of tables that are trained, the list of their results, the entry that a row shows, and the headings.
+_PAPER_ROWS: Final = (
+    "without_pretraining,without_cross_device_negatives,without_translation,without_evergreen_filter,without_topics"
+)
+_STUDIES: Final = {
+    "newsembed-10": (("ablate", "--rows", _PAPER_ROWS), "rows", ("row", "minus_full"), ("row", "z minus full")),
+    "newsembed-11": (("staleness",), "cutoffs", ("cutoff", "staleness"), ("documents up to", "staleness in mAP")),
+}
+
+
+def _studied(name: str, folder: str) -> Table:
+    """Ours of a table that is trained; trains it if the folder of its study has no results."""
+    (command, *arguments), entry, (label, value), headings = _STUDIES[name]
+    path = f"{folder}/{command}/table.json"
+    if not os.path.exists(path):
+        from .cli import main
+
+        main([command, "--newsroom", "--output", f"{folder}/{command}", *arguments])
+    numbers = files.read_json(path)
+    rows = []
+    for row in numbers[entry]:
+        found = row[value] or {}
+        gap = found.get("effect", found)
+        shown = with_interval(Interval(**gap), "+.3f") if gap else "-"
+        rows.append([row[label], shown, row["verdict"]])
+    note = (
+        f"{' '.join(numbers['command'])}, {numbers['written_at'][:10]}; not the data of the paper. All numbers: {path}"
+    )
+    return Table([*headings, "verdict"], rows, f"{name}, ours", [note])
 
 
 def run(options: TablesOptions) -> int:
@@ -62,7 +103,11 @@ def run(options: TablesOptions) -> int:
         factories, specs = serving.factories(), encoder_specs(options.encoder)
         encoders = {name: encoder_factory(spec, factories) for name, spec in specs.items()}
         results = run_suites(encoders, benchmarks, cache=options.cache, specs=specs, on_result=tell)
-    made = [filled(table, results) for table in tables]
+    made = []
+    for table in tables:
+        made.append(filled(table, results))
+        if options.train and table.name in _STUDIES:
+            made.append(_studied(table.name, options.train))
     if options.output:
         with uploaded(options.output, overwrite=True) as folder:
             for form in FORMATS:

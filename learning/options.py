@@ -124,12 +124,10 @@ class ModelOptions:
                 remedy="Leave VOCAB_SIZE out to take the file's, or name the vocabulary that the model was made for.",
             )
         try:
-            config = self.architecture(vocab_size=vocabulary.size)
-            config.check(config.max_length)
+            return self.architecture(vocab_size=vocabulary.size)
         except ValueError as error:
             name = getattr(self.architecture, "__name__", "ModelOptions.architecture")
             raise InputError(str(error), field=name, remedy="Correct the architecture's gin file.") from error
-        return config
 
     def text_length_of(self, lengths: Mapping[str, int] | None, config: Architecture) -> int | None:
         """Returns how many tokens of a text the finished model reads, None where it has learned none.

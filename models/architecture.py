@@ -27,7 +27,7 @@ class Capability(enum.StrEnum):
     SEQUENCE = "sequence"
     """``encode(tokens, segment_ids, positions, deterministic=True)``: contextual vectors [B, L, H] of packed rows."""
     MASKED_LM = "masked_lm"
-    """``mlm_logits(hidden)``, ``mlm_states(hidden)``, ``output_table()``: logits [.., V]; needs SEQUENCE."""
+    """``mlm_states(hidden)``, and ``output_table()`` from them to logits [.., V]; needs SEQUENCE."""
     TOPICS = "topics"
     """``topic_logits(tokens)``, ``topic_logits_hidden(hidden, tokens)``: a logit for each of ``config.num_topics``."""
     STOPPED_TEXTS = "stopped_texts"
@@ -56,13 +56,13 @@ class Capability(enum.StrEnum):
     ``decoder_bias``."""
     TRANSLATION = "translation"
     """A decoder: ``translation(tokens, inputs, languages)`` and ``sentence(tokens)``, the vectors of texts, not scaled,
-    float32 [B, P], the former with the states of the target tokens, [B, T, S]; ``target_logits(states)`` and
-    ``target_table()``, from states to logits [.., V]; ``read(tokens)``, ``write(reading, inputs, languages)``; the
-    configuration has ``num_languages``."""
+    float32 [B, P], the former with the states of the target tokens, [B, T, S]; ``target_table()``, from states to
+    logits [.., V]; ``read(tokens)``, ``write(reading, inputs, languages)``; the configuration has
+    ``num_languages``."""
     BILINGUAL = "bilingual"
     """Two translators, of which number k writes language k and reads the other: ``read(tokens, number)``,
-    ``write(reading, inputs, number)``, ``target_logits(states, number)`` and ``target_table(number)`` as those of
-    TRANSLATION; ``language_logits(tokens)``, the log odds of language 1, float32 [B]; the configuration has
+    ``write(reading, inputs, number)`` and ``target_table(number)`` as those of TRANSLATION;
+    ``language_logits(tokens)``, the log odds of language 1, float32 [B]; the configuration has
     ``num_heads``, the parts of equal width of which a reading's `sentence` consists."""
     PARTS = "parts"
     """The configuration has ``parts``, the architectures of models that are parts of this one by the name of their
@@ -159,9 +159,6 @@ class Architecture:
     def portable(self) -> Self:
         """The same model computed by XLA's own kernels only, for exports that run on every platform."""
         return self
-
-    def check(self, length: int) -> None:
-        """Raises ValueError if rows of ``length`` tokens cannot be computed on the devices of this process."""
 
     def summary(self) -> str:
         """The size of the model in a few words, such as "12 layers x 768"."""

@@ -3,7 +3,6 @@
 Shapes: B rows, L tokens, N heads, d units a head.
 """
 
-import functools
 import logging
 from typing import Final, Literal, NamedTuple
 
@@ -20,7 +19,6 @@ TYPES: Final = {"float32": jnp.float32, "bfloat16": jnp.bfloat16, "float16": jnp
 PAD_ID: Final = 0  # the id of [PAD] in every vocabulary; such positions are never attended to
 
 Kernel = Literal["xla", "cudnn", "flash"]
-_FUSED: Final[tuple[Kernel, ...]] = ("cudnn", "flash")
 
 _LARGEST_CUDNN_HEAD: Final = 128  # of every GPU that has flash attention; Hopper's would do 256
 _CUDNN_HEAD_MULTIPLE: Final = 8
@@ -94,31 +92,29 @@ def choose_attention(config: TransformerConfig, length: int, platform: str | Non
 
     "auto" takes "cudnn" on an NVIDIA GPU of at least compute capability 8.0 if activations are bfloat16 or float16,
     heads are a multiple of 8 units and no larger than 128, and L is even; "flash" on a TPU if L is a multiple of 128
-    and no layer is local; else "xla".
+    and no layer is local; else "xla", which alone adds the bias of relative positions.
 
     Args:
       config: the model's.
       length: L.
       platform: "cpu", "cuda", "rocm" or "tpu"; None: the one that JAX computes on.
-
-    Raises:
-      ValueError: if the configured kernel cannot run this model there; there is no silent fallback.
     """
     if config.attention == "xla":
         return "xla"  # anywhere, and for rows of any length, even one not known yet
     platform = platform or current_platform()
-    problems = {"cudnn": _cudnn_obstacle(config, length, platform), "flash": _flash_obstacle(config, length, platform)}
-    if config.relative_buckets:
-        problems = dict.fromkeys(_FUSED, "only xla adds the bias of relative positions")
-    if config.attention == "auto":
-        fitting: list[Kernel] = [kernel for kernel in _FUSED if problems[kernel] is None]
-        chosen = fitting[0] if fitting else "xla"
-        _logger.info("attention: %s for rows of %d tokens on %s", chosen, length, platform)
-        return chosen
-    problem = problems[config.attention]
-    if problem is not None:
-        raise ValueError(f"EncoderConfig.attention: got {config.attention!r}, but {problem}; set it to 'auto' or 'xla'")
-    return config.attention
+    chosen: Kernel = "xla"
+    if platform == "cuda" and not config.relative_buckets and _fits_cudnn(config, length):
+        chosen = "cudnn"
+    elif platform == "tpu" and not (config.relative_buckets or config.local_distance or length % _FLASH_BLOCKS[-1]):
+        chosen = "flash"
+    _logger.info("attention: %s for rows of %d tokens on %s", chosen, length, platform)
+    return chosen
+
+
+def _fits_cudnn(config: TransformerConfig, length: int) -> bool:
+    has_size = config.head_size % _CUDNN_HEAD_MULTIPLE == 0 and config.head_size <= _LARGEST_CUDNN_HEAD
+    is_new = float(getattr(jax.devices()[0], "compute_capability", "8.0")) >= 8  # no other device has one
+    return config.dtype in ("bfloat16", "float16") and has_size and length % 2 == 0 and is_new
 
 
 def current_platform() -> str:
@@ -195,44 +191,6 @@ def attention_probabilities(
     logits = jnp.einsum("bqnd,bknd->bnqk", query, key, preferred_element_type=jnp.float32) * query.shape[-1] ** -0.5
     logits = logits if bias is None else logits + bias.astype(jnp.float32)
     return jax.nn.softmax(jnp.where(seen.mask(distance, global_tokens), logits, jnp.finfo(jnp.float32).min), axis=-1)
-
-
-def _cudnn_obstacle(config: TransformerConfig, length: int, platform: str) -> str | None:
-    """Why cuDNN cannot compute it, or None."""
-    if platform != "cuda":
-        return f"this is {platform}, and cuDNN runs on NVIDIA GPUs"
-    if config.dtype not in ("bfloat16", "float16"):
-        return f"cuDNN computes in bfloat16 and float16, and dtype is {config.dtype}"
-    if config.head_size % _CUDNN_HEAD_MULTIPLE or config.head_size > _LARGEST_CUDNN_HEAD:
-        allowed = f"a multiple of {_CUDNN_HEAD_MULTIPLE} and at most {_LARGEST_CUDNN_HEAD} units"
-        return f"cuDNN takes heads of {allowed}, not {config.head_size}"
-    if length % 2:
-        return f"cuDNN trains on rows of an even number of tokens, not {length}"
-    capability = _compute_capability()
-    if capability is not None and capability < (8, 0):
-        return f"cuDNN's flash attention needs compute capability 8.0, and this GPU has {capability[0]}.{capability[1]}"
-    return None
-
-
-def _flash_obstacle(config: TransformerConfig, length: int, platform: str) -> str | None:
-    """Why the TPU kernel cannot compute it, or None."""
-    if platform != "tpu":
-        return f"this is {platform}, and the flash kernel is written for TPUs"
-    if config.local_distance:
-        return "the flash kernel has no local layers"
-    if length % _FLASH_BLOCKS[-1]:
-        return f"the flash kernel takes rows of a multiple of {_FLASH_BLOCKS[-1]} tokens, not {length}"
-    return None
-
-
-@functools.cache
-def _compute_capability() -> tuple[int, int] | None:
-    """Of the first GPU; None where JAX sees none."""
-    capability = getattr(jax.devices()[0], "compute_capability", None)
-    if capability is None:
-        return None
-    major, minor = str(capability).split(".")
-    return int(major), int(minor)
 
 
 def _flash(query: jax.Array, key: jax.Array, value: jax.Array, groups: jax.Array) -> jax.Array:

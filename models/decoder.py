@@ -211,11 +211,6 @@ class OutputTable(nn.Module):
         """Table [V, H] and bias [V], float32."""
         return self.table, self.bias
 
-    def logits(self, states: jax.Array) -> jax.Array:
-        """[B, T, H] -> float32 [B, T, V]."""
-        table = self.table.astype(states.dtype)
-        return jnp.einsum("bth,vh->btv", states, table, preferred_element_type=jnp.float32) + self.bias
-
 
 def language_memory(sentence: jax.Array, languages: jax.Array, table: jax.Array) -> jax.Array:
     """[P; embedding of the target language] as a memory of one place, [B, 1, P + E]."""
@@ -246,18 +241,14 @@ class EncoderDecoder(nn.Module):
         """
         raise NotImplementedError
 
-    def target_logits(self, states: jax.Array) -> jax.Array:
-        """Logits of the next word piece, float32 [B, T, V]."""
-        return self.output.logits(states)
-
     def target_table(self) -> tuple[jax.Array, jax.Array]:
         """Table [V, S] and bias [V] from the states to the logits."""
         return self.output()
 
-    def __call__(self, tokens: jax.Array) -> jax.Array:
-        """Logits of the tokens as their own translation, float32 [B, L, V]; touches every parameter."""
+    def __call__(self, tokens: jax.Array) -> Any:
+        """The states of the tokens as their own translation, and the table of logits; touches every parameter."""
         languages = jnp.zeros(tokens.shape[0], jnp.int32)
-        return self.target_logits(self.translation(tokens, tokens, languages)[1])
+        return self.translation(tokens, tokens, languages)[1], self.target_table()
 
     def translation(
         self, tokens: jax.Array, inputs: jax.Array, languages: jax.Array, *, deterministic: bool = True

@@ -68,8 +68,7 @@ class TransformerConfig(Architecture):
       remat: activations that the backward pass recomputes instead of keeping: "none"; "full", all but each block's
         input; "dots", all but the outputs of plain matrix products (attention is recomputed).
       scan_layers: compile one block and loop over it. Compiles faster; the parameters keep their names and shapes.
-      attention: "xla", "cudnn" (NVIDIA's flash attention), "flash" (the TPU kernel), or "auto": see
-        `attention.choose_attention`.
+      attention: "xla", or "auto" for the fastest kernel of the platform: see `attention.choose_attention`.
     """
 
     execution_options: ClassVar[tuple[str, ...]] = EXECUTION_OPTIONS
@@ -114,7 +113,7 @@ class TransformerConfig(Architecture):
     window_length: int = 0
     remat: Literal["none", "full", "dots"] = "none"
     scan_layers: bool = False
-    attention: Literal["auto", "xla", "cudnn", "flash"] = "auto"
+    attention: Literal["auto", "xla"] = "auto"
 
     def __post_init__(self) -> None:
         super().__post_init__()

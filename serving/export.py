@@ -216,11 +216,11 @@ def export(options: ExportOptions) -> ExportReport:
 
 def _write_onnx(model: Model, folder: str, precision: str) -> tuple[float | None, float | None]:
     """Writes an export in ONNX; returns its largest difference from JAX, or in 8 bits the least cosine to JAX."""
-    from .onnx_engine import OnnxEncoder, write
+    from .onnx_engine import read_export, write
 
     write(model, folder, precision)
     write_sums(folder)
-    ours, theirs = (encoder.encode(*zip(*_SAMPLE, strict=True)) for encoder in (JaxEncoder(model), OnnxEncoder(folder)))
+    ours, theirs = (encoder.encode(*zip(*_SAMPLE, strict=True)) for encoder in (JaxEncoder(model), read_export(folder)))
     if precision == "int8":
         least = float(np.min(np.sum(ours * theirs, axis=1)))
         _check_cosine(least, LEAST_COSINE["onnx-int8"], model.folder)

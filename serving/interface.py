@@ -62,10 +62,15 @@ class DocumentEncoder:
         return self.encoder.digest
 
     def encode(self, documents: Sequence[Any]) -> FloatArray:
-        """Embeds documents (anything with ``title`` and ``body``) as float32 ``[N, D]``."""
-        return self.encoder.encode(
-            [document.title for document in documents], [document.body for document in documents]
-        )
+        """Embeds documents (anything with ``title``, ``body`` and ``is_query``) as float32 ``[N, D]``."""
+        queries = np.array([document.is_query for document in documents], bool)
+        found = np.empty((len(documents), self.encoder.dimensions), np.float32)
+        texts = [document for document in documents if not document.is_query]
+        if texts:
+            found[~queries] = self.encoder.encode([one.title for one in texts], [one.body for one in texts])
+        if queries.any():
+            found[queries] = self.encoder.encode_queries([one.body for one in documents if one.is_query])
+        return found
 
 
 class TokenizedEncoder(ABC):

@@ -8,6 +8,7 @@ BiasGelu. In 8 bits, matrices have one scale for each output, and activations on
 Nothing here imports JAX.
 """
 
+import dataclasses
 import os
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -219,37 +220,71 @@ def _quantize(source: str, target: str) -> None:
     )
 
 
-class OnnxEncoder(TokenizedEncoder):
-    """An export in ONNX as a `TextEncoder`, computed by ONNX Runtime on the CPU.
+def read_export(folder: str, **reading: Any) -> "OnnxEncoder":
+    """The encoder of a folder that `write` has written.
 
     Args:
-      folder: that `write` has written.
+      folder: of the export.
       reading: see :class:`TokenizedEncoder`.
 
     Raises:
       InputError: if a file is missing or damaged.
     """
+    check_sums(folder, "Export the model again.")
+    files = ModelFolder(folder)
+    said = files.read_description()
+    with reading_file(files.description_file, "Export the model again, with this version of newsembed."):
+        config = TransformerConfig.from_dict(said.encoder)
+    files.check_vocabulary(said)
+    path = f"{folder}/{ONNX_FILE}"
+    # The errors of ONNX Runtime have no common class below Exception.
+    with reading_file(path, "Export the model again.", Exception):
+        session = _session(path)
+        facts = session.get_modelmeta().custom_metadata_map
+        digest, step = facts["digest"], int(facts["step"])
+    length = config.max_length if said.text_length is None else said.text_length
+    about = (folder, config, files.vocabulary_file, length, said.prompts, said.long_documents)
+    return OnnxEncoder(Model(*about, step=step, digest=digest), session, **reading)
 
-    def __init__(self, folder: str, **reading: Any) -> None:
-        check_sums(folder, "Export the model again.")
-        files = ModelFolder(folder)
-        said = files.read_description()
-        with reading_file(files.description_file, "Export the model again, with this version of newsembed."):
-            config = TransformerConfig.from_dict(said.encoder)
-        files.check_vocabulary(said)
-        options = onnxruntime.SessionOptions()
-        if hasattr(os, "sched_getaffinity"):  # by itself it counts cores that this process may not use
-            options.intra_op_num_threads = len(os.sched_getaffinity(0))
-        options.log_severity_level = 3  # errors
-        path = f"{folder}/{ONNX_FILE}"
-        # The errors of ONNX Runtime have no common class below Exception.
-        with reading_file(path, "Export the model again.", Exception):
-            self._session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
-            facts = self._session.get_modelmeta().custom_metadata_map
-            digest, step = facts["digest"], int(facts["step"])
-        length = config.max_length if said.text_length is None else said.text_length
-        about = (folder, config, files.vocabulary_file, length, said.prompts, said.long_documents)
-        super().__init__(Model(*about, step=step, digest=digest), **reading)
+
+def encoder_of(model: Model, **reading: Any) -> "OnnxEncoder | None":
+    """The encoder of a model in float32; None if the graph does not have the architecture or is too large.
+
+    Args:
+      model: with its parameters.
+      reading: see :class:`TokenizedEncoder`.
+    """
+    if not isinstance(model.config, TransformerConfig) or obstacle(model.config):
+        return None
+    params = flatten(model.params)
+    if sum(array.nbytes for array in params.values()) > _LARGEST_BYTES:
+        return None
+    session = _session(build(model.config, params).SerializeToString())
+    return OnnxEncoder(dataclasses.replace(model, params={}), session, **reading)
+
+
+def _session(graph: str | bytes) -> Any:
+    options = onnxruntime.SessionOptions()
+    if hasattr(os, "sched_getaffinity"):  # by itself it counts cores that this process may not use
+        options.intra_op_num_threads = len(os.sched_getaffinity(0))
+    options.log_severity_level = 3  # errors
+    # Threads that wait in a loop cost 20 % more CPU time with articles, 50 % with queries, and take it from searches.
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    return onnxruntime.InferenceSession(graph, options, providers=["CPUExecutionProvider"])
+
+
+class OnnxEncoder(TokenizedEncoder):
+    """A model as a `TextEncoder`, computed by ONNX Runtime on the CPU.
+
+    Args:
+      model: its parameters are not read.
+      session: of its graph.
+      reading: see :class:`TokenizedEncoder`.
+    """
+
+    def __init__(self, model: Model, session: Any, **reading: Any) -> None:
+        super().__init__(model, **reading)
+        self._session = session
 
     @staticmethod
     def preparations() -> Iterator[Callable[[], None]]:

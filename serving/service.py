@@ -80,9 +80,10 @@ class Service:
         return self._now[1]
 
     def prepare(self) -> None:
-        """Compiles what searches need, and lets the thread of documents compile the rest while it is idle."""
+        """Compiles and reads what searches need, and lets the thread of documents compile the rest while it is idle."""
         _prepare(self.batcher)
         if self.index is not None:
+            self.index.archive.read_terms()
             self.books.prepare(self.index)
 
     def replace(self, index: DocumentIndex, encoder: TextEncoder | None = None) -> None:
@@ -99,6 +100,7 @@ class Service:
             timer = threading.Timer(_RETIRE_SECONDS, before.stop)
             timer.daemon = True
             timer.start()
+        index.archive.read_terms()
         self._now = batcher, index
         self.books.prepare(index)
 

@@ -20,6 +20,7 @@ _LONG_DOCUMENTS_HELP: Final = (
     "of a document longer than --max_length, embed its head, its head and tail in one row, or the weighted mean of "
     "windows, where the first counts most (default: as model.json says, or head)"
 )
+_CLS: Final = "#cls"
 PROMPT_HELP: Final = "text before each {}, instead of the model's own prompt; '' for none (default: the model's)"
 
 
@@ -29,8 +30,9 @@ class EncoderOptions(Options):
 
     model: str | None = option(
         None,
-        "a training folder, or an export in safetensors or ONNX; the last checkpoint unless a step is given",
-        metavar="DIR[@STEP]",
+        "a training folder, or an export in safetensors or ONNX; the last checkpoint unless a step is given; #cls: the "
+        "top [CLS] state in place of the embedding",
+        metavar="DIR[@STEP][#cls]",
     )
     saved_model: str | None = option(None, "an exported SavedModel", metavar="DIR")
     max_length: int | None = option(
@@ -78,8 +80,8 @@ class ReadingOptions(EncoderOptions):
 def factories(**reading: Any) -> "dict[str, Callable[[str], DocumentEncoder]]":
     """Makers of benchmark encoders by the word before the colon in ``NAME=KIND:REST``.
 
-    ``model``: ``DIR[@step]``; ``random``: ``DIR[@seed]``; ``savedmodel``: ``DIR``. Each loads when called with
-      ``REST``. `reading` is that of :func:`make_encoder`.
+    ``model``: ``DIR[@step][#cls]``; ``random``: ``DIR[@seed][#cls]``; ``savedmodel``: ``DIR``. Each loads when called
+      with ``REST``. `reading` is that of :func:`make_encoder`.
     """
 
     def make(kind: str, rest: str) -> "DocumentEncoder":
@@ -95,7 +97,8 @@ def make_encoder(kind: str, rest: str, **reading: Any) -> "TextEncoder":
 
     Args:
       kind: ``model``, ``random`` or ``savedmodel``.
-      rest: ``DIR``, or ``DIR@N`` with N a step (``model``) or a seed (``random``).
+      rest: ``DIR``, or ``DIR@N`` with N a step (``model``) or a seed (``random``); ``#cls`` after either takes the
+        top-layer state of [CLS] in place of the embedding.
       reading: see ``interface.TokenizedEncoder``; a bar of progress is shown by default. A SavedModel has its own
         ``max_length``.
 
@@ -111,21 +114,26 @@ def make_encoder(kind: str, rest: str, **reading: Any) -> "TextEncoder":
         encoder = SavedModelEncoder(folder, **reading)
         allow(folder)
         return encoder
-    path, number = split_number(rest)
+    is_cls = rest.endswith(_CLS)
+    path, number = split_number(rest.removesuffix(_CLS))
     folder = local_folder(path, number if kind == "model" else None)
-    if kind == "model":
+    if kind == "model" and not is_cls:
         from .static import StaticEncoder, is_static
 
         if is_static(folder):
             return StaticEncoder(folder, number, **reading)
         if os.path.isfile(os.path.join(folder, ONNX_FILE)):
-            from .onnx_engine import OnnxEncoder
+            from .onnx_engine import read_export
 
-            return OnnxEncoder(folder, **reading)
-    from .encoder import fresh_encoder, load_encoder
+            return read_export(folder, **reading)
+    from .encoder import ClsEncoder, fresh_encoder, fresh_model, load_fastest, load_model
 
+    if is_cls and kind in ("model", "random"):
+        return ClsEncoder(
+            load_model(folder, number) if kind == "model" else fresh_model(folder, number or 0), **reading
+        )
     if kind == "model":
-        return load_encoder(folder, number, **reading)
+        return load_fastest(folder, number, **reading)
     if kind == "random":
         return fresh_encoder(folder, number or 0, **reading)
     raise InputError(f"got the encoder kind {kind!r}", remedy="choose model, random or savedmodel")

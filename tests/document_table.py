@@ -1,9 +1,26 @@
-"""The table of documents of `triplets` as one process makes it, from all documents at once."""
+"""Articles of `triplets`, and their table as one process makes it, from all documents at once."""
+
+import datetime
 
 import numpy as np
 from newsembed.beam_pipelines.triplets.table import DocumentTable
 from newsembed.formats.arrays import write_arrays
+from newsembed.formats.records import Article, make_doc_id
 from scipy.stats import rankdata
+
+DAY = datetime.date(2021, 6, 1)
+
+
+def doc(name):
+    """The id of an article by its name."""
+    return make_doc_id(f"http://{name}.example/")
+
+
+def article(name, publisher, days=0, language="en"):
+    """An article whose words name its month, some days after `DAY`."""
+    date = DAY + datetime.timedelta(days=days)
+    words = f"In {date:%B} of {date.year} something happened that is called {name}. "
+    return Article(doc(name), f"http://{name}.example/", publisher, name, words * 10, ("A B",), date, language=language)
 
 
 def write_table(path, stats):

@@ -172,7 +172,7 @@ def _write_corpus(folder: str, shards: int) -> None:
 
     The corpora have the same days, publishers, names and words.
     """
-    world, draw, common = job_memory.World(skew=False), random.Random(1), job_memory.COMMON.split()
+    world, draw, common = job_memory.World(), random.Random(1), job_memory.COMMON.split()
     articles = world.articles(shards * _SHARD_ARTICLES)
     first, last = job_memory.FIRST_DAY, job_memory.FIRST_DAY + datetime.timedelta(_DAYS)
     for number in range(shards):
@@ -213,8 +213,7 @@ def _jobs() -> list[tuple[jobs.Job, dict[str, str]]]:
     found = [(workflow.load_job("extract"), {"articles": "lines-[0-7].jsonl"})]
     for name, line in job_memory.JOBS.items():
         words = [word.removeprefix("--").replace("extract", "extracted") for word in line.split()]
-        if name != "extract":
-            found.append((workflow.load_job(name), dict(zip(words[::2], words[1::2], strict=True))))
+        found.append((workflow.load_job(name), dict(zip(words[::2], words[1::2], strict=True))))
     spec = jobs.InputSpec("articles", "")
     return [*found, (jobs.Job(HOLDS_ALL, "", (spec,), NoOptions, _hold_all), {"articles": "extracted"})]
 

@@ -76,9 +76,6 @@ class ToyBagConfig:
     def portable(self):
         return self
 
-    def check(self, length):
-        pass
-
     def summary(self):
         return "a bag of tokens"
 

@@ -213,7 +213,6 @@ class Loop:
         cost = StepCost(tokens, positions, self.steps[pending.draw.data_set.task].flops, seconds, wait_seconds)
         counts = self.watch.check(pending.step, pending.draw, metrics)
         self.report.means.add(cost, pending.draw.data_set if counts else None, metrics if counts else None)
-        self.report.progress.advance(pending.step)
         if last or pending.step % self.report.period == 0:
             self.checkpoints.check()
             self.report.write(pending.step)

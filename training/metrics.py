@@ -21,14 +21,13 @@ compute it.
 """
 
 import collections
-import contextlib
 import dataclasses
 import json
 import math
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final, Self
 
 import jax
@@ -227,47 +226,23 @@ def _lines(path: str) -> list[str]:
 
 
 class Progress:
-    """A progress bar on a terminal, a line for each record elsewhere; silent on all hosts but the first."""
+    """Lines for people; silent on all hosts but the first."""
 
     def __init__(self, total_steps: int, start_step: int, *, enabled: bool = True) -> None:
-        self._total, self._enabled, self._bar, self._task = total_steps, enabled, None, None
+        self._total, self._enabled = total_steps, enabled
         self._counted_from = (start_step, time.monotonic())
         self._is_compiled = False
-        if enabled and sys.stderr.isatty():
-            from rich import progress
-            from rich.console import Console
-
-            times = progress.TimeElapsedColumn(), "left", progress.TimeRemainingColumn()
-            columns = "train", progress.BarColumn(), progress.MofNCompleteColumn(), *times, "{task.description}"
-            self._bar = progress.Progress(*columns, console=Console(stderr=True))
-            self._task = self._bar.add_task("", total=total_steps, completed=start_step)
-
-    @contextlib.contextmanager
-    def shown(self) -> Iterator[Self]:
-        """Shows the bar within the block."""
-        with self._bar if self._bar is not None else contextlib.nullcontext():
-            yield self
-
-    def advance(self, step: int) -> None:
-        """Shows that `step` steps are done."""
-        if self._bar is not None:
-            self._bar.update(self._task, completed=step)
 
     def say(self, text: str) -> None:
-        """Prints one line for people."""
-        if self._bar is not None:
-            self._bar.console.print(text, highlight=False)
-        elif self._enabled:
+        """Prints one line."""
+        if self._enabled:
             print(text, file=sys.stderr)
 
     def record(self, step: int, record: dict[str, float]) -> None:
-        """Shows the losses of a record."""
+        """Shows the losses of a record, and the seconds that are left."""
         losses = "  ".join(f"{name} {value:.4f}" for name, value in record.items() if name.startswith("loss/"))
-        if self._bar is not None:
-            self._bar.update(self._task, description=losses)
-        elif self._enabled:
-            left = self._seconds_per_step(step, record) * (self._total - step)
-            print(f"step {step}/{self._total}  {losses}  {left:.0f} s left", file=sys.stderr)
+        left = self._seconds_per_step(step, record) * (self._total - step)
+        self.say(f"step {step}/{self._total}  {losses}  {left:.0f} s left")
 
     def _seconds_per_step(self, step: int, record: Mapping[str, float]) -> float:
         """The mean so far, with checkpoints and evaluations, but without the steps of the first record.

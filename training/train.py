@@ -104,7 +104,7 @@ def train(
         if is_first_host:
             setup.write_description(saved.folder.path)
         progress = Progress(run.train_steps, start.step, enabled=is_first_host)
-        with MetricWriter(saved.folder.path, start.step, enabled=is_first_host) as writer, progress.shown():
+        with MetricWriter(saved.folder.path, start.step, enabled=is_first_host) as writer:
             progress.say(f"{start.origin}; {setup.summary()}")
             means = Means(total_peak_flops(run.peak_flops_per_device))
             report = Report(writer, progress, means, optimizer.learning_rate_after, run.log_period)

@@ -341,6 +341,9 @@ _IS_HERE: Final[dict[str, Callable[[str, set[str]], bool]]] = {
     "newsgroups_stripped": lambda _, names: "20news-bydate-train" in names,
     "agnews": lambda folder, names: "test.csv" in names and "ag_news" in os.path.abspath(folder),
     "mind": _is_mind,
+    "fakenews": lambda _, names: "news_cleaned_2018_02_13.csv" in names,
+    "arxiv": lambda _, names: "arxiv-metadata-oai-snapshot.json" in names,
+    "nyt": lambda _, names: {"dataset.txt", "labels.txt", "classes.txt"} <= names,
 }
 _HAS_LANGUAGES: Final[dict[str, Callable[[str, set[str]], bool]]] = {
     "masakhanews": lambda folder, _: "masakha" in os.path.basename(folder).lower(),

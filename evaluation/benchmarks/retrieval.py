@@ -8,17 +8,15 @@ language of the query:
 - ``mAP``: scikit-learn's average precision, without interpolation.
 - ``hit@1``: the share of relevant documents among the candidates that tie for the highest cosine, so an encoder that
   maps everything to one point does not score by luck.
-- with ``at_k``, where R is the number of relevant candidates: ``mAP@k``, the sum of the precisions at the relevant
-  ranks up to k, divided by min(k, R); ``R-precision``, the share of relevant documents among the first R; and
-  scikit-learn's ``nDCG@k``. Among tied candidates the irrelevant ones come first for mAP@k; R-precision and nDCG take
-  the mean over orders.
+- ``mAP@k`` with ``at_k``: the sum of the precisions at the relevant ranks up to k, divided by min(k, R), where R is the
+  number of relevant candidates. Among tied candidates the irrelevant ones come first.
 
 ``links`` (Danovitch 2020): how well one threshold on the cosine separates the pairs that belong together. The cosines
 of every article with every post are pooled; a pair is relevant if the post links to the article. Over all pairs:
 
 - ``P@r``: the share of relevant pairs among the r best, for r = 50, 100, 200, 500, 1000, 2000, 3000, 3300 as far as
   there are r relevant pairs, and for r = the number of relevant pairs (``P@R``). Among tied pairs it is the mean over
-  orders. This is not the R-precision of events, which is a mean over queries.
+  orders.
 - ``mRP``: the mean of these precisions. The printed one follows only with P@3300, a row that the print lacks.
 - ``AP`` and ``ROC AUC``: scikit-learn's, over all pairs.
 
@@ -61,7 +59,7 @@ class SameEventRetrieval(Benchmark):
     max_day_gap: int | None = option(
         None, "events: leave out candidates whose byline date is more days away", ge=0, metavar="DAYS"
     )
-    at_k: int | None = option(None, "events: also report mAP@K, R-precision and nDCG@K", ge=1, metavar="K")
+    at_k: int | None = option(None, "events: also report mAP@K", ge=1, metavar="K")
     intervals: bool = intervals_option()
     draws: bool = draws_option()
 
@@ -152,38 +150,25 @@ def ranking_scores(
       similarities: ``[Q, N]``.
       relevant: ``[Q, N]``, only read where ``candidate`` is true.
       candidate: ``[Q, N]``.
-      at_k: k of mAP@k and nDCG@k; ``None`` computes mAP and hit@1 only.
+      at_k: k of mAP@k; ``None`` computes mAP and hit@1 only.
 
     Returns:
       Arrays ``[Q]`` by metric, NaN for queries without a relevant candidate.
     """
     from sklearn.metrics import average_precision_score
 
-    names = ["mAP", "hit@1", *([] if at_k is None else [f"mAP@{at_k}", "R-precision", f"nDCG@{at_k}"])]
+    names = ["mAP", "hit@1", *([] if at_k is None else [f"mAP@{at_k}"])]
     found = {name: np.full(len(similarities), np.nan) for name in names}
     for query in np.flatnonzero((relevant & candidate).any(axis=1)):
         scores, labels = similarities[query, candidate[query]], relevant[query, candidate[query]]
         values = [average_precision_score(labels, scores), labels[scores == scores.max()].mean()]
         if at_k is not None:
-            values += _at_k(scores, labels, at_k)
+            hits = labels[np.lexsort((labels, -scores))[:at_k]]
+            precisions = np.cumsum(hits) / np.arange(1, len(hits) + 1)
+            values.append((precisions * hits).sum() / min(at_k, labels.sum()))
         for name, value in zip(names, values, strict=True):
             found[name][query] = value
     return found
-
-
-def _at_k(scores: npt.NDArray[np.float32], labels: BoolArray, k: int) -> tuple[float, float, float]:
-    """mAP@k, R-precision and nDCG@k of one query with relevant candidates, see the module."""
-    from sklearn.metrics import ndcg_score
-
-    hits = labels[np.lexsort((labels, -scores))[:k]]
-    total = int(labels.sum())
-    precisions = np.cumsum(hits) / np.arange(1, len(hits) + 1)
-    last = np.sort(scores)[-total]
-    above, tied = scores > last, scores == last
-    r_precision = (labels[above].sum() + labels[tied].mean() * (total - above.sum())) / total
-    # scikit-learn rejects a single candidate; it is relevant, or there would be no query.
-    ndcg = ndcg_score(labels[None].astype(float), scores[None], k=k) if len(labels) > 1 else 1.0
-    return float((precisions * hits).sum() / min(k, total)), float(r_precision), float(ndcg)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

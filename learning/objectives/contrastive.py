@@ -1,7 +1,6 @@
 """InfoNCE on triplets or pairs over the global batch (paper, section 3.2)."""
 
 import dataclasses
-import functools
 from typing import Any, ClassVar, Final
 
 import jax
@@ -41,6 +40,8 @@ class Contrastive(PairObjective):
     Attributes:
       temperature: of InfoNCE.
       hard_negatives: False leaves the mined negatives out: an anchor is compared with the positives of its batch only.
+      negative_groups: the batch is cut into so many equal parts, and an anchor is compared with texts of its own part
+        only. The number of devices gives negatives of the own device, which Table 10 compares with those of all.
       symmetric: InfoNCE is the mean of both directions, see `models.losses.info_nce`.
       augmentations: rows of Table 1 that take part, by name in lower case. Triplets of other rows have no part in a
         step, so that its batch is effectively smaller (`newsembed examples --weights` leaves them out of the data
@@ -57,6 +58,7 @@ class Contrastive(PairObjective):
 
     temperature: float = option(TEMPERATURE, gt=0)
     hard_negatives: bool = True
+    negative_groups: int = option(1, ge=1)
     symmetric: bool = False
     augmentations: tuple[str, ...] = option(ALL_AUGMENTATIONS, choices=ALL_AUGMENTATIONS)
     translated_triplets: bool = True
@@ -118,14 +120,28 @@ class Contrastive(PairObjective):
     ) -> LossAndAccuracy:
         """Returns the sum over the prefixes, and the accuracy of the whole embedding."""
         are_several = vectors[-1].ndim == 3
-        contrast = functools.partial(
-            info_nce,
-            temperature=self.temperature,
-            documents=self._documents(batch),
-            kept=Kept(kept, _has_text(batch["negative_tokens"]) if are_several else None),
-            symmetric=self.symmetric,
-            chunks=chunks,
-        )
+        documents, present = self._documents(batch), _has_text(batch["negative_tokens"]) if are_several else None
+        rows, groups = len(vectors[0]), self.negative_groups
+        if rows % groups:
+            raise self.refuse("negative_groups", f"a divisor of the batch of {rows} rows")
+
+        def contrast(*some: jax.Array) -> LossAndAccuracy:
+            def of_group(some: Any, ids: Any, kept: Any) -> LossAndAccuracy:
+                return info_nce(
+                    *some,
+                    temperature=self.temperature,
+                    documents=Documents(ids[0], ids[1], ids[2], self.event_days),
+                    kept=Kept(*kept),
+                    symmetric=self.symmetric,
+                    chunks=chunks if groups == 1 else 1,
+                )
+
+            parts = some, documents[:3], (kept, present)
+            if groups == 1:
+                return of_group(*parts)
+            cut = jax.tree.map(lambda one: one.reshape(groups, rows // groups, *one.shape[1:]), parts)
+            return LossAndAccuracy(*(jnp.mean(one) for one in jax.vmap(of_group)(*cut)))
+
         if not self.matryoshka_sizes:
             return contrast(*vectors)
         total = jnp.zeros(())

@@ -28,7 +28,7 @@ word pieces.
 
 import dataclasses
 from collections.abc import Mapping
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import flax.linen as nn
 import jax
@@ -183,13 +183,11 @@ class Bilingual(nn.Module):
         zeros = nn.initializers.zeros
         self.language_scores = parameter(self, "language_scores", zeros, (config.vocab_size,), "vocab")
 
-    def __call__(self, tokens: jax.Array) -> jax.Array:
-        """Logits of the tokens as their own translation, summed over both translators, float32 [B, L, V]."""
-        logits = self.language_logits(tokens)[:, None, None]
-        for number in range(len(_PARTS)):
-            states = self.write(self.read(tokens, number), tokens, number)
-            logits = logits + self.translators[number].target_logits(states)
-        return logits
+    def __call__(self, tokens: jax.Array) -> Any:
+        """The states of the tokens as their own translation, and the tables of logits; touches every parameter."""
+        numbers = range(len(_PARTS))
+        states = [self.write(self.read(tokens, number), tokens, number) for number in numbers]
+        return self.language_logits(tokens), states, list(map(self.target_table, numbers))
 
     def read(self, tokens: jax.Array, number: int, *, deterministic: bool = True) -> Reading:
         """The `Reading` of texts int32 [B, L] that translator `number` reads, so not of language `number`.
@@ -213,11 +211,6 @@ class Bilingual(nn.Module):
         languages = jnp.full(inputs.shape[0], number, jnp.int32)
         states: jax.Array = self.translators[number].write(reading, inputs, languages, deterministic=deterministic)
         return states
-
-    def target_logits(self, states: jax.Array, number: int) -> jax.Array:
-        """Logits of translator `number`, float32 [B, T, V]."""
-        logits: jax.Array = self.translators[number].target_logits(states)
-        return logits
 
     def target_table(self, number: int) -> tuple[jax.Array, jax.Array]:
         """Table [V, E] and bias [V] of translator `number`."""

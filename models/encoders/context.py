@@ -22,7 +22,7 @@ import jax
 import jax.numpy as jnp
 
 from ..architecture import Capability, register
-from ..attention import PAD_ID, choose_attention, visible
+from ..attention import PAD_ID, visible
 from ..blocks import compute_dtype, dense, layer_norm, logical, make_block, make_context
 from ..transformer import EXECUTION_OPTIONS, TransformerConfig
 from .news import EncoderConfig, NewsEncoder, in_windows
@@ -204,10 +204,6 @@ class ContextConfig(EncoderConfig):
     def module(self) -> nn.Module:
         """The `ContextEncoder`."""
         return ContextEncoder(self)
-
-    def check(self, length: int) -> None:
-        """Raises ValueError if the configured attention kernel cannot run here on windows of such rows."""
-        choose_attention(self.layers, min(length, self.context_window))
 
     def summary(self) -> str:
         """The table and its layers, such as "a table of 512, 2 layers x 64 for its context"."""

@@ -93,11 +93,11 @@ class NewsEncoder(nn.Module):
         """Runs all heads once, so that `init` creates all parameters.
 
         Returns:
-          Embeddings [B, D], topic logits [B, T] and masked-LM logits [B, 1, V] of the first position.
+          Embeddings [B, D], topic logits [B, T] and the states of masked words [B, 1, H] of the first position.
         """
         hidden = self.encode(tokens)
         topics = self.topic_logits_hidden(hidden, tokens)
-        return self.embed_hidden(hidden, tokens), topics, self.mlm_logits(hidden[:, :1])
+        return self.embed_hidden(hidden, tokens), topics, self.mlm_states(hidden[:, :1])
 
     def encode(
         self,
@@ -234,21 +234,8 @@ class NewsEncoder(nn.Module):
         """Topic logits [B, T] from what `encode` returned, [B, L, H]."""
         return self.topic_head(self.pool(hidden, tokens))
 
-    def mlm_logits(self, hidden: jax.Array) -> jax.Array:
-        """Logits over the vocabulary at the gathered positions only; the output table is the token embedding.
-
-        Args:
-          hidden: [B, K, H], `encode`'s output at the masked positions.
-
-        Returns:
-          float32 [B, K, V].
-        """
-        states = self.mlm_states(hidden)
-        table = self.token_embedding.astype(states.dtype)
-        return jnp.einsum("bkh,vh->bkv", states, table, preferred_element_type=jnp.float32) + self.mlm_bias
-
     def mlm_states(self, hidden: jax.Array) -> jax.Array:
-        """The states that `mlm_logits` multiplies with the output table, [B, K, H] in the configured dtype."""
+        """The states of positions [B, K, H] that the output table turns into logits, in the configured dtype."""
         states = self.mlm_norm(activate(self.config, self.mlm_transform(hidden)))
         return states * self.config.hidden_size**-0.5 if self.config.embedding_init == "t5" else states
 
@@ -374,10 +361,6 @@ class EncoderConfig(TransformerConfig, HuggingFaceArchitecture):
     def portable(self) -> Self:
         """The same encoder with XLA's attention: kernels of one platform cannot be in an export for several."""
         return dataclasses.replace(self, attention="xla")
-
-    def check(self, length: int) -> None:
-        """Raises ValueError if the configured attention kernel cannot run here on rows of ``length`` tokens."""
-        choose_attention(self, length)
 
     def summary(self) -> str:
         """Layers and width, such as "12 layers x 768"."""

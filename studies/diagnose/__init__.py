@@ -55,7 +55,6 @@ class DiagnoseOptions(Options):
         metavar="SPEC",
     )
     language: str = option("", "BCP-47 language of articles that do not name theirs, for the tagger", metavar="TAG")
-    projection: str = option("tsne", "projection of the map; umap needs umap-learn", choices=("tsne", "umap"))
     cache: str | None = option(None, "cache of embeddings, as for newsembed evaluate", metavar="DIR")
     seed: int = option(0, "seed of all random draws")
 

@@ -8,6 +8,7 @@ import dataclasses
 import functools
 import itertools
 import math
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
@@ -18,6 +19,7 @@ from ...evaluation import similarity
 from ...evaluation import tokens as of_tokens
 from ...evaluation.encoders import Embeddings, Encoder, encode_checked
 from ...evaluation.events import Collection, EventDocument
+from ...formats.model_folder import ONNX_FILE, ModelFolder
 from ...tasks import parts_of_speech
 from ..shared.charts import DASHES, SERIES, make_axes, svg_of
 from ..shared.pages import Block, Cell, Heading, Included, Missing, Part, Plot, Table
@@ -125,12 +127,15 @@ def _model_of(encoder: Encoder) -> "JaxEncoder | None":
     """The model behind a benchmark's encoder, where it is one of ours in JAX and has attention to show."""
     from ...models.encoders import Capability
     from ...serving.encoder import JaxEncoder, load_encoder
-    from ...serving.interface import DocumentEncoder
-    from ...serving.static import StaticEncoder
+    from ...serving.interface import DocumentEncoder, TokenizedEncoder
 
-    inner = encoder.encoder if isinstance(encoder, DocumentEncoder) else None
-    if isinstance(inner, StaticEncoder):
-        inner = load_encoder(inner.model.folder, inner.model.step, max_length=inner.max_length)
+    inner: Any = encoder.encoder if isinstance(encoder, DocumentEncoder) else None
+    if isinstance(inner, TokenizedEncoder) and not isinstance(inner, JaxEncoder):
+        files = ModelFolder(inner.model.folder)
+        if os.path.isfile(os.path.join(files.path, ONNX_FILE)):
+            return None
+        step = None if files.is_exported else inner.model.step
+        inner = load_encoder(files.path, step, max_length=inner.max_length)
     if not isinstance(inner, JaxEncoder) or Capability.ATTENTION not in inner.model.config.capabilities:
         return None
     return inner
@@ -373,14 +378,14 @@ def map_part(made: Diagnosis) -> Iterator[Block]:
     Embeddings in two dimensions. Similar articles are close together; distances between far points mean little.
     Hover over a dot for its title.
     """
-    articles, options = made.articles, made.options
+    articles = made.articles
     if len(articles) < similarity.FEWEST:
         raise _MissingError(f"{len(articles)} articles, and a map needs at least {similarity.FEWEST}")
     labels = [label for label in _LABELS if any(getattr(article, label) for article in articles)]
     for label in _LABELS:
         if label not in labels:
             yield Missing(f"{label}: {_UNLABELLED.format(label)}")
-    yield f"{len(articles):,} articles by {', '.join(made.embeddings)} ({options.projection}), in report.html."
+    yield f"{len(articles):,} articles by {', '.join(made.embeddings)} (t-SNE), in report.html."
     keys = {label: largest([getattr(article, label) for article in articles]) for label in labels}
     colours = {label: {name: str(place) for place, (name, _) in enumerate(key)} for label, key in keys.items()}
     dots = []
@@ -389,7 +394,7 @@ def map_part(made: Diagnosis) -> Iterator[Block]:
         classes = " ".join(f"{label[0]}{colours[label].get(value, 'x')}" for label, value in own.items())
         dots.append((classes, f"{_title(article)} ({', '.join(filter(None, own.values())) or article.id})"))
     encoders = {
-        name: list(zip(placed(similarity.project(matrix, options.projection, options.seed)), dots, strict=True))
+        name: list(zip(placed(similarity.project(matrix, made.options.seed)), dots, strict=True))
         for name, matrix in made.embeddings.items()
     }
     others = {label: len(articles) - sum(count for _, count in key) for label, key in keys.items()}

@@ -258,21 +258,6 @@ def crawl_state(folder: Path) -> None:
     write_state(str(folder / "state/fetch-a.example.json.gz"), known, day)
 
 
-CONFIG = """output = "work"
-articles = ["{articles}"]
-preset = "paper"
-beam = ["--direct_num_workers=1"]
-
-[clean]
-min_words = 80
-earliest_date = "2015-01-01"
-require_author = false
-
-[neighbors]
-engine = "exact"
-"""
-
-
 def item(number: int, name: str) -> dict[str, Any]:
     """An entity in the format of Wikidata's dumps."""
     return {
@@ -286,7 +271,7 @@ def item(number: int, name: str) -> dict[str, Any]:
 
 
 def written_more(folder: Path) -> None:
-    """Rankings, posts, tables, indexes of WARC files, configurations, words, exports, archives: for the long form."""
+    """Rankings, posts, tables, indexes of WARC files, words, exports, archives: for the long form."""
     (folder / "ranking.tsv").write_text("doc_id\tscore\n" + "".join(f"{n:016x}\t{12 - n}\n" for n in range(12)))
     posts = [{"text": f"Look at the {WORDS[n]} #RiverNews", "url": f"http://n{n % 3}.example/{n}"} for n in range(8)]
     (folder / "posts.jsonl").write_text(json_lines(posts))
@@ -296,7 +281,6 @@ def written_more(folder: Path) -> None:
     (folder / "dump.json.bz2").write_bytes(bz2.compress((folder / "dump.json").read_bytes()))
     names = "".join(f"Q{number}\ten\t{word.title()}\t{number + 1}\n" for number, word in enumerate(WORDS))
     (folder / "names.tsv").write_text(names)
-    (folder / "build.toml").write_text(CONFIG.format(articles=folder / "articles.jsonl"))
     later = [row | {"url": f"{row['url']}/later", "byline_date": "2021-04-01"} for row in rows(3)]
     (folder / "later.jsonl").write_text(json_lines(later))
     listed = [row | {"feeds": [("Rivers", "Councils")[place % 2]]} for place, row in enumerate(rows())]
@@ -423,7 +407,6 @@ def _long(folder: Path) -> list[tuple[Any, ...]]:
         ("names, Parquet", f"names/{part}", "", f"{ENTITIES} --knowledge_base {{path}}", job_result, EVERY),
         ("translations, TSV", "pairs.tsv", "", f"{TRANSLATIONS} --bitext {{path}}", job_result, TEXT),
         ("translations, TMX", "pairs.tmx", "", f"{TRANSLATIONS} --bitext {{path}}", job_result, TEXT),
-        ("configuration", "build.toml", "", "build --config {path} --print_config", printed_result, TEXT),
         *(
             (f"words of an index, {name}", "searched", path, search, printed_result, EVERY, True)
             for name, path in table_files(folder / "searched", "terms", "articles").items()

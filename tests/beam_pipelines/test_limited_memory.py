@@ -25,7 +25,7 @@ def outcomes(tmp_path_factory):
     return json.loads(done.stdout)
 
 
-@pytest.mark.parametrize("job", job_memory.JOBS)
+@pytest.mark.parametrize("job", ["extract", *job_memory.JOBS])
 def test_a_job_needs_no_more_memory_for_ten_times_the_articles(outcomes, job):
     assert outcomes[job]["error"] == ""
     assert outcomes[job]["limit"] > outcomes[job]["small"] > 0

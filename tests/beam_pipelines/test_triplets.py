@@ -1,6 +1,5 @@
 """The job `triplets`: the date rule, limits, labels, the same result under any sharding."""
 
-import datetime
 import hashlib
 import math
 from types import SimpleNamespace
@@ -13,20 +12,10 @@ from newsembed.beam_pipelines.triplets import JOB
 from newsembed.beam_pipelines.triplets.rules import TripletsOptions
 from newsembed.errors import InputError
 from newsembed.formats import parquet
-from newsembed.formats.records import Article, Neighbor, Triplet, make_doc_id
+from newsembed.formats.records import Article, Neighbor, Triplet
+from newsembed.tests.document_table import article, doc
 
 ONE = ["--direct_num_workers=1"]
-DAY = datetime.date(2021, 6, 1)
-
-
-def doc(name):
-    return make_doc_id(f"http://{name}.example/")
-
-
-def article(name, publisher, days=0, language="en"):
-    date = DAY + datetime.timedelta(days=days)
-    words = f"In {date:%B} of {date.year} something happened that is called {name}. "
-    return Article(doc(name), f"http://{name}.example/", publisher, name, words * 10, ("A B",), date, language=language)
 
 
 def neighbor(query, other, space="entity", similarity=0.9, gap=0):

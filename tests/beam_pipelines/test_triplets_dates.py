@@ -1,7 +1,6 @@
 """triplets: the byline-date model, by plain references."""
 
 import dataclasses
-import datetime
 import hashlib
 import math
 
@@ -16,20 +15,8 @@ from newsembed.beam_pipelines.triplets.dates import (
     ngram_counts,
     with_read_words,
 )
-from newsembed.formats.records import Article, make_doc_id
+from newsembed.tests.document_table import article
 from sklearn.utils import murmurhash3_32
-
-DAY = datetime.date(2021, 6, 1)
-
-
-def doc(name):
-    return make_doc_id(f"http://{name}.example/")
-
-
-def article(name, publisher, days=0, language="en"):
-    date = DAY + datetime.timedelta(days=days)
-    words = f"In {date:%B} of {date.year} something happened that is called {name}. "
-    return Article(doc(name), f"http://{name}.example/", publisher, name, words * 10, ("A B",), date, language=language)
 
 
 def fold_by_hand(one):

@@ -162,17 +162,3 @@ def test_a_build_of_which_nothing_can_come_is_refused_with_what_to_do(tmp_path):
         foreseen(tmp_path, dated("2024-01-01", "2024-01-02"))
     with pytest.raises(InputError, match="need several publishers"):
         foreseen(tmp_path, [*dated("2024-01-01")] * 2)
-
-
-def test_the_preset_of_the_paper_has_its_numbers():
-    # Of the paper: the vocabulary, alpha of the smoothed sample, texts of 512 tokens, 600 topics with 25 %
-    # positives. Ours: min_fill and capacity of Algorithm 1, and the documents of an example of topics.
-    assert workflow.PRESETS == {
-        "paper": {
-            "clean": {"require_author": True},
-            "vocabulary": {"size": 500_000, "alpha": 0.7},
-            "pack": {"max_length": 512, "min_fill": 0.99, "capacity": 1_000},
-            "topics": {"max_topics": 600, "positive_ratio": 0.25},
-            "examples": {"max_length": 512, "documents_per_example": 3},
-        }
-    }

@@ -142,14 +142,10 @@ def test_metrics_at_k_by_hand():
     relevant = np.array([[True, False, True, False, True]])
     found = ranking_scores(similarities, relevant, np.ones((1, 5), bool), 3)
     assert found["mAP@3"][0] == pytest.approx((1 + 2 / 3) / 3)
-    assert found["R-precision"][0] == pytest.approx(2 / 3)
-    ideal = 1 + 1 / np.log2(3) + 1 / 2
-    assert found["nDCG@3"][0] == pytest.approx((1 + 1 / 2) / ideal)
     tied = ranking_scores(np.ones((1, 5), np.float32), relevant, np.ones((1, 5), bool), 3)
-    assert tied["R-precision"][0] == pytest.approx(3 / 5)
     assert tied["mAP@3"][0] == pytest.approx(1 / 3 / 3)  # irrelevant ones first: only rank 3 is relevant
     alone = ranking_scores(np.ones((1, 1), np.float32), np.ones((1, 1), bool), np.ones((1, 1), bool), 3)
-    assert [alone[name][0] for name in ("mAP@3", "R-precision", "nDCG@3")] == [1, 1, 1]
+    assert alone["mAP@3"][0] == 1
 
 
 @given(st.integers(0, 2**31), st.integers(2, 12))

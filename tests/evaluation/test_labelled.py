@@ -7,12 +7,15 @@ from newsembed.errors import InputError
 from newsembed.evaluation.encoders import Document
 from newsembed.evaluation.files import (
     read_ag_news,
+    read_arxiv,
     read_bbc,
+    read_fakenews,
     read_jsonl_labels,
     read_masakhanews,
     read_mind,
     read_mldoc,
     read_newsgroups,
+    read_nyt,
     sample_per_class,
 )  # fmt: skip
 
@@ -61,22 +64,29 @@ def test_ag_news_in_both_layouts(tmp_path):
     assert rows(split.test) == [("Sports", "", "d"), ("Business", "", "e")]
 
 
-def test_mind_tests_on_news_it_did_not_train_on(tmp_path):
+def test_mind_has_four_fifths_of_each_category_of_both_files_without_repeated_texts(tmp_path):
     line = "{}\t{}\tsub\tTitle {}\tAbstract\thttp://x\t[]\t[]\n"
-    train = line.format("N1", "sports", 1) + line.format("N2", "news", 2)
-    path = fill(
-        tmp_path,
-        {
-            "MINDsmall_train/news.tsv": train,
-            "MINDsmall_dev/news.tsv": train + line.format("N3", "news", 3) + line.format("N4", "tv", 4),
-        },
-    )
-    split = read_mind(path)
-    assert [(row.document.title, row.document.body) for row in split.train] == [
-        ("Title 1", "Abstract"),
-        ("Title 2", "Abstract"),
-    ]
-    assert [row.label for row in split.test] == ["news", "tv"]
+    train = "".join(line.format(f"N{n}", "sports" if n % 2 else "news", n) for n in range(14))
+    dev = "".join(line.format(f"M{n}", "sports" if n % 2 else "news", n) for n in range(10, 20))
+    split = read_mind(fill(tmp_path, {"MINDsmall_train/news.tsv": train, "MINDsmall_dev/news.tsv": dev}))
+    assert sorted(row.document.title for row in split.all) == sorted(f"Title {n}" for n in range(20))
+    for part, count in ((split.train, 8), (split.test, 2)):
+        assert sorted(row.label for row in part) == ["news"] * count + ["sports"] * count
+        assert all((int(row.document.title[6:]) % 2 == 1) == (row.label == "sports") for row in part)
+
+
+FAKE, ARXIV = "news_cleaned_2018_02_13.csv", "arxiv-metadata-oai-snapshot.json"
+PAPER = '{{"id": "{}", "title": "T {}", "abstract": " A\\n b", "categories": "{}"}}\n'
+NYT = {"dataset.txt": "a vote\na goal\n", "labels.txt": "1\n0\n", "classes.txt": "sports\npolitics\n"}
+
+
+def test_the_collections_of_simlte(tmp_path):
+    csv = ',id,type,content,title\n0,1,fake,"one\n""two""",T\n1,2,,x,y\n2,3,reliable,text,\n3,4,rumor,,\n'
+    split = read_fakenews(fill(tmp_path / "f", {FAKE: csv}))
+    assert rows(split.train) == [("fake", "T", 'one\n"two"'), ("reliable", "", "text")]
+    path = fill(tmp_path / "a", {ARXIV: PAPER.format(1, 1, "cs.CL stat.ML") + PAPER.format(2, 2, "hep-ph")})
+    assert rows(read_arxiv(path).train) == [("cs", "T 1", "A\n b"), ("hep-ph", "T 2", "A\n b")]
+    assert rows(read_nyt(fill(tmp_path / "n", NYT)).train) == [("politics", "", "a vote"), ("sports", "", "a goal")]
 
 
 HEADER = "category\theadline\ttext\turl\n"
@@ -114,6 +124,13 @@ def test_mldoc_and_jsonl(tmp_path):
         (read_ag_news, {"test.csv": '"9","t","d"\n'}, "test.csv:1: got the class '9'"),
         (read_ag_news, {"test.csv": "1\n"}, "got 1 columns"),
         (read_mind, {"train/news.tsv": "N1\tsports\n"}, "got 2 columns, expected at least 5"),
+        (read_fakenews, {"x": ""}, f"{FAKE}: cannot be read"),
+        (read_fakenews, {FAKE: ",id,type,content\n0,1,fake,x\n"}, f"{FAKE}:1: title: the header lacks it"),
+        (read_arxiv, {"x": ""}, ARXIV),
+        (read_arxiv, {ARXIV: PAPER.format(1, 1, "")}, f"{ARXIV}:1: categories: got ''"),
+        (read_nyt, {**NYT, "labels.txt": "1\n"}, "labels.txt: 1 labels of 2 texts"),
+        (read_nyt, {**NYT, "labels.txt": "1\n2\n"}, "labels.txt:2: got '2', expected 0 to 1"),
+        (read_nyt, {"dataset.txt": "x"}, "labels.txt: cannot be read"),
         (read_masakhanews, {"test.tsv": HEADER}, "train.tsv: cannot be read"),
         (read_masakhanews, {"train.tsv": "a\tb\tc\n"}, "wrong header line"),
         (read_masakhanews, {"train.tsv": HEADER + "sports\n"}, "got 1 columns"),

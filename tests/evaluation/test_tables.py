@@ -1,5 +1,6 @@
 """The papers' tables: the printed numbers, ours beside them, and what was not run."""
 
+import dataclasses
 import json
 import re
 from pathlib import Path
@@ -11,6 +12,7 @@ from newsembed.evaluation.encoders import TfidfEncoder
 from newsembed.evaluation.suites import run_suites
 from newsembed.evaluation.tables import FORMATS, chosen_tables, filled, lacking, needed, printed_tables, text_of
 from newsembed.launch import cli
+from newsembed.studies.ablate.table import load
 
 PAPER = Path(__file__).parents[3] / "shared" / "PAPER.md"
 GENRES = ("main-news", "main-captions", "main-forums")
@@ -76,7 +78,7 @@ def test_ours_stand_below_the_printed_rows_and_what_is_missing_has_a_reason(benc
     ours = [100 * results.score("tfidf", found[0].name, "Spearman", genre) for genre in GENRES]
     assert genres.rows[-1] == ["tfidf", *(f"{value:.1f}" for value in ours)]
     assert results.results[0].scores[0].count == 45
-    assert not genres.notes
+    assert genres.notes == ["ours: news, captions, forums: stsb_genres (stsbenchmark), 90 texts"]
     assert classes.rows[-1] == ["tfidf", *["-"] * 5]
     assert classes.notes[0] == "not run: BBC: no data; expected --suite bbc and bbc"
     assert lacking(tables[0], []) == [
@@ -84,12 +86,30 @@ def test_ours_stand_below_the_printed_rows_and_what_is_missing_has_a_reason(benc
     ]
 
 
+def test_the_table_of_simlte_takes_its_own_head_and_that_of_newsembed_the_other(tmp_path):
+    for label in ("business", "sport", "tech"):
+        (tmp_path / "bbc" / label).mkdir(parents=True)
+        for number in range(6):
+            (tmp_path / "bbc" / label / f"{number}.txt").write_text(f"{label} title\n\n{label} n{number}")
+    tables = chosen_tables(["newsembed-8", "simlte-2"])
+    found = needed(tables, str(tmp_path))
+    assert [one.name for one in found] == ["bbc (bbc)", "bbc (bbc), SimLTE's head"]
+    quick = [dataclasses.replace(one, seeds=1, repeats=1) for one in found]
+    results = run_suites({"tfidf": TfidfEncoder}, quick)
+    first, *others = [filled(table, results).rows[-1] for table in tables]
+    assert first[1] == f"{100 * results.score('tfidf', 'bbc (bbc)', 'accuracy'):.1f}"
+    assert len(first) - first.count("-") == 2
+    metrics = [f"{kind} {metric}" for metric in ("accuracy", "macro-F1") for kind in ("MLP", "5-shot")]
+    own = [f"{results.score('tfidf', found[1].name, metric):.4g}" for metric in metrics]
+    assert sorted(cell for row in others for cell in row[1:] if cell != "-") == sorted(own)
+
+
 def test_the_mean_of_all_columns_is_that_of_ours_if_there_are_all():
     table = printed_tables()["newsembed-3"]
     years = [column[0] for column in table.columns[:-1]]
 
     class Given:
-        encoders = ("ours",)
+        encoders, results = ("ours",), ()
 
         def __init__(self, count):
             rows = [{"path": f"/data/{year['sets'][0]}"} for year in years[:count]]
@@ -125,3 +145,45 @@ def test_the_command_prints_writes_and_checks(benchmarks, tmp_path, capsys):
     assert sorted(path.name for path in output.iterdir()) == sorted(f"tables.{form}" for form in FORMATS)
     assert "| tfidf | " in (output / "tables.md").read_text()
     assert cli.main(["tables", "newsembed-4", "--encoder", "tfidf=tfidf"]) == 2
+
+
+def test_tables_that_are_trained_show_the_results_of_their_studies(tmp_path, capsys, monkeypatch):
+    facts = {"command": ["newsembed", "x"], "written_at": "2026-11-26T10:00:00"}
+    gap = {"value": -1.5, "low": -2.0, "high": -1.0, "p": 0.01}
+    written = {
+        "ablate": {
+            "rows": [
+                {"row": "full", "minus_full": None, "verdict": "-"},
+                {"row": "without_topics", "minus_full": gap, "verdict": "agrees"},
+            ]
+        },
+        "staleness": {
+            "cutoffs": [
+                {"cutoff": "2019-01", "staleness": {"effect": gap, "by_seed": [-1.5]}, "verdict": "agrees"},
+                {"cutoff": "2019-07", "staleness": None, "verdict": "failed"},
+            ]
+        },
+    }
+    asked = []
+
+    def write(arguments):
+        asked.append(arguments)
+        folder = Path(arguments[arguments.index("--output") + 1])
+        folder.mkdir(parents=True)
+        (folder / "table.json").write_text(json.dumps({**facts, **written[arguments[0]]}))
+        return 0
+
+    real = cli.main
+    monkeypatch.setattr(cli, "main", write)
+    words = ["tables", "newsembed-10", "newsembed-11", "newsembed-3", "--train", str(tmp_path)]
+    assert real(words) == 0
+    first = capsys.readouterr().out
+    assert [one[:2] for one in asked] == [["ablate", "--newsroom"], ["staleness", "--newsroom"]]
+    assert load("newsembed").choose(asked[0][-1])[-1].name == "without_topics"
+    assert "| without_topics | -1.500 (-2.000 to -1.000) | agrees |" in first
+    assert "| 2019-01 | -1.500 (-2.000 to -1.000) | agrees |" in first
+    assert "newsembed x, 2026-11-26" in first
+    assert first.count("## ") == 5
+    assert real(words) == 0
+    assert capsys.readouterr().out == first
+    assert len(asked) == 2

@@ -5,28 +5,15 @@ import re
 
 import pytest
 from apache_beam.options.pipeline_options import PipelineOptions
-from newsembed.formats.command_line import by_option, without_secrets
+from newsembed.formats.command_line import without_secrets
 from newsembed.launch.cli import COMMANDS, parser_of
 from newsembed.launch.parsing import option_names
 
 
 def test_options_have_the_words_up_to_the_next_option():
     arguments = ["build", "--warc", "a", "b", "--s3_session_token", "x", "--verbose", "--azure_connection_string=y"]
-    assert list(by_option(arguments)) == [
-        (["build"], False),
-        (["--warc", "a", "b"], False),
-        (["--s3_session_token", "x"], True),
-        (["--verbose"], False),
-        (["--azure_connection_string=y"], True),
-    ]
-    assert list(by_option([])) == []
-    assert without_secrets(arguments) == [
-        *arguments[:4],
-        "--s3_session_token",
-        "…",
-        "--verbose",
-        f"{arguments[-1][:-1]}…",
-    ]
+    shown = [*arguments[:5], "…", "--verbose", f"{arguments[-1][:-1]}…"]
+    assert (without_secrets(arguments), without_secrets([])) == (shown, [])
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,6 @@ import logging
 import os
 import subprocess
 import sys
-import tomllib
 import types
 
 import pytest
@@ -215,17 +214,6 @@ def test_every_switch_is_an_option_with_a_value_of_its_type():
 def test_an_unknown_command_names_the_closest(capsys):
     assert cli.main(["clen"]) == 2
     assert "did you mean clean?" in capsys.readouterr().err
-
-
-def test_build_prints_its_options_and_runs_nothing(tmp_path, capsys):
-    argv = ["build", "--warc", "*.warc.gz", "--output", str(tmp_path / "work"), "--clean.min_words=81"]
-    assert cli.main([*argv, "--print_config"]) == 0
-    text = capsys.readouterr().out
-    assert tomllib.loads(text)["clean"]["min_words"] == 81
-    assert not (tmp_path / "work").exists()
-    (tmp_path / "build.toml").write_text(text)
-    assert cli.main(["build", "--config", str(tmp_path / "build.toml"), "--print_config"]) == 0
-    assert capsys.readouterr().out == text
 
 
 # Modules of users

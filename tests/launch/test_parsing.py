@@ -1,17 +1,14 @@
-"""Options on command lines and in files: what one says, and what the other says that was printed for it, are equal."""
+"""Options on command lines, words of files, and errors of both."""
 
 import dataclasses
 import datetime
 import enum
-import tomllib
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from newsembed.errors import InputError
 from newsembed.formats.command_line import Options, option, required
 from newsembed.launch import cli
-from newsembed.launch.parsing import Configured, Parser, add_options, beam_arguments, check_beam_args, nearest, parse
+from newsembed.launch.parsing import Parser, add_options, beam_arguments, check_beam_args, from_files, nearest, parse
 
 
 class Shade(enum.StrEnum):
@@ -31,7 +28,7 @@ class Group(Options):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Command(Configured):
+class Command(Options):
     warc: tuple[str, ...] = option((), "files", many=True, metavar="PATH")
     output: str = required("folder", metavar="DIR")
     kind: str = option("a", "kind", choices=("a", "b"))
@@ -95,77 +92,14 @@ def test_positional_options_come_without_their_names():
         words()
 
 
-TEXTS = st.text(st.characters(exclude_categories=("Cs", "Cc")), max_size=8)
-GROUPS = st.builds(
-    Group,
-    st.integers(-(10**12), 10**12),
-    st.floats(allow_nan=False),
-    st.booleans(),
-    TEXTS,
-    st.sampled_from(Shade),
-    st.lists(st.floats(allow_nan=False), min_size=1, max_size=3).map(tuple),
-    st.none() | st.dates(),
-)
-PATHS = st.lists(TEXTS.filter(lambda text: text and not text.startswith("-")), max_size=3).map(tuple)
-
-
-@given(GROUPS, PATHS)
-def test_the_printed_file_stands_for_the_same_options(tmp_path_factory, group, paths):
-    from newsembed.launch.parsing import config_text
-
-    options = Command(output=f"work {len(paths)}", warc=paths, toy=group, beam_args=("--runner=FnApiRunner",))
-    text = config_text(options)
-    tomllib.loads(text)
-    config = written(tmp_path_factory.mktemp("config"), text)
-    assert dataclasses.replace(parsed(config), config=None) == options
-
-
-def written(tmp_path, text):
-    path = tmp_path / "toy.toml"
-    path.write_text(text)
-    return f"--config={path}"
-
-
-def test_the_command_line_takes_precedence_over_the_file(tmp_path):
-    text = 'output = "file"\nwarc = ["a", "b"]\n[toy]\nnumber = 4\nshare = 0.25\nday = 2024-02-29\nweights = 2\n'
-    found = parsed("--warc", "c", written(tmp_path, text), "--toy.number=5")
-    assert (found.output, found.warc) == ("file", ("c",))
-    assert found.toy == Group(5, 0.25, day=datetime.date(2024, 2, 29), weights=(2.0,))
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("output = \n", "cannot be read: Invalid value"),
-        ("[toy]\nnumbr = 1\n", "toy.numbr: no such option\n.*did you mean toy.number?"),
-        ("[toy]\nnumber = [{a = 1}]\n", "toy.number: got"),
-        ("beam = 3\n", "beam: expected a list of strings"),
-        ('config = "other.toml"\n', "config: no such option"),
-    ],
-)
-def test_a_bad_file_is_named_with_the_key(tmp_path, text, message):
-    with pytest.raises(InputError, match=message) as error:
-        parsed(written(tmp_path, text), "--output=x")
-    assert "toy.toml" in str(error.value)
-
-
-def test_a_missing_file_and_a_value_of_another_kind_are_named(tmp_path, capsys):
-    with pytest.raises(InputError, match="none.toml: --config: no such file"):
-        parsed(f"--config={tmp_path}/none.toml", "--output=x")
-    with pytest.raises(SystemExit):
-        parsed(written(tmp_path, 'output = "x"\n[toy]\nnumber = "many"\n'))
-    assert "--toy.number: invalid int value: 'many'" in capsys.readouterr().err
-
-
-def test_keys_of_an_object_store_are_not_printed():
-    from newsembed.launch.parsing import config_text
-
-    keys = ("--s3_secret_access_key=hush", "--s3_access_key_id", "who", "--s3_session_token")
-    text = config_text(Command(output="x", beam_args=("--runner=FnApiRunner", *keys, "--s3_region_name", "eu")))
-    assert "hush" not in text
-    assert "who" not in text
-    assert tomllib.loads(text)["beam"] == ["--runner=FnApiRunner", "--s3_region_name", "eu"]
-    assert text.count("left out, as it may be secret") == 3
+def test_the_words_of_a_file_stand_in_its_place_as_a_shell_reads_them(tmp_path):
+    file, bad = tmp_path / "toy.txt", tmp_path / "bad.txt"
+    file.write_text("--output file  # where\n--warc 'a b'\n  c\n\n# --toy.number=3\n")
+    assert from_files(["--x", f"@{file}", "y@z"]) == ["--x", "--output", "file", "--warc", "a b", "c", "y@z"]
+    bad.write_text("--output 'x")
+    for path, problem in ((bad, "No closing quotation"), (tmp_path / "none.txt", "No such file")):
+        with pytest.raises(InputError, match=f"{path.name}: cannot be read: {problem}"):
+            from_files([f"@{path}"])
 
 
 def test_options_of_beam_are_checked_before_it_drops_them(capsys):

@@ -39,7 +39,7 @@ def test_the_paper_s_run_files_read_what_the_preset_makes(monkeypatch):
     assert macro("TASK_FEATURE_LENGTHS") == dict.fromkeys(texts, options["examples"].max_length)
     assert options["examples"].max_length == gin.query_parameter("EncoderConfig.max_length") == 512
     assert options["topics"].max_topics == macro("NUM_TOPICS") == TransformerConfig(5).num_topics == 600
-    assert options["topics"].positive_ratio == 0.25
+    assert (options["topics"].positive_ratio, options["clean"].require_author) == (0.25, True)
     # A topic row has as many texts as a triplet, and no loss has a weight.
     assert options["examples"].documents_per_example == len(TRIPLETS.text_features) == 3
     with pytest.raises(ValueError, match="task_weights"):
@@ -55,7 +55,8 @@ def test_options_that_are_given_win_over_the_preset(monkeypatch):
 
 
 def test_a_preset_may_be_in_a_file_and_unknown_ones_are_refused(monkeypatch, tmp_path, capsys):
-    (tmp_path / "build.toml").write_text('preset = "paper"\n')
-    assert options_of(monkeypatch, "--config", str(tmp_path / "build.toml"))["vocabulary"].size == 500_000
+    (tmp_path / "build.txt").write_text("--preset=paper --pack.max_length=64")
+    options = options_of(monkeypatch, f"@{tmp_path}/build.txt", "--pack.max_length=128")
+    assert (options["vocabulary"].size, options["pack"].max_length) == (500_000, 128)  # words after the file win
     assert cli.main(["build", "--articles", "a", "--output", "work", "--preset=newspaper"]) == 2
     assert "--preset: got newspaper, expected one of paper" in capsys.readouterr().err

@@ -102,8 +102,9 @@ def test_t5_tokens_start_wide_and_logits_small():
         encoder = NewsEncoder(dataclasses.replace(CONFIG, vocab_size=2000, embedding_init=embedding_init))
         params = nn.unbox(jax.jit(encoder.init)(jax.random.key(0), jnp.ones((1, 4), jnp.int32)))
         assert np.std(params["params"]["token_embedding"]) == pytest.approx(deviation, rel=0.2)
-        logits = encoder.apply(params, jnp.ones((1, 1, CONFIG.hidden_size)), method="mlm_logits")
-        assert np.std(logits) < 2
+        states = encoder.apply(params, jnp.ones((1, 1, CONFIG.hidden_size)), method="mlm_states")
+        table, bias = encoder.apply(params, method="output_table")
+        assert np.std(states @ table.T + bias) < 2
 
 
 def test_heads_give_the_declared_shapes_and_unit_float32_embeddings(model):
@@ -113,7 +114,7 @@ def test_heads_give_the_declared_shapes_and_unit_float32_embeddings(model):
     assert (embeddings.shape, embeddings.dtype) == ((2, 8), jnp.float32)
     np.testing.assert_allclose(np.linalg.norm(embeddings, axis=1), 1, atol=1e-6)
     assert encoder.apply(params, tokens, method="topic_logits").shape == (2, 5)
-    assert encoder.apply(params, jnp.ones((2, 3, 16)), method="mlm_logits").shape == (2, 3, 40)
+    assert encoder.apply(params, jnp.ones((2, 3, 16)), method="mlm_states").shape == (2, 3, 16)
 
 
 def test_dropout_is_drawn_only_when_asked():

@@ -122,7 +122,7 @@ def test_a_description_leaves_out_how_a_model_is_run():
     ("changes", "message"),
     [
         ({"remat": "some"}, "remat: got 'some', expected one of none, full, dots"),
-        ({"attention": "flush"}, "attention: got 'flush', expected one of auto, xla, cudnn, flash"),
+        ({"attention": "flush"}, "attention: got 'flush', expected one of auto, xla"),
         ({"global_every": 3}, "global_every: got 3 with local_distance = 0"),
         ({"positions": "rotary", "num_heads": 16}, "positions: got 'rotary' with head_size = 1"),
     ],

@@ -108,7 +108,8 @@ def test_hidden_states_and_logits_are_those_of_torch(name):
     @jax.jit
     def run(params):
         hidden = encoder.apply({"params": params}, jnp.asarray(tokens), method="encode")
-        return hidden, encoder.apply({"params": params}, hidden[:, :3], method="mlm_logits")
+        table, bias = encoder.apply({"params": params}, method="output_table")
+        return hidden, encoder.apply({"params": params}, hidden[:, :3], method="mlm_states") @ table.T + bias
 
     hidden, logits = run(params)
     np.testing.assert_allclose(np.asarray(hidden)[tokens > 0], expected["hidden"], atol=1e-5)

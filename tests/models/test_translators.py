@@ -114,8 +114,8 @@ def test_every_parameter_takes_part(model):
     config, params = model
 
     def total(p):
-        states = config.module().apply({"params": p}, rows(SOURCE, TARGET))
-        return jnp.sum(jnp.sin(states * 3))
+        states, (table, bias) = config.module().apply({"params": p}, rows(SOURCE, TARGET))
+        return jnp.sum(jnp.sin((states @ table.T + bias) * 3))
 
     gradient = jax.tree_util.tree_leaves_with_path(jax.jit(jax.grad(total))(params))
     # Attention over one place has the weight 1 whatever query and key are.

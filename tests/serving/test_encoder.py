@@ -12,9 +12,12 @@ import pytest
 from newsembed.errors import InputError
 from newsembed.formats.arrays import flatten
 from newsembed.formats.digests import write_sums
+from newsembed.models.encoders.autoencoder import AutoencoderConfig
 from newsembed.models.encoders.news import NewsEncoder
-from newsembed.serving.encoder import fresh_encoder, fresh_model, load_encoder, load_model, probe
+from newsembed.serving.encoder import ClsEncoder, fresh_encoder, fresh_model, load_encoder, load_model, probe
 from newsembed.serving.export import ExportOptions, export
+from newsembed.serving.model import Model
+from newsembed.serving.specs import make_encoder
 from newsembed.tasks.vocabulary import Vocabulary
 
 TEXTS = [("Storm", "Wind and rain. " * number) for number in (0, 1, 4, 9, 30)] + [("", "goal"), ("cup", ""), ("", "")]
@@ -220,3 +223,31 @@ def test_attention_and_similarity_equal_the_module_row_by_row(model_dir):
 def test_no_document_gives_nothing(model_dir):
     found = probe(load_encoder(model_dir), [], [])
     assert (found.tokens, found.attention, found.similarity.shape) == ([], [], (0,))
+
+
+@pytest.mark.parametrize("kind", ["model", "random"])
+def test_the_state_of_cls_is_that_of_the_module(tmp_path, tiny, kind):
+    tiny.save_model(tmp_path, steps=(7,))
+    titles, bodies = zip(*TEXTS, strict=True)
+    found = make_encoder(kind, f"{tmp_path}@7#cls", progress=False)
+    rows = Vocabulary.load(str(tmp_path / "vocab.txt")).encode_documents(titles, bodies, tiny.config.max_length)
+    apply = jax.jit(lambda row: NewsEncoder(tiny.config).apply({"params": found.params}, row[None], method="encode"))
+    expected = np.stack([apply(row)[0, 0] for row in rows])
+    vectors = found.encode(titles, bodies)
+    np.testing.assert_allclose(vectors, expected / np.linalg.norm(expected, axis=1, keepdims=True), atol=1e-5)
+    assert (found.dimensions, vectors.shape[1]) == (tiny.config.hidden_size,) * 2
+    plain = make_encoder(kind, f"{tmp_path}@7", progress=False)
+    assert found.digest == f"{plain.digest}-cls"  # no cache mixes them up
+
+
+def test_an_architecture_without_a_state_of_cls_is_named(tmp_path, tiny):
+    for layers, kind in ((0, "news"), (2, "autoencoder")):
+        config = tiny.config
+        if kind == "news":
+            config = dataclasses.replace(config, num_layers=layers)
+        else:
+            config = AutoencoderConfig(vocab_size=config.vocab_size)
+        model = dataclasses.replace(Model(str(tmp_path), config, "vocab.txt", 8))
+        with pytest.raises(InputError, match=r"state of \[CLS\] \(#cls\) needs .*this " + kind) as caught:
+            ClsEncoder(model)
+        assert "without #cls" in str(caught.value)

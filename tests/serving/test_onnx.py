@@ -1,11 +1,13 @@
 """Exports in ONNX equal JAX, also in a process without newsembed, and search and embedding use them."""
 
 import dataclasses
+import importlib.util
 import json
 import subprocess
 import sys
 import textwrap
 
+import jax
 import numpy as np
 import onnxruntime
 import pytest
@@ -15,7 +17,7 @@ from newsembed.formats.arrays import flatten
 from newsembed.launch import cli
 from newsembed.models.encoders.news import EncoderConfig
 from newsembed.serving import export, onnx_engine
-from newsembed.serving.encoder import load_encoder
+from newsembed.serving.encoder import JaxEncoder, load_encoder
 from newsembed.serving.specs import encoder_from_spec
 
 TITLES = ["Storm hits the coast", "", "Budget", "嵐 Küste", "", "goal " * 200]
@@ -63,6 +65,26 @@ def test_an_export_equals_jax_and_has_its_digest(model_dir, exported):
     np.testing.assert_allclose(theirs.encode(TITLES, BODIES), ours.encode(TITLES, BODIES), atol=1e-5)
     np.testing.assert_allclose(theirs.encode_queries(TITLES), ours.encode_queries(TITLES), atol=1e-5)
     assert theirs.encode([], []).shape == (0, theirs.dimensions)
+
+
+def test_a_model_folder_is_computed_by_the_graph_where_that_is_installed(model_dir, monkeypatch):
+    whole = load_encoder(model_dir)
+    fast = encoder_from_spec(f"model:{model_dir}", progress=False)
+    assert isinstance(fast, onnx_engine.OnnxEncoder)
+    assert (fast.digest, fast.model.step) == (whole.digest, whole.model.step)
+    np.testing.assert_allclose(fast.encode(TITLES, BODIES), whole.encode(TITLES, BODIES), atol=1e-5)
+    monkeypatch.setattr(onnx_engine, "_LARGEST_BYTES", 100)
+    assert isinstance(encoder_from_spec(f"model:{model_dir}"), JaxEncoder)
+    monkeypatch.undo()
+    monkeypatch.setattr(onnx_engine, "obstacle", lambda _: "another architecture")
+    assert isinstance(encoder_from_spec(f"model:{model_dir}"), JaxEncoder)
+    monkeypatch.undo()
+    monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
+    assert isinstance(encoder_from_spec(f"model:{model_dir}"), JaxEncoder)
+    monkeypatch.undo()
+    found = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "onnxruntime" else found(name))
+    assert isinstance(encoder_from_spec(f"model:{model_dir}"), JaxEncoder)
 
 
 def test_8_bits_are_close_and_another_encoder(model_dir, exported, tmp_path):

@@ -8,7 +8,7 @@ from newsembed.serving import encoder, saved_model, specs
 def test_a_short_text_names_an_encoder(monkeypatch):
     made = []
     for module, name in (
-        (encoder, "load_encoder"),
+        (encoder, "load_fastest"),
         (encoder, "fresh_encoder"),
         (saved_model, "SavedModelEncoder"),
     ):
@@ -19,8 +19,8 @@ def test_a_short_text_names_an_encoder(monkeypatch):
     specs.encoder_from_spec("savedmodel:dir")
     options = {"max_length": 9, "progress": False, "document_prompt": "d "}
     assert made == [
-        ("load_encoder", "dir", None, options),
-        ("load_encoder", "dir", 7, options),
+        ("load_fastest", "dir", None, options),
+        ("load_fastest", "dir", 7, options),
         ("fresh_encoder", "dir", 0, options),
         ("fresh_encoder", "dir", 7, options),
         ("SavedModelEncoder", "dir@7", {"progress": False, "document_prompt": "d "}),

@@ -11,11 +11,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from newsembed.formats import archive
 from newsembed.formats.articles import ArticleText
 from newsembed.serving.analysis import clean, stemmer_of, terms, words_of
 from newsembed.serving.extracts import LENGTH, extract
 from newsembed.serving.filters import DateRange, Filters
-from newsembed.serving.index import MAX_WORDS
+from newsembed.serving.index import MAX_WORDS, DocumentIndex
 
 sys.path.insert(0, str(Path(__file__).parent))
 from tables import index_of
@@ -87,6 +88,22 @@ def test_the_rarity_and_the_frequency_of_a_word():
     assert wind.rarity == pytest.approx(math.log(1 + 2.5 / 1.5))
     assert numbers(words.matching([unknown], 5)) == []
     assert numbers(words.matching([storm], 0)) == []
+
+
+def test_words_that_are_read_at_once_are_not_looked_up(monkeypatch):
+    index = built(sampled())
+    expected = index.read("storm budget mountain")
+    for most, looked_up in ((1_000, 0), (3, 2)):
+        monkeypatch.setattr(archive, "_TERMS_KNOWN", most)
+        other = DocumentIndex(archive.Archive(index.archive.uri))
+        other.archive.read_terms()
+        asked = []
+        monkeypatch.setattr(archive, "any_of", lambda _, part, asked=asked: asked.extend(part) or "false")
+        other.read("storm budget")
+        assert len(asked) == looked_up
+        monkeypatch.undo()
+        if not looked_up:
+            assert other.read("storm budget mountain") == expected
 
 
 def test_a_search_with_filters_is_the_search_of_what_passes_them():

@@ -75,7 +75,7 @@ def test_every_row_is_trained_for_each_seed_and_scored_at_each_step(study, bench
     statuses = {name: row["status"] for name, row in rows.items()}
     assert statuses.pop("without_translation") == "not applicable"
     assert set(statuses.values()) == {"ok"}
-    assert len(statuses) == 12
+    assert len(statuses) == 13
     scores = rows["full"]["scores"]
     assert [(cell["seed"], cell["step"]) for cell in scores] == [(0, 20), (0, 40), (1, 20), (1, 40)]
     # Two seeds: one shared pretraining and two ablated ones each, then twelve rows.

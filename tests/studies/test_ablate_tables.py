@@ -65,12 +65,12 @@ def test_every_row_of_every_table_becomes_a_run(name, kind, tmp_path):
 def test_every_ablation_file_of_the_package_is_a_row():
     there = {f"runs/{name}" for name in os.listdir(f"{GIN_FOLDER}/runs") if name.startswith("ablation_")}
     assert {row.gin_file for row in TABLE.rows if row.gin_file} == there
-    assert (TABLE.control, TABLE.rows[0].gin_file, len(TABLE.rows)) == ("full", "", 13)
+    assert (TABLE.control, TABLE.rows[0].gin_file, len(TABLE.rows)) == ("full", "", 14)
 
 
 def test_rows_are_chosen_by_name_with_the_control_first():
     chosen = [row.name for row in TABLE.choose("without_topics, without_triplets")]
-    assert chosen == ["full", "without_triplets", "without_topics"]
+    assert chosen == ["full", "without_topics", "without_triplets"]
     assert [row.name for row in TABLE.choose("all")] == TABLE.names
     for rows in ("without_coffee", "", "full,without_coffee", "full"):
         with pytest.raises(InputError, match="without_topics"):
@@ -99,7 +99,13 @@ def test_a_row_with_nothing_to_remove_says_so(tmp_path):
     write_manifest(f"{tmp_path}/triplets", "triplets", tallies={"negatives dropped as evergreen": 0})
     ablation = Ablation(TABLE, str(tmp_path), "study", None)
     reasons = {row.name: ablation.not_applicable(row) for row in TABLE.rows}
-    applicable = {"full", "without_pretraining", "without_hard_negatives", "without_title_to_body"}
+    applicable = {
+        "full",
+        "without_pretraining",
+        "without_cross_device_negatives",
+        "without_hard_negatives",
+        "without_title_to_body",
+    }
     assert {name for name, reason in reasons.items() if not reason} == applicable
     assert "translation/translated" in reasons["without_translation"]
     assert "tlm" in reasons["pretraining_without_tlm"]

@@ -64,6 +64,7 @@ def test_the_paper_s_numbers():
         ("pretraining_without_tlm", "MIXTURE_OR_TASK_NAME/macro.value", "mlm"),
         ("pretraining_without_mlm", "MIXTURE_OR_TASK_NAME/macro.value", "tlm"),
         ("without_hard_negatives", "Contrastive.hard_negatives", False),
+        ("without_cross_device_negatives", "Contrastive.negative_groups", 8),
         ("without_translation", "Contrastive.translated_triplets", False),
         *(
             (f"without_{row}", "Contrastive.augmentations", tuple(name for name in ALL_AUGMENTATIONS if name != row))

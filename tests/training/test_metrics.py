@@ -1,8 +1,6 @@
 """Reports of a run: files over restarts, padding, lines for people, and FLOPs against the compiler's own count."""
 
-import io
 import json
-import sys
 
 import jax
 import jax.numpy as jnp
@@ -54,7 +52,8 @@ def test_a_run_that_resumes_replaces_the_records_after_its_first_step(tmp_path):
 
 
 def test_other_hosts_write_and_show_nothing(tmp_path, capsys):
-    with MetricWriter(str(tmp_path), 0, enabled=False) as writer, Progress(9, 0, enabled=False).shown() as progress:
+    progress = Progress(9, 0, enabled=False)
+    with MetricWriter(str(tmp_path), 0, enabled=False) as writer:
         Report(writer, progress, Means(), lambda _: None, 1).write(1)
         progress.say("a line")
     assert list(tmp_path.iterdir()) == []
@@ -67,7 +66,8 @@ def test_a_report_has_the_means_the_learning_rate_and_the_memory(tmp_path, monke
     monkeypatch.setattr(metrics, "peak_device_bytes", lambda: 7.0)
     means = Means()
     means.add(StepCost(1, 2), ENGLISH, {"loss": 2.0, "accuracy": 0.5})
-    with MetricWriter(str(tmp_path), 10) as writer, Progress(30, 10).shown() as progress:
+    progress = Progress(30, 10)
+    with MetricWriter(str(tmp_path), 10) as writer:
         now[0] = 108.0
         Report(writer, progress, means, lambda step: step / 100, 4).write(14)
         Report(writer, progress, means, lambda _: None, 4).evaluated(14, {"eval/loss": 1.0})
@@ -88,25 +88,6 @@ def test_a_report_has_the_means_the_learning_rate_and_the_memory(tmp_path, monke
         "step 14/30  loss/topics/en 2.0000  32 s left",
         "step 14  eval/loss 1.0000",
     ]
-
-
-class Terminal(io.StringIO):
-    def isatty(self):
-        return True
-
-
-def test_a_terminal_gets_a_bar(monkeypatch):
-    monkeypatch.setenv("TERM", "xterm")
-    monkeypatch.setenv("COLUMNS", "200")
-    terminal = Terminal()
-    monkeypatch.setattr(sys, "stderr", terminal)
-    with Progress(9, 2).shown() as progress:
-        progress.advance(5)
-        progress.record(5, {"loss/topics": 1.0, "padding": 0.5})
-        progress.say("a line")
-    shown = terminal.getvalue()
-    assert all(part in shown for part in ("5/9", "loss/topics 1.0000", "a line\n"))
-    assert "padding" not in shown
 
 
 def test_rates_are_over_the_seconds_of_all_timed_steps():

@@ -120,3 +120,17 @@ def b_cubed(found, truth):
 def copied(archive, target):
     shutil.copytree(archive, target)
     return target
+
+
+class Killed(BaseException):
+    """In place of a signal."""
+
+
+def kill_at(step):
+    """What ends a run when it has reached this step."""
+
+    def reached(name):
+        if name == step:
+            raise Killed(name)
+
+    return reached

@@ -30,7 +30,7 @@ from newsembed.studies.retrain import STEPS, Retraining, RetrainOptions
 from newsembed.updates.options import EncoderChoice, Sources, current_choice
 from newsembed.updates.replacement import REPLACEMENT_STEPS, keep_decision, replace_encoder
 from newsembed.updates.run import update
-from stream import OPTIONS, article, articles_of, copied, events_of, write
+from stream import OPTIONS, Killed, article, articles_of, copied, events_of, kill_at, write
 
 WORDS = ["".join(pair) for pair in itertools.product("bcdfghjklm", "aeiou")]
 PIECES = [*SPECIAL_TOKENS, *WORDS, ".", *"0123456789", *(f"##{n}" for n in range(10)), "title"]
@@ -223,18 +223,6 @@ def test_a_worse_model_is_kept_aside_and_does_not_serve(archives, models, tmp_pa
     assert trainings(str(archive)) == [1, 2]
     assert not os.path.exists(trained_model(str(archive), 1))
     assert os.path.exists(decision_file(str(archive), 1))
-
-
-class Killed(BaseException):
-    """In place of a signal."""
-
-
-def kill_at(step):
-    def reached(name):
-        if name == step:
-            raise Killed(name)
-
-    return reached
 
 
 @pytest.mark.parametrize("good", [True, False], ids=["accepted", "refused"])

@@ -30,6 +30,7 @@ from stream import (
     CHOICE,
     CLEAN,
     OPTIONS,
+    Killed,
     Words,
     article,
     articles_of,
@@ -37,6 +38,7 @@ from stream import (
     copied,
     days_of_news,
     events_of,
+    kill_at,
     merges_of,
     run,
     told,
@@ -245,18 +247,6 @@ def test_a_late_article_merges_two_events_and_the_merge_is_recorded(tmp_path):
     assert {merge.event_id, merge.into} == set(before.values())
     assert merge.doc_id == (now.keys() - before.keys()).pop()
     assert read_runs(str(archive))[1].merges == (merge,)
-
-
-class Killed(BaseException):
-    """In place of a signal."""
-
-
-def kill_at(step):
-    def reached(name):
-        if name == step:
-            raise Killed(name)
-
-    return reached
 
 
 def same(one, two):

@@ -5,13 +5,8 @@ from newsembed.beam_pipelines.extract.content import main_content
 from newsembed.beam_pipelines.extract.layout import lay_out
 from newsembed.beam_pipelines.extract.page import parse
 from newsembed.beam_pipelines.extract.trimming import is_boilerplate, is_portrait
+from newsembed.tests.river_page import BODY, PARAGRAPHS, SENTENCE
 
-SENTENCE = (
-    "The council of the river town voted late on Tuesday to raise the embankment "
-    "before the autumn rains arrive, it said. "
-)
-PARAGRAPHS = [f"{SENTENCE}Paragraph {number}." for number in range(6)]
-BODY = "".join(f"<p>{text}</p>" for text in PARAGRAPHS)
 TITLE = "Council raises embankment"
 
 

@@ -23,12 +23,9 @@ from newsembed.beam_pipelines.extract.page import ExtractedPage, PageTooLargeErr
 from newsembed.errors import InputError
 from newsembed.formats import parquet
 from newsembed.formats.records import Article, DeadLetter, Rejection
+from newsembed.tests.river_page import SENTENCE
 from PIL import Image
 
-SENTENCE = (
-    "The council of the river town voted late on Tuesday to raise the embankment "
-    "before the autumn rains arrive, it said. "
-)
 BODY = "".join(f"<p>{SENTENCE * 2} Paragraph {number}.</p>" for number in range(6))
 GOOD = (
     f"<html><head><title>Council raises embankment</title><meta name='date' content='2021-03-01'></head>"

@@ -8,13 +8,9 @@ from newsembed.beam_pipelines.extract.job import _join_id, _with_evidence
 from newsembed.beam_pipelines.extract.page import extract_page, parse
 from newsembed.beam_pipelines.extract.structured import _read_items, _resolved, read_structured
 from newsembed.formats.records import Article
+from newsembed.tests.river_page import BODY, SENTENCE
 
 URL = "http://rivernews.example/town/1"
-SENTENCE = (
-    "The council of the river town voted late on Tuesday to raise the embankment "
-    "before the autumn rains arrive, it said. "
-)
-BODY = "".join(f"<p>{SENTENCE}Paragraph {number}.</p>" for number in range(6))
 
 
 def html(head="", body=BODY):

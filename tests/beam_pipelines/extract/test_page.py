@@ -10,14 +10,9 @@ from newsembed.beam_pipelines.extract.page import extract_page, parse
 from newsembed.beam_pipelines.extract.structured import read_structured
 from newsembed.beam_pipelines.extract.trimming import is_appeal, is_boilerplate, without_repeats
 from newsembed.formats.records import Rejection
+from newsembed.tests.river_page import BODY, PARAGRAPHS, SENTENCE
 
 URL = "http://rivernews.example/town/1"
-SENTENCE = (
-    "The council of the river town voted late on Tuesday to raise the embankment "
-    "before the autumn rains arrive, it said. "
-)
-PARAGRAPHS = [f"{SENTENCE}Paragraph {number}." for number in range(6)]
-BODY = "".join(f"<p>{text}</p>" for text in PARAGRAPHS)
 OTHER = (
     "<p>A reader thinks that the whole affair is a scandal of the first order, and "
     "says so at great length, again and again. </p>"

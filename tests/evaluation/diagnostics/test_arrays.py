@@ -5,7 +5,6 @@ import math
 import numpy as np
 import pytest
 from benchmarking import circle
-from newsembed.errors import InputError
 from newsembed.evaluation import similarity, tokens
 from newsembed.evaluation.encoders import normalised
 from newsembed.evaluation.events import EventDocument
@@ -146,9 +145,3 @@ def test_a_map_keeps_groups_together(form):
 def test_a_map_of_equal_vectors_is_a_map():
     points = similarity.project(np.tile(circle(40), (12, 1)))
     assert np.isfinite(points).all()
-
-
-def test_maps_that_cannot_be_made_say_so(monkeypatch):
-    monkeypatch.setattr(similarity.importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(InputError, match="umap-learn is not installed"):
-        similarity.project(drawn(9), "umap")

@@ -51,7 +51,8 @@ def hand(batch, params):
         reading = apply("read", jnp.array(text), reader)
         vectors.append(np.float64(reading.sentence))
         states = apply("write", reading, jnp.array(written[:, :-1]), reader)
-        logits = np.float64(apply("target_logits", states, reader))
+        table, bias = map(np.float64, apply("target_table", reader))
+        logits = np.float64(states) @ table.T + bias
         logs = logits - np.log(np.exp(logits).sum(axis=-1, keepdims=True))
         for row, place in zip(*np.nonzero(written[:, 1:]), strict=True):
             losses -= logs[row, place, written[row, place + 1]]

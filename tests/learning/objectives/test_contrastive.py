@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from newsembed.errors import InputError
 from newsembed.formats.vocabulary import PAD_ID
 from newsembed.learning.objectives import Model, Objectives, objectives_of
 from newsembed.models.losses import Documents, info_nce, normalized_prefix
@@ -89,6 +90,24 @@ def test_without_hard_negatives_they_are_not_even_read(batches):
     assert loss == pytest.approx(float(info_nce(anchor, positive, documents=ids_of(batch)).loss), rel=1e-5)
     other = batch | {"negative_tokens": np.full_like(batch["negative_tokens"], 9)}
     assert loss_of("triplets", other, hard_negatives=False)[0] == loss
+
+
+def test_negatives_of_the_own_part_of_the_batch(batches):
+    """The loss is the mean over the parts, as each device would compute it for its own rows."""
+    batch = batches["triplets"]
+    loss, metrics = loss_of("triplets", batch, negative_groups=3)
+    parts = [
+        info_nce(
+            *(vectors[rows] for vectors in embeddings_of(batch)),
+            documents=Documents(*(values[rows] for values in ids_of(batch)[:3])),
+        )
+        for rows in (slice(0, 4), slice(4, 8), slice(8, 12))
+    ]
+    assert loss == pytest.approx(np.mean([float(one.loss) for one in parts]), rel=1e-5)
+    assert metrics["accuracy"] == pytest.approx(np.mean([float(one.accuracy) for one in parts]))
+    assert loss < loss_of("triplets", batch)[0]
+    with pytest.raises(InputError, match="negative_groups: got 5, expected a divisor of the batch of 12 rows"):
+        loss_of("triplets", batch, negative_groups=5)
 
 
 def test_triplets_of_other_rows_of_table_1_and_translated_ones_have_no_part(batches):

@@ -24,7 +24,8 @@ def test_the_loss_is_the_mean_cross_entropy_of_the_masked_pieces(batches):
     masked = mask_whole_words(mask_key, batch["tokens"], batch["word_ids"], **ids, rate=MASKING_RATE)
     apply = functools.partial(model.module.apply, {"params": parameters()})
     hidden = apply(masked.tokens, batch["segment_ids"], batch["positions"], method="encode")
-    logits = np.float64(apply(hidden, method="mlm_logits"))
+    table, bias = apply(method="output_table")
+    logits = np.float64(apply(hidden, method="mlm_states")) @ np.float64(table).T + np.float64(bias)
     total, hits, count = 0.0, 0, 0
     for row, (places, targets, weights) in enumerate(
         zip(masked.positions, masked.targets, masked.weights, strict=True)

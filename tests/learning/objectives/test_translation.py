@@ -47,7 +47,8 @@ def by_hand(batch, params, *, weight, smoothing, negative_weight, margin, negati
     targets = batch["target_tokens"]
     left, states = apply("translation", batch["source_tokens"], targets[:, :-1], batch["target_language"])
     right = apply("sentence", targets)
-    logits = apply("target_logits", jnp.float32(states))
+    table, bias = apply("target_table")
+    logits = states @ table.T + bias
     logs = logits - np.log(np.sum(np.exp(logits), axis=-1, keepdims=True))
     translation, hits, tokens = np.zeros(PAIRS), 0, 0
     for row in range(PAIRS):

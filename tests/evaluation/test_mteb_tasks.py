@@ -1,0 +1,86 @@
+"""Tasks of MTEB: what the adapter gives to the library, what the command refuses, and a task of a local folder."""
+
+import enum
+import importlib.util
+import json
+import sys
+
+import numpy as np
+import pytest
+from newsembed.errors import InputError
+from newsembed.evaluation.encoders import Document
+from newsembed.evaluation.mteb_tasks import MtebEncoder, run_tasks
+from newsembed.launch import cli
+
+
+class Recorded:
+    """Vectors of the length of a text; keeps the documents that it was given."""
+
+    digest = "file.py:function/1"
+
+    def __init__(self):
+        self.documents = []
+
+    def encode(self, documents):
+        self.documents += documents
+        return np.float32([[len(one.text), 1] for one in documents])
+
+
+class PromptType(enum.Enum):
+    """As in mteb."""
+
+    query = "query"
+    document = "document"
+
+
+def test_texts_titles_and_queries_reach_the_encoder_and_empty_texts_stay_zero():
+    encoder = Recorded()
+    adapter = MtebEncoder(encoder, "mine")
+    facts = {"task_metadata": None, "hf_split": "test", "hf_subset": "default", "batch_size": 32}
+    rows = adapter.encode(iter([{"text": ["a", ""]}, {"text": ["bcd"]}]), **facts)
+    np.testing.assert_allclose(np.linalg.norm(rows, axis=1), [1, 0, 1], rtol=1e-6)
+    assert rows.dtype == np.float32
+    assert rows[2, 0] == pytest.approx(3 / np.sqrt(10))
+    corpus = {"text": ["T b", "c"], "title": ["T", ""], "body": ["b", "c"]}
+    adapter.encode([corpus], prompt_type=PromptType.document, **facts)
+    adapter.encode([{"text": ["q"], "query": ["q"]}], prompt_type=PromptType.query, **facts)
+    assert encoder.documents == [
+        Document("", "a"),
+        Document("", "bcd"),
+        Document("T", "b"),
+        Document("", "c"),
+        Document("", "q", is_query=True),
+    ]
+    with pytest.raises(InputError, match="no text"):
+        adapter.encode([{"text": [""]}], **facts)
+
+
+def test_the_command_refuses_what_mteb_cannot_use(tmp_path, capsys, monkeypatch):
+    given = ["evaluate", "--mteb", "STS12", "--data", str(tmp_path), "--output", str(tmp_path / "out")]
+    assert cli.main([*given, "--encoder", "base=lsa:100"]) == 2
+    assert "fitted on a collection" in capsys.readouterr().err
+    assert cli.main([*given, "--encoder", "base=lsa:100", "--suite", "sts"]) == 2
+    assert "--mteb: given with --suite" in capsys.readouterr().err
+    monkeypatch.setitem(sys.modules, "mteb", None)
+    monkeypatch.setattr(importlib.util, "find_spec", lambda _name: None)
+    with pytest.raises(InputError, match=r"mteb is not installed\n.*newsembed\[mteb\]"):
+        run_tasks(["STS12"], str(tmp_path), {}, {}, str(tmp_path))
+
+
+def test_mteb_scores_a_task_of_a_local_folder_and_writes_its_own_results(tmp_path):
+    pytest.importorskip("mteb", reason="pip install 'newsembed[mteb]'")
+    folder = tmp_path / "data" / "STS12"
+    folder.mkdir(parents=True)
+    rows = [{"sentence1": "a", "sentence2": "b" * n, "score": 5.0 - n} for n in range(1, 6)]
+    (folder / "test.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    output = tmp_path / "out"
+    found = run_tasks(["STS12"], str(tmp_path / "data"), {"mine": Recorded}, {"mine": "x:y"}, str(output))
+    assert found == [("mine", "STS12", pytest.approx(1.0))]
+    (path,) = output.glob("results/newsembed__mine/*/STS12.json")
+    result = json.loads(path.read_text())
+    assert result["dataset_revision"].startswith("local-")
+    assert result["scores"]["test"][0]["cosine_spearman"] == pytest.approx(1.0)
+    with pytest.raises(InputError, match="no such folder"):
+        run_tasks(["STS13"], str(tmp_path / "data"), {"mine": Recorded}, {"mine": "x:y"}, str(output))
+    with pytest.raises(InputError, match="--mteb"):
+        run_tasks(["STS99"], str(tmp_path / "data"), {"mine": Recorded}, {"mine": "x:y"}, str(output))
