@@ -17,25 +17,25 @@ ROOT = Path(__file__).parents[1]
 LAYOUT = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
 SLACK = 0.03  # of a limit: a package that is smaller by more lowers it
 LIMITS = {  # package: (lines, tokens)
-    "tests": (42_264, 487_294),
-    "beam_pipelines": (13_528, 148_379),
-    "serving": (4_607, 50_079),
-    "studies": (4_155, 45_230),
-    "formats": (4_370, 44_419),
-    "benchmarks": (4_070, 43_316),
-    "models": (3_261, 36_392),
-    "evaluation": (3_350, 38_983),
-    "training": (2_355, 24_372),
-    "launch": (2_466, 23_462),
+    "tests": (42_329, 488_427),
+    "beam_pipelines": (13_303, 145_277),
+    "serving": (4_668, 50_787),
+    "studies": (4_159, 45_260),
+    "formats": (4_371, 44_430),
+    "benchmarks": (3_908, 41_558),
+    "models": (3_210, 35_953),
+    "evaluation": (3_811, 44_886),
+    "training": (2_334, 24_120),
+    "launch": (2_431, 23_030),
     "newsroom": (1_695, 18_889),
-    "learning": (1_515, 16_592),
+    "learning": (1_524, 16_766),
     "tasks": (1_217, 12_373),
     "t5x_bridge": (798, 8_457),
     "updates": (793, 9_253),
-    "root": (331, 2_118),
+    "root": (332, 2_123),
     "docs": (76, 760),
 }
-MOST_FILES = 355  # of the product
+MOST_FILES = 358  # of the product
 
 
 def docstring_lines(tree):
