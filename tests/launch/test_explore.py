@@ -164,3 +164,13 @@ def test_python_takes_rows_and_paths(tmp_path, rows):
         tmp_path / "more.csv", [{**rows[0], "Link": "http://c.example/else", "Content": "Else. " + "word it " * 30}]
     )
     assert len(newsembed.explore(f"{tmp_path}/more.csv", output)) == len(index) + 1
+
+
+def test_articles_that_are_all_rejected_are_an_error(explored, tmp_path, capsys):
+    write_csv(tmp_path / "a.csv", [{"Link": "http://a.example/short", "Headline": "Short", "Content": ""}])
+    command = ["explore", str(tmp_path / "a.csv"), "--output", str(tmp_path / "out"), "--serve=false"]
+    assert cli.main([*command, "--model", f"{explored}/explored/words"]) == 2
+    shown = capsys.readouterr()
+    assert re.search(r"failed: \w+ +1\b", shown.out)
+    assert "no article was accepted" in shown.err
+    assert "newsembed rejected" in shown.err
