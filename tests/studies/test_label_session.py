@@ -177,7 +177,7 @@ def test_pictures_are_shown_where_the_thumbnails_are_near():
     texts = {name: {"title": name, "image_url": f"http://p.example/{name}.jpg"} for name in "ab"}
     shown = {}
     for name, image in (("near", 0.9), ("far", math.nan)):
-        pair = Pair("a", "b", (0.5, image, 0.5, math.nan), 400, (0.0,) * 8, 0.5)
+        pair = Pair("a", "b", (0.5, image, 0.5), 400, (0.0,) * 8, 0.5)
         file = types.SimpleNamespace(labels={}, skipped=())
         state = Session([Question(pair, Sampled.KEPT)], texts, file, 5).state()
         shown[name] = [side["image_url"] for side in state["question"]["sides"]]
