@@ -68,8 +68,7 @@ def explore(
       The path of the archive.
 
     Raises:
-      InputError: for bad input, too few articles to learn from, no accepted article, or another model than the
-        archive has.
+      InputError: for bad input, too few articles to learn from, none accepted, or another model than the archive has.
     """
     started = time.monotonic()
     with locked(output):
@@ -104,8 +103,7 @@ def explore(
             delete(glob.glob(f"{glob.escape(output)}/{_CRAWLS}"))
     print_report(archive, report)
     if not report.version:
-        why = f"`newsembed rejected {archive}` prints why"
-        raise InputError("no article was accepted", path=archive, remedy=why)
+        raise InputError("no article was accepted", path=archive, remedy=f"`newsembed rejected {archive}` prints why")
     if is_words:
         print(
             "vectors: latent semantics of these articles. A model finds more reports of an event, for example MiniLM: "

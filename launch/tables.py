@@ -1,4 +1,4 @@
-r"""The tables of the papers: the printed rows, and beside them encoders on the same benchmarks.
+r"""The tables of the papers: the printed rows, then encoders on the same benchmarks.
 
 A table is named by its paper and number (newsembed-3), a paper by its name: newsembed (Liu et al. 2021), simlte, okura,
 thesis (Li 2021: LASER, T-MDE), ast (Danovitch 2020). --data is a folder with benchmarks as distributed; --check says

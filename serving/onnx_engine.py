@@ -202,7 +202,7 @@ def write(model: Model, folder: str, precision: str) -> None:
 
 
 def _save(graph: Any, path: str) -> None:
-    """Saves a graph. One file of protobuf holds 2 GB at most, so a larger graph has its arrays in a file beside it."""
+    """Saves a graph. One file of protobuf holds 2 GB at most, so a larger graph has its arrays in a second file."""
     onnx.save(graph, path, save_as_external_data=graph.ByteSize() > _LARGEST_BYTES, location=f"{ONNX_FILE}.data")
 
 

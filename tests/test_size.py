@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[1]
 LAYOUT = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
 SLACK = 0.03  # of a limit: a package that is smaller by more lowers it
 LIMITS = {  # package: (lines, tokens)
-    "tests": (42_337, 488_528),
+    "tests": (42_337, 488_524),
     "beam_pipelines": (13_303, 145_277),
     "serving": (4_668, 50_787),
     "studies": (4_159, 45_260),
@@ -26,7 +26,7 @@ LIMITS = {  # package: (lines, tokens)
     "models": (3_210, 35_953),
     "evaluation": (3_811, 44_886),
     "training": (2_334, 24_120),
-    "launch": (2_434, 23_052),
+    "launch": (2_433, 23_049),
     "newsroom": (1_695, 18_889),
     "learning": (1_524, 16_766),
     "tasks": (1_217, 12_373),

@@ -7,8 +7,7 @@ Definition. x(r, s, t, b) is the score of row r trained with seed s, at step t, 
 
 with the standard deviation of the population (divisor n), and 0 where all runs have the same score. The score of a run
 is the mean over its steps and benchmarks, Z(r, s) = mean over t, b of z(r, s, t, b); that of a row is the mean of Z(r,
-s) over its seeds. The paper's Table 10, too, standardises over a range of steps and all
-ablations.
+s) over its seeds. The paper's Table 10 also standardises over a range of steps and all ablations.
 
 Error bars. Steps and benchmarks of one run are correlated, so only the seeds are independent draws. The ± of a row is
 half the 95 % interval of the mean over its seeds (Student's t). Rows of one seed start from one pretrained model and
