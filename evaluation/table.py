@@ -110,7 +110,7 @@ def summary(results: Results) -> Table:
             (score.metric, score.part) for result in own for score in result.scores if score.part in _OVERALL
         )
         rows += [[benchmark, _heading(*key), *(_shown(one, *key) for one in own)] for key in keys or [("score", ALL)]]
-        rates = [_ABSENT if one.status == FAILED else f"{one.seconds:.1f} s, {_rate(one)}/s" for one in own]
+        rates = [f"{one.seconds:.1f} s, {_rate(one)}/s" if one.dimensions else _ABSENT for one in own]
         rows.append([benchmark, "time, texts/s", *rates])
     return Table(["benchmark", "metric", *results.encoders], rows, "All benchmarks")
 
@@ -159,7 +159,7 @@ def _grid(name: str, results: Sequence[Result], facts: Mapping[str, Any]) -> Tab
     ]
     rows = []
     for one in results:
-        cost = [str(one.dimensions), f"{one.seconds:.1f}", _rate(one)] if one.status != FAILED else [_ABSENT] * 3
+        cost = [str(one.dimensions), f"{one.seconds:.1f}", _rate(one)] if one.dimensions else [_ABSENT] * 3
         rows.append([one.encoder, *(_shown(one, *key) for key in keys), *cost])
     theirs: dict[str, dict[tuple[str, str], str]] = collections.defaultdict(dict)
     sources = dict[str, None]()

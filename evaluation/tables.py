@@ -13,7 +13,7 @@ import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from ..errors import InputError
+from ..errors import InputError, counted
 from .benchmark import Benchmark, Results, discover
 from .statistics import published
 from .table import Table, escaped
@@ -111,18 +111,29 @@ def _is_of(column: Mapping[str, Any], protocol: Mapping[str, Any], paths: Iterab
     return is_suite and is_head and bool(names & set(column["sets"]))
 
 
+def joined(parts: Iterable[Results]) -> Results | None:
+    """The results of several runs as those of one; None without any."""
+    found = list(parts)
+    facts = {name: one for part in found for name, one in part.manifest["benchmarks"].items()}
+    rows = tuple(row for part in found for row in part.results)
+    return Results(rows, {"benchmarks": facts}) if found else None
+
+
 def filled(table: Printed, results: Results | None) -> Table:
     """A table with the printed rows, then ours, and a note for each column that ours lack.
 
     Args:
       table: as printed.
-      results: of the benchmarks of `needed`; None if nothing was run.
+      results: of the benchmarks of `needed`, and of fine-tuned models; None if nothing was run. An encoder that ran
+        on no benchmark of the table has no row.
     """
     firsts = [column[0] for column in table.columns]
     rows = [
         [f"{name} (printed)", *(_shown(one, one["values"].get(name)) for one in firsts)] for name in table.systems()
     ]
-    for name in results.encoders if results else []:
+    made = {found[0] for column in table.columns if (found := _benchmark(column, _run(results)))}
+    ours = [one.encoder for one in results.results if one.benchmark in made] if results else []
+    for name in dict.fromkeys(ours):
         values = [_score(column, results, name) for column in table.columns]
         asked = [value for value, one in zip(values, firsts, strict=True) if one.get("why") != _MEAN]
         known = [value for value in asked if value is not None]
@@ -154,7 +165,12 @@ def _data_of(table: Printed, results: Results | None) -> list[str]:
         made = _benchmark(column, _run(results))
         if made and made[0] in texts:
             found.setdefault(made[0], []).append(_heading(column[0]))
-    return [f"ours: {', '.join(parts)}: {name}, {texts[name]:,} texts" for name, parts in found.items()]
+    languages = {name: len(protocol.get("languages") or ()) for name, protocol, _ in _run(results)}
+    return [
+        f"ours: {', '.join(parts)}: {name}, {texts[name]:,} texts"
+        f"{f' in {counted(languages[name], "language")}' if languages[name] else ''}"
+        for name, parts in found.items()
+    ]
 
 
 def _run(results: Results | None) -> list[Run]:

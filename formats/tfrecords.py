@@ -24,6 +24,7 @@ from .stores import read_range
 PIECES: Final = "pieces"  # ids of the word pieces of a vocabulary
 TOPICS: Final = "topics"  # ids of topics
 LANGUAGES: Final = "languages"  # places of languages in the list of a manifest
+LABELS: Final = "labels"  # of texts or words, counted from 1; 0 is no label
 BLOCK_RECORDS: Final = 1_024
 _REQUESTS: Final = 8  # to an object store at a time
 _HEADER: Final = struct.Struct("<QI")  # length, its checksum
@@ -47,7 +48,7 @@ class FeatureSpec:
       kind: ``"int"`` (stored as int64, read as int32) or ``"bytes"`` (UTF-8).
       shape: fixed shape; ``None`` stands for a length that varies by record, ``()`` for a scalar.
       meaning: one line for error messages and documentation.
-      holds: what the integers are ids of, such as `PIECES`, `TOPICS` or `LANGUAGES`; they must be at least 0 and less
+      holds: what the integers are ids of, such as `PIECES`, `TOPICS` or `LABELS`; they must be at least 0 and less
         than the number of these. ``""`` for integers without bounds.
       optional: whether records may lack the feature; it is then read as zeros, or as no values where their number
         varies.

@@ -96,6 +96,7 @@ _GROUPS: Final = {
         ("import-hf", "launch.import_hf", "train", "convert a BERT-like Hugging Face model to a model folder"),
         ("lift", "studies.lift", "train mine evaluate", "continue a public checkpoint on mined pairs and words"),
         ("distil", "studies.distil", "train mine evaluate", "a small and fast static model from any encoder"),
+        ("finetune", "studies.finetune", "train evaluate", "fine-tune on XTREME's tasks, test on all languages"),
         ("t5x", "t5x_bridge.command", "train", "checkpoints to and from T5X, and its gin files"),
         ("launch", "launch.pod", "", "train on several machines: TPU slices, hosts over ssh, Slurm, or GKE"),
         ("ablate", "studies.ablate", "train evaluate mine", "train and evaluate without each part: z-scores, plot"),

@@ -73,6 +73,7 @@ EXTRAS: Final = {
     "translate": _extra("ctranslate2 sentencepiece", "translation of triplets: examples --translate_share"),
     "onnx": _extra("onnx onnxruntime", "models of BERT's shape by ONNX Runtime: export --format onnx"),
     "tags": _extra("HanTa", "parts of speech in diagnose"),
+    "xtreme": _extra("seqeval", "the scores of words: finetune --task udpos panx"),
     "mteb": _extra("mteb", "tasks of MTEB: evaluate --mteb; it brings torch"),
 }
 
@@ -204,7 +205,7 @@ def run(options: DoctorOptions) -> int:  # noqa: ARG001 - there are none
     print("embed, index and search need none of them for models without layers.")
     print(
         "To add one: pip install 'newsembed[NAME]'; "
-        "newsembed[all] has all but onnx, translate, tags, mteb, minilm and e5."
+        "newsembed[all] has all but onnx, translate, tags, xtreme, mteb, minilm and e5."
     )
     return 0
 

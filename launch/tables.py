@@ -4,6 +4,8 @@ A table is named by its paper and number (newsembed-3), a paper by its name: new
 thesis (Li 2021: LASER, T-MDE), ast (Danovitch 2020). --data is a folder with benchmarks as distributed; --check says
 what the tables need and what is there. A column that cannot be run shows its printed values, and a note says why.
 
+--finetuned DIR adds the models that `newsembed finetune` trained to newsembed-2 and newsembed-9.
+
 --train DIR adds ours to newsembed-10 and newsembed-11: DIR/ablate and DIR/staleness, as `newsembed ablate` and
 `newsembed staleness` write them. One that is not there is trained on a generated newsroom, for up to half an hour.
 
@@ -23,9 +25,9 @@ from .. import serving
 from ..errors import InputError
 from ..evaluation.command import encoder_factory, encoder_specs, tell
 from ..evaluation.statistics import Interval
-from ..evaluation.suites import run_suites
+from ..evaluation.suites import read_results, run_suites
 from ..evaluation.table import Table
-from ..evaluation.tables import FORMATS, chosen_tables, filled, lacking, needed, text_of
+from ..evaluation.tables import FORMATS, chosen_tables, filled, joined, lacking, needed, text_of
 from ..formats import files
 from ..formats.command_line import Options, option
 from ..formats.files import check_output, writing_text
@@ -45,6 +47,9 @@ class TablesOptions(Options):
     output: str | None = option(None, f"folder for tables.{{{','.join(FORMATS)}}} (default: print them)", metavar="DIR")
     cache: str | None = option(None, "folder that keeps embeddings by content", metavar="DIR")
     train: str | None = option(None, "folder of the studies of Tables 10 and 11; trains those not there", metavar="DIR")
+    finetuned: tuple[str, ...] = option(
+        (), "outputs of newsembed finetune, for the rows of Tables 2 and 9", many=True, repeated=True, metavar="DIR"
+    )
     check: bool = option(False, "only say which data the tables need, and which are there")
 
     def __post_init__(self) -> None:
@@ -98,12 +103,12 @@ def run(options: TablesOptions) -> int:
         return 0
     if options.output:
         check_output(options.output, is_folder=True)
-    results = None
+    parts = list(map(read_results, options.finetuned))
     if options.encoder and benchmarks:
         factories, specs = serving.factories(), encoder_specs(options.encoder)
         encoders = {name: encoder_factory(spec, factories) for name, spec in specs.items()}
-        results = run_suites(encoders, benchmarks, cache=options.cache, specs=specs, on_result=tell)
-    made = []
+        parts.append(run_suites(encoders, benchmarks, cache=options.cache, specs=specs, on_result=tell))
+    results, made = joined(parts), []
     for table in tables:
         made.append(filled(table, results))
         if options.train and table.name in _STUDIES:

@@ -31,6 +31,7 @@ LOGICAL_AXIS_RULES: Final = (
     ("embed_out", None),
     ("embedding", None),
     ("topics", None),
+    ("labels", None),
     ("qkv", None),
     ("kv", None),
 )

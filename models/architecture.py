@@ -64,6 +64,9 @@ class Capability(enum.StrEnum):
     ``write(reading, inputs, number)`` and ``target_table(number)`` as those of TRANSLATION;
     ``language_logits(tokens)``, the log odds of language 1, float32 [B]; the configuration has
     ``num_heads``, the parts of equal width of which a reading's `sentence` consists."""
+    LABELS = "labels"
+    """A head of a labelled task: ``label_logits(tokens)``, float32 [B, C] of texts or [B, L, C] of tokens; the
+    configuration has ``outputs``, C."""
     PARTS = "parts"
     """The configuration has ``parts``, the architectures of models that are parts of this one by the name of their
     parameters, which may start from checkpoints of these models."""

@@ -138,3 +138,32 @@ class MlDocEvaluator(_Evaluator):
             problem, field = "found 1 language, expected at least 2", "MlDocEvaluator.languages"
             raise InputError(problem, path=self._path, field=field, remedy="give files of two languages")
         return scores
+
+
+@gin.register
+class XtremeEvaluator:
+    """XTREME's metrics of a model with a head on the English dev part: ``dev/accuracy``, ``dev/F1``.
+
+    Args:
+      task: of pairs or words.
+      data: the folder of all tasks, see ``evaluation.xtreme``.
+      tokens_per_batch: tokens read at once, over all devices.
+    """
+
+    def __init__(self, task: str = gin.REQUIRED, data: str = gin.REQUIRED, *, tokens_per_batch: int = 16_384) -> None:
+        from ..evaluation.xtreme import TASKS
+        from ..evaluation.xtreme.readers import read_part
+
+        self._task, self._tokens_per_batch = TASKS[task], tokens_per_batch
+        self._part = read_part(self._task, data, "dev")
+
+    def __call__(self, snapshot: "Snapshot") -> dict[str, float]:
+        """The scores of the current parameters, by name."""
+        from ..evaluation.xtreme.metrics import scores
+        from ..tasks.vocabulary import Vocabulary
+        from .finetune.rows import RowMaker
+
+        rows = RowMaker(self._task, Vocabulary.load(snapshot.vocabulary_path), snapshot.text_length)
+        sizes = {"tokens_per_batch": self._tokens_per_batch, "multiple": snapshot.rows_multiple}
+        found = rows.predictions(self._part, lambda tokens: snapshot.apply("label_logits", tokens), **sizes)
+        return {f"dev/{name}": value for name, value in scores(self._task, "en", self._part.gold, found).items()}

@@ -56,6 +56,21 @@ class ImportedTokenizer:
             rows += [self._ours[np.asarray(encoding.ids, np.int64)] for encoding in encodings]
         return rows
 
+    def encode_with_places(self, texts: Sequence[str]) -> list[tuple[np.ndarray, np.ndarray]]:
+        """The ids of `encode`, and where their characters are: int32 ``[number of pieces, 2]``, start and end.
+
+        White space before a piece is not part of it.
+        """
+        rows = []
+        for start in range(0, len(texts), _BATCH_TEXTS):
+            batch = list(texts[start : start + _BATCH_TEXTS])
+            encodings = self._tokenizer.encode_batch(batch, add_special_tokens=False)
+            for text, encoding in zip(batch, encodings, strict=True):
+                places = [(last - len(text[first:last].lstrip()), last) for first, last in encoding.offsets]
+                ids = self._ours[np.asarray(encoding.ids, np.int64)]
+                rows.append((ids, np.array(places, np.int32).reshape(-1, 2)))
+        return rows
+
     def decode(self, ids: Sequence[int]) -> str:
         """Text of our ids, as the library joins it, without special tokens other than the unknown one."""
         kept = [token for token in ids if token >= len(SPECIAL_TOKENS) or token == UNK_ID]

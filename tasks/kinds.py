@@ -6,12 +6,13 @@
   three in the paper: a step of B rows then has 3 B documents, as many as a step of B triplets has texts.
 * ``pairs``: two texts that belong together and no mined negative; the other pairs of a batch are negatives.
 * ``translation``: a text and its translation into a pivot language, for an encoder and a decoder (T-MDE).
+* ``pair_classification``, ``token_classification``, ``question_answering``: what XTREME fine-tunes on.
 """
 
 import enum
 from typing import Final
 
-from ..formats.tfrecords import LANGUAGES, PIECES, FeatureSpec
+from ..formats.tfrecords import LABELS, LANGUAGES, PIECES, FeatureSpec
 from ..formats.tfrecords import TOPICS as TOPIC_IDS
 from .registry import TEXT, CutOrPad, Ids, Parts, Task, Texts, register
 
@@ -136,5 +137,39 @@ TRANSLATION: Final = register(
         ),
         {"source_tokens": TEXT, "target_tokens": TEXT},
         text="source_tokens",
+    )
+)
+
+PAIR_CLASSIFICATION: Final = register(
+    Task(
+        "pair_classification",
+        (
+            _values("tokens", f"{_TOKENS}, of both texts, each with its [SEP]", PIECES),
+            FeatureSpec("label", "int", (), "of the pair, from 1", LABELS),
+        ),
+        {"tokens": TEXT},
+    )
+)
+
+TOKEN_CLASSIFICATION: Final = register(
+    Task(
+        "token_classification",
+        (
+            _values("tokens", f"{_TOKENS}, of words", PIECES),
+            _values("label", "of the word at its first piece, from 1; 0 elsewhere", LABELS),
+        ),
+        {"tokens": TEXT, "label": _ALONG},
+    )
+)
+
+QUESTION_ANSWERING: Final = register(
+    Task(
+        "question_answering",
+        (
+            _values("tokens", f"{_TOKENS}, of a question and of a part of its document, each with its [SEP]", PIECES),
+            FeatureSpec("start", "int", (), "place of the first token of the answer; 0, [CLS], where it is not here"),
+            FeatureSpec("end", "int", (), "place of its last token"),
+        ),
+        {"tokens": TEXT},
     )
 )

@@ -6,12 +6,14 @@ definition R5 of section 3.13), splits it at characters of two classes, and cuts
 compares all characters. ``unicodedata2`` composes them: it has Unicode 16 under every Python.
 """
 
+import bisect
 import functools
 import importlib.resources
+import itertools
 import json
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -48,6 +50,32 @@ class PlainTokenizer:
           texts: without halves of surrogate pairs.
         """
         return [np.array(self._ids(text), np.int32) for text in texts]
+
+    def encode_with_places(self, texts: Sequence[str]) -> list[tuple[np.ndarray, np.ndarray]]:
+        """The ids of `encode`, and where their characters are: int32 ``[number of pieces, 2]``, start and end."""
+        placed = [list(self._placed(text)) for text in texts]
+        ids = ([token for token, _, _ in row] for row in placed)
+        places = ([place for _, *place in row] for row in placed)
+        return [
+            (np.array(own, np.int32), np.array(of, np.int32).reshape(-1, 2))
+            for own, of in zip(ids, places, strict=True)
+        ]
+
+    def _placed(self, text: str) -> Iterator[tuple[int, int, int]]:
+        """The id of each piece, the place of its first character, and the place after its last one."""
+        for chunk in re.finditer(r"\S+", text):
+            folded = fold(chunk[0])
+            ends = folded_ends(chunk[0], folded)
+            for word in _words_in(folded):
+                start = word.start()
+                for token in self._word_ids(word[0]):
+                    is_whole = token == UNK_ID
+                    length = len(self._pieces[token]) - (len(CONTINUATION) if start > word.start() else 0)
+                    end = word.end() if is_whole else start + length
+                    # A character may fold to several, and a mark to none: it belongs to the character before it.
+                    first, last = bisect.bisect_right(ends, start), bisect.bisect_left(ends, end) + 1
+                    yield token, chunk.start() + first, chunk.start() + max(last, bisect.bisect_right(ends, end))
+                    start = end
 
     def _ids(self, text: str) -> list[int]:
         chunks, ids = self._chunks, list[int]()
@@ -103,8 +131,24 @@ def words(text: str) -> list[str]:
     >>> words("Größe: 5 km² in Köln")
     ['grösse', ':', '5', 'km2', 'in', 'köln']
     """
-    folded = fold(text)
-    return _word_pattern(has_beyond=_BEYOND.search(folded) is not None).findall(folded)
+    return [word[0] for word in _words_in(fold(text))]
+
+
+def _words_in(folded: str) -> Iterator[re.Match[str]]:
+    return _word_pattern(has_beyond=_BEYOND.search(folded) is not None).finditer(folded)
+
+
+def folded_ends(text: str, folded: str) -> list[int]:
+    """How long the first characters of a text are after folding: for each character, with those before it.
+
+    >>> folded_ends("Maße", fold("Maße"))
+    [1, 2, 4, 5]
+    """
+    parts = [fold(character) for character in text]
+    if "".join(parts) != folded:  # characters compose
+        parts = [fold(text[: number + 1]) for number in range(len(text))]
+        return list(itertools.accumulate(map(len, parts), max))
+    return list(itertools.accumulate(map(len, parts)))
 
 
 def fold(text: str) -> str:

@@ -99,6 +99,10 @@ class Vocabulary:
         """Ids of every text, without special tokens: int32 ``[number of pieces]`` each."""
         return self._tokenizer.encode([_valid(text) for text in texts])
 
+    def encode_with_places(self, texts: Sequence[str]) -> list[tuple[np.ndarray, np.ndarray]]:
+        """Ids of every text, and the characters of each: int32 ``[pieces]``, and ``[pieces, 2]``, start and end."""
+        return self._tokenizer.encode_with_places([_valid(text) for text in texts])
+
     def encode_documents(self, titles: Sequence[str], bodies: Sequence[str], max_length: int) -> list[np.ndarray]:
         """``[CLS] title [SEP] body [SEP]`` of every document, int32 ``[length]`` each.
 

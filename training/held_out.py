@@ -40,7 +40,8 @@ class Snapshot:
       step: steps done.
       config: the architecture.
       vocabulary_path: its vocab.txt.
-      embed: token ids int32 [B, L] to embeddings float32 [B, D] of length 1. All processes call it with the same rows.
+      apply: the name of a method of the module, and token ids int32 [B, L], to its result [B, ...]. All processes call
+        it with the same rows.
       rows_multiple: B must be a multiple of it.
       text_length: tokens of the longest text that the run trains on.
     """
@@ -48,9 +49,13 @@ class Snapshot:
     step: int
     config: Architecture
     vocabulary_path: str
-    embed: Callable[[np.ndarray], np.ndarray]
+    apply: Callable[[str, np.ndarray], np.ndarray]
     rows_multiple: int
     text_length: int
+
+    def embed(self, tokens: np.ndarray) -> np.ndarray:
+        """Returns the embeddings of token ids int32 [B, L], float32 [B, D] of length 1."""
+        return self.apply("embed", tokens)
 
 
 # Returns metrics by name, the same on every process. Every process calls it; the names get the prefix "eval/".
@@ -180,15 +185,15 @@ class Evaluation:
             loss, metrics = self._objectives.loss(task, params, batch, key)
             return {"loss": loss, **metrics}
 
-        def embed(params: Any, tokens: jax.Array) -> jax.Array:
-            result: jax.Array = self._objectives.model.module.apply({"params": params}, tokens, method="embed")
+        def method(name: str, params: Any, tokens: jax.Array) -> jax.Array:
+            result: jax.Array = self._objectives.model.module.apply({"params": params}, tokens, method=name)
             return result
 
         tasks = {data_set.task for data_set in sets}
         self._losses = {task: compiled(functools.partial(loss, task)) for task in tasks}
         self._tables = {task: place_all(self._objectives.tables(task), mesh) for task in tasks}
         self._pairs = {task: compiled(functools.partial(self._objectives.pairs, task)) for task in tasks}
-        self._embed = compiled(embed)
+        self._method = functools.cache(lambda name: compiled(functools.partial(method, name)))
 
     def run(self, step: int, params: Any) -> dict[str, float]:
         """Evaluates these parameters.
@@ -249,12 +254,12 @@ class Evaluation:
         """Returns the model after `step` steps."""
         share = data_share(self._mesh)
 
-        def embed(tokens: np.ndarray) -> np.ndarray:
+        def apply(name: str, tokens: np.ndarray) -> np.ndarray:
             mine = np.split(tokens, share.count)[share.index]
-            return np.asarray(self._embed(params, shard_batch({"tokens": mine}, self._mesh)["tokens"]))
+            return np.asarray(self._method(name)(params, shard_batch({"tokens": mine}, self._mesh)["tokens"]))
 
         config, multiple = self._objectives.model.config, len(self._mesh.devices)
-        return Snapshot(step, config, self._vocabulary_path, embed, multiple, self._text_length)
+        return Snapshot(step, config, self._vocabulary_path, apply, multiple, self._text_length)
 
 
 def join_pairs(parts: list[Pairs], limit: int) -> Pairs:

@@ -15,6 +15,7 @@ from .base import DeviceBatch, Metrics, Model, Objective, Objectives, Pairs, con
 from .contrastive import Contrastive
 from .denoising import Denoising
 from .distillation import Distillation
+from .finetuning import Classification, QuestionAnswering
 from .linking import Linking
 from .masked_language import MaskedLanguageModel, MaskedTexts
 from .topics import Topics
@@ -101,7 +102,7 @@ def objectives_of(tasks: Iterable[str], given: Sequence[Objective] = ()) -> dict
     return {task: chosen[task] for task in sorted(set(tasks))}
 
 
-for _objective_class in (MaskedLanguageModel, Contrastive, Topics, Translation):
+for _objective_class in (MaskedLanguageModel, Contrastive, Topics, Translation, Classification, QuestionAnswering):
     register(_objective_class)
 alternative(BilingualTranslation)
 alternative(Denoising)

@@ -8,6 +8,7 @@ from ..architecture import KINDS, NEWS_KIND, Architecture, Capability, config_fr
 from .autoencoder import AutoencoderConfig
 from .bilingual import AttentiveConfig, BilingualConfig
 from .context import ContextConfig
+from .finetuned import FinetunedConfig
 from .hybrid import HybridConfig
 from .laser import LaserConfig
 from .news import EncoderConfig
@@ -26,6 +27,7 @@ __all__ = [
     "ContextConfig",
     "ConvolutionConfig",
     "EncoderConfig",
+    "FinetunedConfig",
     "HybridConfig",
     "LaserConfig",
     "RecurrentConfig",

@@ -339,7 +339,7 @@ class EncoderConfig(TransformerConfig, HuggingFaceArchitecture):
         """What a `NewsEncoder` of this shape can do in addition to embedding."""
         # Of other kinds.
         lacking = {Capability.RECONSTRUCTION, Capability.TRANSLATION, Capability.WORD_VECTORS}
-        lacking |= {Capability.BILINGUAL, Capability.PARTS}
+        lacking |= {Capability.BILINGUAL, Capability.PARTS, Capability.LABELS}
         if self.num_layers or self.positions == "learned" or self.pooling != "weighted":
             lacking |= {Capability.STATIC}
         if self.pooling != "weighted":

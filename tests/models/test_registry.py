@@ -74,5 +74,5 @@ def test_missing_capabilities_are_named():
 )
 def test_the_news_encoder_says_what_it_can_do(changes, missing):
     config = dataclasses.replace(SMALL, **changes)
-    others = {"reconstruction", "translation", "word_vectors", "bilingual", "parts", "static"}  # of other kinds
-    assert set(Capability) - config.capabilities == missing | others
+    of_other_kinds = {"reconstruction", "translation", "word_vectors", "bilingual", "parts", "static", "labels"}
+    assert set(Capability) - config.capabilities == missing | of_other_kinds
