@@ -165,12 +165,9 @@ def _data_of(table: Printed, results: Results | None) -> list[str]:
         made = _benchmark(column, _run(results))
         if made and made[0] in texts:
             found.setdefault(made[0], []).append(_heading(column[0]))
-    languages = {name: len(protocol.get("languages") or ()) for name, protocol, _ in _run(results)}
-    return [
-        f"ours: {', '.join(parts)}: {name}, {texts[name]:,} texts"
-        f"{f' in {counted(languages[name], "language")}' if languages[name] else ''}"
-        for name, parts in found.items()
-    ]
+    tested = {name: protocol.get("languages") or () for name, protocol, _ in _run(results)}
+    of = {name: f" in {counted(len(languages), 'language')}" if languages else "" for name, languages in tested.items()}
+    return [f"ours: {', '.join(parts)}: {name}, {texts[name]:,} texts{of[name]}" for name, parts in found.items()]
 
 
 def _run(results: Results | None) -> list[Run]:
