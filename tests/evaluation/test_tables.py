@@ -8,9 +8,19 @@ from xml.etree import ElementTree
 
 import pytest
 from newsembed.errors import InputError
+from newsembed.evaluation.benchmark import Result, Results, Score
 from newsembed.evaluation.encoders import TfidfEncoder
 from newsembed.evaluation.suites import run_suites
-from newsembed.evaluation.tables import FORMATS, chosen_tables, filled, lacking, needed, printed_tables, text_of
+from newsembed.evaluation.tables import (
+    FORMATS,
+    chosen_tables,
+    filled,
+    joined,
+    lacking,
+    needed,
+    printed_tables,
+    text_of,
+)
 from newsembed.launch import cli
 from newsembed.studies.ablate.table import load
 
@@ -79,7 +89,7 @@ def test_ours_stand_below_the_printed_rows_and_what_is_missing_has_a_reason(benc
     assert genres.rows[-1] == ["tfidf", *(f"{value:.1f}" for value in ours)]
     assert results.results[0].scores[0].count == 45
     assert genres.notes == ["ours: news, captions, forums: stsb_genres (stsbenchmark), 90 texts"]
-    assert classes.rows[-1] == ["tfidf", *["-"] * 5]
+    assert classes.rows[-1][0] == "NewsEmbed (printed)"  # an encoder that ran on nothing of a table has no row
     assert classes.notes[0] == "not run: BBC: no data; expected --suite bbc and bbc"
     assert lacking(tables[0], []) == [
         "not run: news, captions, forums: no data; expected --suite stsb_genres and stsbenchmark"
@@ -96,7 +106,8 @@ def test_the_table_of_simlte_takes_its_own_head_and_that_of_newsembed_the_other(
     assert [one.name for one in found] == ["bbc (bbc)", "bbc (bbc), SimLTE's head"]
     quick = [dataclasses.replace(one, seeds=1, repeats=1) for one in found]
     results = run_suites({"tfidf": TfidfEncoder}, quick)
-    first, *others = [filled(table, results).rows[-1] for table in tables]
+    rows = [row for table in tables for row in filled(table, results).rows if row[0] == "tfidf"]
+    first, *others = rows
     assert first[1] == f"{100 * results.score('tfidf', 'bbc (bbc)', 'accuracy'):.1f}"
     assert len(first) - first.count("-") == 2
     metrics = [f"{kind} {metric}" for metric in ("accuracy", "macro-F1") for kind in ("MLP", "5-shot")]
@@ -109,7 +120,7 @@ def test_the_mean_of_all_columns_is_that_of_ours_if_there_are_all():
     years = [column[0] for column in table.columns[:-1]]
 
     class Given:
-        encoders, results = ("ours",), ()
+        results = (Result("ours", "b0", "failed"),)
 
         def __init__(self, count):
             rows = [{"path": f"/data/{year['sets'][0]}"} for year in years[:count]]
@@ -122,6 +133,27 @@ def test_the_mean_of_all_columns_is_that_of_ours_if_there_are_all():
 
     assert filled(table, Given(5)).rows[-1] == ["ours", "0.0", "10.0", "20.0", "30.0", "40.0", "20.0"]
     assert filled(table, Given(4)).rows[-1][-1] == "-"
+
+
+def test_results_of_several_runs_fill_one_table():
+    def run(name, encoder, value):
+        protocol, data = {"suite": f"finetune {name}", "languages": ["en", "de"]}, [{"path": f"/download/{name}"}]
+        metric = "accuracy" if name == "xnli" else "F1"
+        scores = (Score(metric, value), Score(metric, 0.0, "de"))
+        facts = {"benchmarks": {name: {"protocol": protocol, "data": data}}}
+        return Results((Result(encoder, name, "ok", scores, texts=12),), facts)
+
+    both = joined([run("xnli", "before", 0.7), run("panx", "before", 0.6), run("panx", "after", 0.5)])
+    for name, columns in (("newsembed-2", 9), ("newsembed-9", 8)):
+        table = filled(printed_tables()[name], both)
+        assert table.rows[-2] == ["before", "70.0", "-", "-", "60.0", *["-"] * (columns - 4)]
+        assert table.rows[-1][:5] == ["after", "-", "-", "-", "50.0"]
+        assert table.notes[:2] == [
+            "ours: XNLI accuracy: xnli, 12 texts in 2 languages",
+            "ours: PANX F1: panx, 12 texts in 2 languages",
+        ]
+        assert "not run: PAWS-X accuracy: `newsembed finetune --task pawsx` trains it, see --finetuned" in table.notes
+    assert joined([]) is None
 
 
 def test_every_form_holds_every_cell():

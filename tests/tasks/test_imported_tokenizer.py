@@ -87,6 +87,17 @@ def test_ids_are_those_of_the_library_for_any_text(family, tokenizers, vocabular
     assert_ids_equal(vocabularies[family], tokenizers[family], texts)
 
 
+def test_places_are_those_of_the_library_without_white_space(family, tokenizers, vocabularies):
+    texts = [*TEXTS, "", "   a   b"]
+    for text, (ids, places) in zip(texts, vocabularies[family].encode_with_places(texts), strict=True):
+        encoding = plain(tokenizers[family]).encode(text, add_special_tokens=False)
+        assert in_their_order(vocabularies[family], ids) == encoding.ids
+        assert places[:, 1].tolist() == [last for _, last in encoding.offsets]
+        shown = [text[first:last] for first, last in places]
+        assert shown == [text[first:last].lstrip() for first, last in encoding.offsets]
+    assert {"a", "b"} <= set(shown) <= {"a", "b", ""}
+
+
 def test_special_tokens_come_first_and_the_pieces_keep_their_names(family, tokenizers, vocabularies):
     vocabulary, tokenizer = vocabularies[family], tokenizers[family]
     assert vocabulary.pieces[:5] == SPECIAL_TOKENS

@@ -66,6 +66,33 @@ def test_any_text_has_the_ids_of_tf_text(texts):
     assert [row.tolist() for row in PlainTokenizer(PIECES, MAX_BYTES_PER_WORD).encode(texts)] == tf_ids(PIECES, texts)
 
 
+ALPHABET = [*LETTERS, *FOLDED, *MARKS, *JAMO, *"Aßﬁ²İ .!\u00ad中国"]
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.text(st.sampled_from(ALPHABET), max_size=12), max_size=6))
+def test_the_characters_of_a_piece_fold_to_it(texts):
+    tokenizer = PlainTokenizer(PIECES, MAX_BYTES_PER_WORD)
+    for text, (ids, places) in zip(texts, tokenizer.encode_with_places(texts), strict=True):
+        np.testing.assert_array_equal(ids, tokenizer.encode([text])[0])
+        assert places.shape == (len(ids), 2)
+        assert (places[:, 0] < places[:, 1]).all()
+        assert (np.diff(places, axis=0) >= 0).all()
+        for token, (first, last) in zip(ids, places, strict=True):
+            assert token == UNK_ID or PIECES[token].removeprefix("##") in fold(text[first:last]), (text, first, last)
+
+
+def test_places_of_letters_that_fold_to_two_or_none():
+    pieces = [*SPECIAL_TOKENS, "ma", "##s", "##se", "##f", "f", "##i", "a", "##b", "é", "##t"]
+    tokenizer = PlainTokenizer(pieces, MAX_BYTES_PER_WORD)
+    ((ids, places),) = tokenizer.encode_with_places(["  MAße ﬁ a\u00adb e\u0301t xy"])
+    assert [pieces[token] for token in ids] == ["ma", "##s", "##se", "f", "##i", "a", "##b", "é", "##t", "[UNK]"]
+    expected = [(2, 4), (4, 5), (4, 6), (7, 8), (7, 8), (9, 11), (11, 12), (13, 15), (15, 16), (17, 19)]
+    assert list(map(tuple, places.tolist())) == expected
+    ((ids, places),) = tokenizer.encode_with_places([" "])
+    assert (ids.shape, places.shape) == ((0,), (0, 2))
+
+
 def test_words_of_too_many_bytes_are_unknown():
     texts = ["a" * 400, "a" * 401, "中" * 500, "é" * 200, "é" * 201, "ก" * 134, "[UNK] [CLS]"]
     found = PlainTokenizer(PIECES, MAX_BYTES_PER_WORD).encode(texts)

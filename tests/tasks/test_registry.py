@@ -26,10 +26,11 @@ def headlines(monkeypatch):
 
 
 def test_the_tasks_of_this_package_are_registered():
-    assert registry.names() == ("mlm", "tlm", "triplets", "topics", "pairs", "translation")
+    finetuning = ("pair_classification", "token_classification", "question_answering")
+    assert registry.names() == ("mlm", "tlm", "triplets", "topics", "pairs", "translation", *finetuning)
     assert registry.mixtures() == {"pretrain": ("mlm", "tlm"), "weak_supervision": ("triplets", "topics")}
     assert [name for name in registry.names() if registry.get(name).is_packed] == ["mlm", "tlm"]
-    texts = ["tokens", "tokens", "positive_tokens", "tokens", "anchor_tokens", "source_tokens"]
+    texts = ["tokens", "tokens", "positive_tokens", "tokens", "anchor_tokens", "source_tokens", *["tokens"] * 3]
     assert [registry.get(name).text for name in registry.names()] == texts
 
 

@@ -57,6 +57,8 @@ def test_a_run_file_with_all_that_it_needs(run, everything, capsys):
     values = {name: everything[name] for name in (*required_of(run), "VOCAB_SIZE")}
     if run.startswith("ntdv") and "translator" not in run:
         values["INITIAL_CHECKPOINT_PATH"] = {f"translators_{one}": values["INITIAL_CHECKPOINT_PATH"] for one in (0, 1)}
+    if run == "finetune.gin":
+        values["INITIAL_CHECKPOINT_PATH"] = {"encoder": values["INITIAL_CHECKPOINT_PATH"]}
     code, said, missing = dry_run(capsys, run, [f"{name} = {value!r}" for name, value in values.items()])
     assert (code, missing) == (0, "")
     assert said.endswith("nothing is missing\n")
