@@ -69,8 +69,9 @@ class RowMaker:
 
     def __call__(self, part: Part) -> Iterator[Row]:
         """Yields the rows of a part in order, with labels where it has some."""
-        makers: dict[str, Callable[[Any, Gold], Iterator[Row]]] = {"pair": self._pairs, "word": self._words}
-        rows_of = makers.get(self.task.head, self._questions)
+        makers: dict[str, Callable[[Any, Gold], Iterator[Row]]]
+        makers = {"pair": self._pairs, "word": self._words, "span": self._questions}
+        rows_of = makers[self.task.head]
         for start in range(0, len(part.examples), _TEXTS):
             chosen = slice(start, start + _TEXTS)
             gold = None if part.gold is None or self.task.head == "span" else part.gold[chosen]
@@ -117,7 +118,7 @@ class RowMaker:
             opening = np.concatenate([[CLS_ID], question, [SEP_ID]]).astype(np.int32)
             room = self.length - len(opening) - 1
             stride = min(STRIDE, room)
-            starts = np.arange(0, max(1, len(ids) - room + stride), stride, np.int32)
+            starts = np.arange(0, max(1, len(ids) - room + stride), stride, dtype=np.int32)
             best = _best_windows(starts, np.minimum(room, len(ids) - starts), len(ids))
             # The first and the last token of the answer.
             inside = np.flatnonzero((places[:, 1] > one.start) & (places[:, 0] < one.end))
