@@ -28,7 +28,6 @@ from ..formats.articles import read_articles
 from ..formats.files import delete, writing_text
 from ..formats.folders import locked
 from ..formats.vocabulary import VOCABULARY_FILE
-from ..serving.events import EventOptions
 from ..serving.ranking import LATENT_SEMANTICS
 from ..serving.specs import encoder_from_spec
 from ..studies.shared.static import write_latent_semantics
@@ -48,7 +47,6 @@ _ONE_PROCESS: Final = ("--direct_num_workers=1",)
 _MANY_BYTES: Final = 20_000_000
 _WORDS: Final = "words"
 _CRAWLS: Final = "crawl-" + 16 * "[0-9a-f]"  # a pattern of their folders, each named by a digest of its seeds
-_WORDS_THRESHOLD: Final = 0.6  # of events
 
 
 def explore(
@@ -86,8 +84,7 @@ def explore(
         is_words = choice.spec == f"model:{output}/{_WORDS}"
         rules = UpdateOptions(extract=reading, clean=_RULES)
         if is_words:
-            events, ranking = EventOptions(threshold=_WORDS_THRESHOLD), LATENT_SEMANTICS.to_dict()
-            rules = dataclasses.replace(rules, events=events, ranking=ranking)
+            rules = dataclasses.replace(rules, ranking=LATENT_SEMANTICS.to_dict())
         with JobProgress("update") as progress:
             progress("steps", 0, len(STEPS), "load")
             report = update(

@@ -216,9 +216,10 @@ class ServeOptions(ReadingOptions):
     )
     host: str = option("127.0.0.1", "address to listen on; by default this machine only")
     port: int = option(8000, "0 for any free one", ge=0, le=MAX_PORT)
-    event_threshold: float = option(
-        EventOptions().threshold,
-        "least mean cosine of an article and an event, for the page of an index of `newsembed index`",
+    event_threshold: float | None = option(
+        None,
+        "least mean cosine of an article and an event, for the page of an index of `newsembed index`; default: learned "
+        "from the dates of the index",
         ge=-1,
         le=1,
         metavar="COSINE",
