@@ -20,7 +20,8 @@ import importlib.resources
 import math
 import socket
 import sys
-from collections.abc import AsyncIterator
+import threading
+from collections.abc import AsyncIterator, Callable
 from typing import Annotated, Any, Final
 
 import jinja2
@@ -249,8 +250,14 @@ class ServeOptions(ReadingOptions):
 OPTIONS: Final = ServeOptions
 
 
-def run(args: ServeOptions) -> int:
-    """Runs the server until it is stopped."""
+def run(args: ServeOptions, notice: str = "", successor: Callable[[], str] | None = None) -> int:
+    """Runs the server until it is stopped.
+
+    Args:
+      args: its options.
+      notice: what the page says until the successor is there.
+      successor: waits for an archive that is served in place of the first, and returns it; "" if it did not come.
+    """
     log = sys.stderr if args.access_log == "json" else None
     access = Access(allowed_hosts(args.host, args.allowed_host), api_key(args.api_key_file), log)
     if ANY_HOST in access.hosts:
@@ -265,9 +272,19 @@ def run(args: ServeOptions) -> int:
         return index_encoder(index, max_length=args.max_length, query_prompt=args.prompt)
 
     known = {} if args.spec else {"encoder_of": encoder_of}
-    with Watcher(service, args.reload_seconds, **known) if service.index else contextlib.nullcontext():
+    with Watcher(service, args.reload_seconds, **known) if service.index else contextlib.nullcontext() as watcher:
+        if watcher and successor:
+            service.notice = notice
+            threading.Thread(target=_follow, args=(watcher, successor), daemon=True).start()
         listen(create_app(service, args.limits, access), args.host, args.port)
     return 0
+
+
+def _follow(watcher: Watcher, successor: Callable[[], str]) -> None:
+    if uri := successor():
+        watcher.follow(uri)
+        watcher.look()
+    watcher.service.notice = ""
 
 
 def load_service(args: ServeOptions) -> Service:
