@@ -10,8 +10,8 @@ a line, or an OPML file, as feed readers export it.
 
 Without --model the vectors are latent semantics, learned from these articles in seconds. A model finds more: one that
 `newsembed lift` or `train` wrote, the name of an installed package, minilm (English) or e5 (a hundred languages), or
-the name of a model on the Hugging Face Hub. It reads 20 to 40 articles a second on two cores, so the page first shows
-what latent semantics find, and changes to the model when it has read them all.
+the name of a model on the Hugging Face Hub. It reads thousands of articles in minutes. Meanwhile the page shows what
+latent semantics find; it changes to the model by itself.
 
 example:
   newsembed explore articles.csv

@@ -44,7 +44,7 @@ _BASE: Final = "base.json"  # in the work folder: the run that it began from, 0 
 _LETTERS: Final = f"{DEAD_LETTERS}/part-00000-of-00001.parquet"
 _SAMPLE: Final = 500  # characters of a dead letter
 _EPOCH: Final = datetime.date(1970, 1, 1).toordinal()
-_CHUNK: Final = 4_096  # articles that are embedded at a time, and lost if a run is cut off
+_CHUNK: Final = 512  # articles that are embedded at a time, and lost if a run is cut off
 # An article: its doc_id, the ordinal of its byline date or `UNDATED`, its event or `NO_EVENT`, the number of its row in
 # the archive, -1 for a new one, and its language without region and script.
 _MEMBER: Final = np.dtype([("doc_id", "<u8"), ("day", "<i8"), ("event", "<u8"), ("number", "<i8"), ("language", "S8")])
