@@ -17,16 +17,16 @@ ROOT = Path(__file__).parents[1]
 LAYOUT = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
 SLACK = 0.03  # of a limit: a package that is smaller by more lowers it
 LIMITS = {  # package: (lines, tokens)
-    "tests": (42_484, 490_795),
+    "tests": (42_524, 491_271),
     "beam_pipelines": (13_323, 145_459),
-    "serving": (4_782, 52_131),
+    "serving": (4_793, 52_271),
     "studies": (4_159, 45_260),
     "formats": (4_371, 44_430),
     "benchmarks": (4_014, 42_815),
     "models": (3_210, 35_953),
     "evaluation": (3_811, 44_886),
     "training": (2_334, 24_120),
-    "launch": (2_430, 23_020),
+    "launch": (2_457, 23_304),
     "newsroom": (1_695, 18_889),
     "learning": (1_524, 16_766),
     "tasks": (1_217, 12_373),
