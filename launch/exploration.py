@@ -1,6 +1,5 @@
 """What ``newsembed explore`` does: crawls, learns words, and adds the articles to an archive."""
 
-import dataclasses
 import glob
 import hashlib
 import ipaddress
@@ -87,9 +86,8 @@ def explore(
             model = f"{output}/{_WORDS}"
         choice = current_choice(archive, EncoderChoice(_spec(model, output)) if model else None)
         is_words = choice.spec == f"model:{output}/{_WORDS}"
-        rules = UpdateOptions(extract=reading, clean=_RULES)
-        if is_words:
-            rules = dataclasses.replace(rules, ranking=LATENT_SEMANTICS.to_dict())
+        ranking = LATENT_SEMANTICS.to_dict() if is_words else None
+        rules = UpdateOptions(extract=reading, clean=_RULES, ranking=ranking)
         with JobProgress("update") as progress:
             progress("steps", 0, len(STEPS), "load")
             report = update(
