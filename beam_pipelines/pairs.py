@@ -332,7 +332,11 @@ def _examples_of(
         if options.of == POSTS and not own:
             shard.tally("articles without posts")
             continue
-        for one in KINDS[options.of](article, own, options):
+        pairs = shard.limited(article.doc_id, _pairs_of, article, own, options)
+        if pairs is None:
+            shard.read()  # the article, in place of pairs that are not known
+            continue
+        for one in pairs:
             shard.read()
             if isinstance(one, Refusal):
                 shard.reject(article.doc_id, one.reason, one.detail, article.title)
@@ -341,6 +345,10 @@ def _examples_of(
     rows = iter(_rows([text for _, pair in found for text in pair], pieces, options))
     for article, group in itertools.groupby((article for article, _ in found), key=lambda one: one):
         yield from _of_article(shard, article, [(next(rows), next(rows)) for _ in group], options)
+
+
+def _pairs_of(article: ArticleText, own: list[str], options: PairsOptions) -> list[TextPair | Refusal]:
+    return list(KINDS[options.of](article, own, options))
 
 
 def _rows(texts: Sequence[Text], pieces: Vocabulary, options: PairsOptions) -> list[np.ndarray]:

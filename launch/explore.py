@@ -10,7 +10,8 @@ a line, or an OPML file, as feed readers export it.
 
 Without --model the vectors are latent semantics, learned from these articles in seconds. A model finds more: one that
 `newsembed lift` or `train` wrote, the name of an installed package, minilm (English) or e5 (a hundred languages), or
-the name of a model on the Hugging Face Hub.
+the name of a model on the Hugging Face Hub. It reads thousands of articles in minutes. Meanwhile the page shows what
+latent semantics find; it changes to the model by itself.
 
 example:
   newsembed explore articles.csv
@@ -26,7 +27,7 @@ import os
 import re
 import sys
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final
 
 from ..errors import InputError
 from ..formats.articles import article_files
@@ -72,14 +73,35 @@ def run(options: ExploreOptions) -> int:
     inputs = inputs_of(options.articles)
     names = [name for names in inputs.values() for name in names]
     print(f"reading {', '.join(names[:3])}{' and more' if len(names) > 3 else ''}", file=sys.stderr, flush=True)
-    from . import exploration  # Beam, LanceDB and JAX take seconds
+    # Beam, LanceDB and JAX take seconds.
+    from ..formats.archive import is_archive
+    from ..studies.shared.runs import child
+    from . import exploration
 
-    archive = exploration.explore(inputs, options.output, options.model, options.fields, options.pages)
-    if not options.serve:
-        return 0
+    output, model = options.output, options.model
+    archive = f"{output}/{exploration.ARCHIVE}"
+    is_slow = options.serve and model and not inputs["crawl"] and not is_archive(archive)
+    if not is_slow:
+        exploration.explore(inputs, output, model, options.fields, options.pages)
+        return _serve(options, archive) if options.serve else 0
+    exploration.read_model(model, output)  # so that a wrong name is noticed first
+    first = exploration.explore(inputs, f"{output}/{exploration.FIRST}", fields=options.fields)
+    with child(["explore", *options.articles, *_words(options), "--serve=false"]) as process:
+        try:
+            notice = f"{model} is reading the articles; until then, events and search are those of latent semantics."
+            return _serve(options, first, notice, lambda: "" if process.wait() else archive)
+        finally:
+            process.terminate()
+
+
+def _serve(options: ExploreOptions, archive: str, *later: Any) -> int:
     from ..serving import server
 
-    return server.run(server.ServeOptions(index=archive, host=options.host, port=options.port))
+    return server.run(server.ServeOptions(index=archive, host=options.host, port=options.port), *later)
+
+
+def _words(options: ExploreOptions) -> list[str]:
+    return [f"--output={options.output}", f"--model={options.model}", *(f"--fields={one}" for one in options.fields)]
 
 
 def inputs_of(paths: Sequence[str]) -> dict[str, list[str]]:

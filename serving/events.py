@@ -2,18 +2,22 @@
 
 News streams are clustered online by similarity and time: Miranda et al., "Multilingual Clustering of Streaming News",
 EMNLP 2018; Saravanakumar et al., "Event-Driven News Stream Clustering using Entity-Aware Contextual Embeddings", EACL
-2021. Here the similarity of an article and an event is the mean cosine with the articles of the event that are at most
-``days`` away, each less ``day_decay`` for every day between. The article joins the event with the highest similarity if
-that is at least ``threshold``, and otherwise opens an event, which gets the article's doc_id as its id.
+2021. Here the similarity of an article and an event is a mean over the articles of the event that are at most ``days``
+away: of the cosine, less ``day_decay`` for every day between, less a threshold. The article joins the event with the
+highest similarity that is not negative, and otherwise opens an event, which gets the article's doc_id as its id. No
+cosine means the same for all encoders, languages and archives, so the thresholds are learned from the byline dates,
+without labels, see :class:`Scale`.
 
 An article that is as similar to a second event can show that both are one: if the mean over all pairs of their articles
-near that day reaches the threshold, too, the event with fewer articles becomes part of the other. Ids change in no
+near that day is not negative, too, the event with fewer articles becomes part of the other. Ids change in no
 other way. The articles of a run are taken in the order of their dates, so one run over many days and a run for each day
 differ only by articles that arrive late.
 """
 
+import collections
 import dataclasses
-from collections.abc import Callable
+import functools
+from collections.abc import Callable, Sequence
 from typing import Final
 
 import numpy as np
@@ -26,17 +30,33 @@ UNDATED: Final = 0  # in place of a day
 _NO_CODE: Final = -1
 _BLOCK: Final = 512  # articles whose cosines are computed at once; 12,000 near articles take 25 MB
 _DIGITS: Final = 6  # of similarities: products of other shapes differ in the last bits
+_OF_LANGUAGE: Final = 1_024  # articles of a language, the latest and as many others, from which a scale is learned
+_LEAST_OF_LANGUAGE: Final = 64  # articles of a language that has a mean of its own
+_LEAST_ARTICLES: Final = 16  # of a scale that is learned
+_FAR_DAYS: Final = 7  # articles that are more days apart report different events
+_UNRELATED: Final = 0.2  # of the pairs of near days above a threshold
+_LEAST_PAIRS: Final = 10  # of near days above a threshold
+_LEAST_FAR_PAIRS: Final = 1_000
+_DEVIATIONS: Final = 6.0  # above the median of all pairs, where dates do not tell
+_BELOW: Final = 0.1587  # the share of a normal distribution that is a standard deviation below its median
+_THRESHOLD: Final = 0.6  # of few articles
 
 Ids = npt.NDArray[np.uint64]
 Days = npt.NDArray[np.int64]
 Vectors = npt.NDArray[np.float32]
+Floats = npt.NDArray[np.float64]
 
 
 @dataclasses.dataclass(frozen=True)
 class EventOptions(Options):
     """When articles belong to one event."""
 
-    threshold: float = option(0.65, "least mean cosine, less the decay, of an article and an event", ge=-1, le=1)
+    threshold: float | None = option(
+        None,
+        "least mean cosine, less the decay, of an article and an event; default: learned from the dates of the archive",
+        ge=-1,
+        le=1,
+    )
     days: int = option(3, "articles whose byline dates are more days apart are not compared", ge=0, le=3650)
     day_decay: float = option(0.05, "taken from the cosine for every day between two articles", ge=0, le=1)
 
@@ -50,10 +70,112 @@ class Merge:
     doc_id: int
 
 
+@dataclasses.dataclass(frozen=True)
+class Scale:
+    """From which cosine on two articles of near days report one event, by their languages.
+
+    The texts of one language have a direction of their own in most encoders, and all texts have one in many: cosines by
+    E5 are 0.7 and more. So vectors are taken less the mean of their language (Yang et al. 2021, "A Simple and Effective
+    Method To Eliminate the Self Language Bias in Multilingual Representations").
+
+    Two articles that are more than a week apart report different events. So the share of these pairs with at least some
+    cosine is that of unrelated pairs, and tells how many pairs of near days with such a cosine are unrelated. The
+    threshold is the least cosine above which one pair in five is (a false discovery rate, Benjamini and Hochberg 1995).
+    Where dates tell nothing, since the archive is of a few days, it is six standard deviations above the median cosine
+    of all pairs. Related pairs are above the median, so the deviation is that below it.
+
+    Attributes:
+      languages: those with a mean of their own; all others share the first entry of the arrays.
+      means: float32 ``[1 + L, D]``.
+      thresholds: of the articles of two languages, float64 ``[1 + L, 1 + L]``.
+    """
+
+    languages: tuple[str, ...]
+    means: Vectors
+    thresholds: Floats
+
+    @classmethod
+    def fixed(cls, threshold: float) -> "Scale":
+        """One threshold for cosines of all languages."""
+        return cls((), np.zeros((1, 1), np.float32), np.full((1, 1), threshold))
+
+    @classmethod
+    def learned(
+        cls,
+        doc_ids: Ids,
+        days: Days,
+        languages: Sequence[str],
+        vectors: Callable[[npt.NDArray[np.int64]], Vectors],
+        near_days: int,
+    ) -> "Scale":
+        """The scale of some articles; of fewer than 16 with a date, a fixed one. See :func:`assign` for the arguments.
+
+        It is learned from the latest articles of each language and from those of the lowest ids, which are digests and
+        so a random sample.
+        """
+        dated = np.flatnonzero(days != UNDATED)
+        counts = collections.Counter(languages[row] for row in dated.tolist())
+        known = tuple(sorted(language for language, count in counts.items() if count >= _LEAST_OF_LANGUAGE))
+        codes, latest, others = _codes(languages, known), [], []
+        if len(dated) < _LEAST_ARTICLES:
+            return cls.fixed(_THRESHOLD)
+        for code in range(1 + len(known)):
+            own = dated[codes[dated] == code] if code else dated  # all of them in place of languages that are rare
+            latest.append(own[np.lexsort((doc_ids[own], days[own]))][-_OF_LANGUAGE:])
+            others.append(own[np.argsort(doc_ids[own], kind="stable")][:_OF_LANGUAGE])
+        read = np.unique(np.concatenate([*latest, *others]))
+        units, places = vectors(read), functools.partial(np.searchsorted, read)
+        means = np.stack([units[places(rows)].mean(axis=0) for rows in others])
+        centred, thresholds = _unit(units - means[codes[read]]), np.zeros((1 + len(known), 1 + len(known)))
+        for one, rows in enumerate(latest):
+            for other in range(one + 1):
+                pairs = []
+                for theirs in (latest[other], others[other]):
+                    apart = rows[:, None] != theirs
+                    cosines = centred[places(rows)] @ centred[places(theirs)].T
+                    pairs.append((cosines[apart], np.abs(days[rows][:, None] - days[theirs])[apart]))
+                (near, gaps), (any_day, far_gaps) = pairs
+                threshold = _threshold(near[gaps <= near_days], any_day[far_gaps > _FAR_DAYS], any_day)
+                thresholds[[one, other], [other, one]] = threshold
+        return cls(known, means, thresholds)
+
+    def codes(self, languages: Sequence[str]) -> npt.NDArray[np.int64]:
+        """The place of each language in the arrays, int64 ``[n]``."""
+        return _codes(languages, self.languages)
+
+    def centred(self, vectors: Vectors, codes: npt.NDArray[np.int64]) -> Vectors:
+        """Unit rows ``[n, D]`` less the mean of their language, of length 1."""
+        return _unit(vectors - self.means[codes])
+
+
+def _threshold(near: Vectors, far: Vectors, any_day: Vectors) -> float:
+    """The threshold by the cosines of pairs of near days, of far days, and of all."""
+    if len(far) >= _LEAST_FAR_PAIRS:
+        falling, far = np.sort(near)[::-1], np.sort(far)
+        found = np.arange(1, len(near) + 1)
+        unrelated = len(near) * (len(far) - np.searchsorted(far, falling) + 1) / len(far)
+        enough = np.flatnonzero((unrelated <= _UNRELATED * found) & (found >= _LEAST_PAIRS))
+        if len(enough):
+            return float(falling[enough[-1]])
+    low, middle = np.quantile(any_day, [_BELOW, 0.5])
+    return float(middle + _DEVIATIONS * (middle - low))
+
+
+def _codes(languages: Sequence[str], known: Sequence[str]) -> npt.NDArray[np.int64]:
+    place = {language: code for code, language in enumerate(known, 1)}
+    return np.array([place.get(language, 0) for language in languages], np.int64)
+
+
+def _unit(vectors: Vectors) -> Vectors:
+    norms = np.linalg.norm(vectors, axis=1, keepdims=True)
+    return np.asarray(vectors / np.where(norms > 0, norms, 1), np.float32)
+
+
 def assign(
     doc_ids: Ids,
     days: Days,
     events: Ids,
+    languages: Sequence[str],
     vectors: Callable[[npt.NDArray[np.int64]], Vectors],
     options: EventOptions,
 ) -> tuple[Ids, list[Merge]]:
@@ -63,6 +185,7 @@ def assign(
       doc_ids: uint64 ``[N]``.
       days: int64 ``[N]``, ordinals of byline dates; :data:`UNDATED` without one.
       events: uint64 ``[N]``, the event of each article; :data:`NO_EVENT` for those that get one now.
+      languages: of each article, without region and script.
       vectors: returns unit rows ``[n, D]`` for row numbers ``[n]``.
       options: of the clusters.
 
@@ -78,7 +201,13 @@ def assign(
     gaps = np.minimum(np.abs(days - centers[before]), np.abs(centers[after] - days))
     rows = np.flatnonzero((gaps <= options.days) & (days != UNDATED))
     rows = rows[np.lexsort((doc_ids[rows], days[rows]))]
-    window = _Window(doc_ids[rows], days[rows], events[rows].copy(), vectors(rows), options)
+    if options.threshold is None:
+        scale = Scale.learned(doc_ids, days, languages, vectors, options.days)
+    else:
+        scale = Scale.fixed(options.threshold)
+    codes = scale.codes([languages[row] for row in rows.tolist()])
+    centred = scale.centred(vectors(rows), codes)
+    window = _Window(doc_ids[rows], days[rows], events[rows].copy(), centred, codes, scale.thresholds, options)
     window.add_all()
     result = events.copy()
     result[rows] = window.events
@@ -102,9 +231,19 @@ class _Window:
     Events have codes inside: of those with articles here already, then one for each place, for the event it may open.
     """
 
-    def __init__(self, doc_ids: Ids, days: Days, events: Ids, vectors: Vectors, options: EventOptions) -> None:
+    def __init__(
+        self,
+        doc_ids: Ids,
+        days: Days,
+        events: Ids,
+        vectors: Vectors,
+        languages: npt.NDArray[np.int64],
+        thresholds: Floats,
+        options: EventOptions,
+    ) -> None:
         self.merges: list[Merge] = []
         self._doc_ids, self._days, self._vectors, self._options = doc_ids, days, vectors, options
+        self._languages, self._thresholds = languages, thresholds
         known, codes = np.unique(events, return_inverse=True)
         self._ids = np.concatenate([known, doc_ids])
         self._codes = np.where(events == NO_EVENT, _NO_CODE, codes)
@@ -137,11 +276,10 @@ class _Window:
         codes = self._codes[first : first + len(cosines)]
         near = np.flatnonzero(codes != _NO_CODE)
         codes = codes[near]
-        gaps = np.abs(self._days[near + first] - self._days[place])
-        similarities = cosines[near].astype(np.float64) - self._options.day_decay * gaps
+        margins = self._margins(cosines[near], np.array([place]), near + first)
         counts = np.bincount(codes, minlength=1)
-        means = np.round(np.bincount(codes, similarities, len(counts)) / np.maximum(counts, 1), _DIGITS)
-        similar = np.flatnonzero((means >= self._options.threshold) & (counts > 0))
+        means = np.round(np.bincount(codes, margins, len(counts)) / np.maximum(counts, 1), _DIGITS)
+        similar = np.flatnonzero((means >= 0) & (counts > 0))
         if not len(similar):
             self._codes[place] = self._first_code + place
             return
@@ -149,6 +287,14 @@ class _Window:
         self._codes[place] = order[0]
         for other in order[1:]:
             self._merge_if_one(place, other)
+
+    def _margins(
+        self, cosines: Vectors, places: npt.NDArray[np.int64], others: npt.NDArray[np.int64]
+    ) -> npt.NDArray[np.float64]:
+        """By how much cosines, less the decay, are above their threshold; places are broadcast to their shape."""
+        gaps = np.abs(self._days[places] - self._days[others])
+        thresholds = self._thresholds[self._languages[places], self._languages[others]]
+        return cosines.astype(np.float64) - self._options.day_decay * gaps - thresholds
 
     def _range(self, place: int) -> tuple[int, int]:
         """The first place within the days around an article, and the first place after them."""
@@ -160,9 +306,8 @@ class _Window:
         """Merges another event into that of an article, or the reverse, if all their pairs are similar enough."""
         own, (first, last) = int(self._codes[place]), self._range(place)
         ours, theirs = (first + np.flatnonzero(self._codes[first:last] == code) for code in (own, other))
-        gaps = np.abs(self._days[ours][:, None] - self._days[theirs][None])
-        cosines = (self._vectors[ours] @ self._vectors[theirs].T).astype(np.float64)
-        if round(float((cosines - self._options.day_decay * gaps).mean()), _DIGITS) < self._options.threshold:
+        cosines = self._vectors[ours] @ self._vectors[theirs].T
+        if round(float(self._margins(cosines, ours[:, None], theirs[None]).mean()), _DIGITS) < 0:
             return
         places = {code: np.flatnonzero(self._codes == code) for code in (own, other)}
         into, ended = sorted(

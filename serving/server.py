@@ -20,7 +20,8 @@ import importlib.resources
 import math
 import socket
 import sys
-from collections.abc import AsyncIterator
+import threading
+from collections.abc import AsyncIterator, Callable
 from typing import Annotated, Any, Final
 
 import jinja2
@@ -216,9 +217,10 @@ class ServeOptions(ReadingOptions):
     )
     host: str = option("127.0.0.1", "address to listen on; by default this machine only")
     port: int = option(8000, "0 for any free one", ge=0, le=MAX_PORT)
-    event_threshold: float = option(
-        EventOptions().threshold,
-        "least mean cosine of an article and an event, for the page of an index of `newsembed index`",
+    event_threshold: float | None = option(
+        None,
+        "least mean cosine of an article and an event, for the page of an index of `newsembed index`; default: learned "
+        "from the dates of the index",
         ge=-1,
         le=1,
         metavar="COSINE",
@@ -248,8 +250,14 @@ class ServeOptions(ReadingOptions):
 OPTIONS: Final = ServeOptions
 
 
-def run(args: ServeOptions) -> int:
-    """Runs the server until it is stopped."""
+def run(args: ServeOptions, notice: str = "", successor: Callable[[], str] | None = None) -> int:
+    """Runs the server until it is stopped.
+
+    Args:
+      args: its options.
+      notice: what the page says until the successor is there.
+      successor: waits for an archive that is served in place of the first, and returns it; "" if it did not come.
+    """
     log = sys.stderr if args.access_log == "json" else None
     access = Access(allowed_hosts(args.host, args.allowed_host), api_key(args.api_key_file), log)
     if ANY_HOST in access.hosts:
@@ -264,9 +272,19 @@ def run(args: ServeOptions) -> int:
         return index_encoder(index, max_length=args.max_length, query_prompt=args.prompt)
 
     known = {} if args.spec else {"encoder_of": encoder_of}
-    with Watcher(service, args.reload_seconds, **known) if service.index else contextlib.nullcontext():
+    with Watcher(service, args.reload_seconds, **known) if service.index else contextlib.nullcontext() as watcher:
+        if watcher and successor:
+            service.notice = notice
+            threading.Thread(target=_follow, args=(watcher, successor), daemon=True).start()
         listen(create_app(service, args.limits, access), args.host, args.port)
     return 0
+
+
+def _follow(watcher: Watcher, successor: Callable[[], str]) -> None:
+    if uri := successor():
+        watcher.follow(uri)
+        watcher.look()
+    watcher.service.notice = ""
 
 
 def load_service(args: ServeOptions) -> Service:

@@ -17,21 +17,21 @@ ROOT = Path(__file__).parents[1]
 LAYOUT = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
 SLACK = 0.03  # of a limit: a package that is smaller by more lowers it
 LIMITS = {  # package: (lines, tokens)
-    "tests": (42_337, 488_524),
-    "beam_pipelines": (13_303, 145_277),
-    "serving": (4_668, 50_787),
+    "tests": (42_524, 491_271),
+    "beam_pipelines": (13_323, 145_459),
+    "serving": (4_793, 52_271),
     "studies": (4_159, 45_260),
     "formats": (4_371, 44_430),
-    "benchmarks": (3_908, 41_558),
+    "benchmarks": (4_014, 42_815),
     "models": (3_210, 35_953),
     "evaluation": (3_811, 44_886),
     "training": (2_334, 24_120),
-    "launch": (2_433, 23_049),
+    "launch": (2_455, 23_298),
     "newsroom": (1_695, 18_889),
     "learning": (1_524, 16_766),
     "tasks": (1_217, 12_373),
     "t5x_bridge": (798, 8_457),
-    "updates": (793, 9_253),
+    "updates": (806, 9_298),
     "root": (332, 2_123),
     "docs": (76, 760),
 }

@@ -28,6 +28,7 @@ from ..formats.articles import ArticleText
 from ..formats.parquet import write_shard
 from ..formats.records import Article, DeadLetter
 from ..formats.trainings import read_json
+from ..serving.analysis import base_language
 from ..serving.embed import embedded
 from ..serving.events import NO_EVENT, UNDATED, Ids, Merge, Vectors, assign
 from ..serving.index import settings_of, table_rows
@@ -43,10 +44,10 @@ _BASE: Final = "base.json"  # in the work folder: the run that it began from, 0 
 _LETTERS: Final = f"{DEAD_LETTERS}/part-00000-of-00001.parquet"
 _SAMPLE: Final = 500  # characters of a dead letter
 _EPOCH: Final = datetime.date(1970, 1, 1).toordinal()
-_CHUNK: Final = 4_096  # articles that are embedded at a time, and lost if a run is cut off
-# An article: its doc_id, the ordinal of its byline date or `UNDATED`, its event or `NO_EVENT`, and the number of its
-# row in the archive, -1 for a new one.
-_MEMBER: Final = np.dtype([("doc_id", "<u8"), ("day", "<i8"), ("event", "<u8"), ("number", "<i8")])
+_CHUNK: Final = 512  # articles that are embedded at a time, and lost if a run is cut off
+# An article: its doc_id, the ordinal of its byline date or `UNDATED`, its event or `NO_EVENT`, the number of its row in
+# the archive, -1 for a new one, and its language without region and script.
+_MEMBER: Final = np.dtype([("doc_id", "<u8"), ("day", "<i8"), ("event", "<u8"), ("number", "<i8"), ("language", "S8")])
 STEPS: Final = ("crawl", "extract", "rules", "duplicates", "embed", "events", "write", "index", "publish", "tidy")
 
 
@@ -134,19 +135,28 @@ def _members(archive: Archive | None) -> Array:
     """The articles of an archive, none before its first version; see `_MEMBER`."""
     if archive is None:
         return _new_members([])
-    rows = archive.rows(["doc_id", "byline_date", "event_id"])
+    rows = archive.rows(["doc_id", "byline_date", "event_id", "language"])
     members = np.zeros(len(rows), _MEMBER)
     members["doc_id"], members["number"] = doc_numbers_of(rows["doc_id"]), rows["_rowid"].to_numpy()
     members["day"] = rows["byline_date"].cast(pa.int32()).fill_null(UNDATED - _EPOCH).to_numpy().astype(int) + _EPOCH
     members["event"] = [int(event, 16) if event else NO_EVENT for event in rows["event_id"].to_pylist()]
+    members["language"] = [base_language(language).encode() for language in rows["language"].to_pylist()]
     return members
 
 
 def _new_members(articles: Sequence[Article]) -> Array:
     """Articles that have no event yet."""
-    days = (article.byline_date.toordinal() if article.byline_date else UNDATED for article in articles)
-    rows = zip((int(article.doc_id, 16) for article in articles), days, strict=True)
-    return np.array([(doc_id, day, NO_EVENT, -1) for doc_id, day in rows], _MEMBER)
+    rows = [
+        (
+            int(article.doc_id, 16),
+            article.byline_date.toordinal() if article.byline_date else UNDATED,
+            NO_EVENT,
+            -1,
+            base_language(article.language).encode(),
+        )
+        for article in articles
+    ]
+    return np.array(rows, _MEMBER)
 
 
 @dataclasses.dataclass
@@ -256,7 +266,10 @@ class _Run:
             return result
 
         merges = _emptied(lost["event"], places, events, members["doc_id"])
-        members["event"], found = assign(members["doc_id"], members["day"], events, read, self._options.events)
+        languages = members["language"].astype(str).tolist()
+        members["event"], found = assign(
+            members["doc_id"], members["day"], events, languages, read, self._options.events
+        )
         merges += found
         _check_ended(members["event"], merges)
         return members, [EventMerge(*map(doc_id_of, dataclasses.astuple(merge))) for merge in merges]

@@ -338,8 +338,11 @@ def _sentences_of(shard: Shard, article: ArticleText, tasks: Mapping[int, list[i
     if doc_id not in tasks:
         shard.reject(article.doc_id, Rejection.NO_CANDIDATE, "no article of another language is near", article.title)
         return
+    texts = shard.limited(article.doc_id, split_article, article.title, article.body)
+    if texts is None:
+        return
     kept = []
-    for number, text in enumerate(split_article(article.title, article.body)):
+    for number, text in enumerate(texts):
         words = count_words(text)
         shard.tally("sentences")
         if _LEAST_WORDS <= words <= _MOST_WORDS:

@@ -10,7 +10,7 @@ import dataclasses
 import functools
 import itertools
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -74,9 +74,9 @@ def run(job: JobRun) -> None:
     shards = job.shards("articles")
     beside: dict[str, Any] = {"options": options, "accounted": False}
     with job.graph(len(shards)):
-        job.map_shards("count_words", _count_words, shards, options=options)
+        job.map_shards("count_words", _count_words, shards, options=options, accounted=False)
         tables.sum_counts(job, "_word_counts", "_words", options.min_documents)
-        job.map_shards("count_names", _count_names, shards)
+        job.map_shards("count_names", _count_names, shards, accounted=False)
         tables.sum_counts(job, "_name_counts", "_names", options.min_documents)
         job.map_shards("know", _know, [job.inputs["knowledge_base"]], **beside)
         job.map_shards("resolve", _resolve, [None], **beside)
@@ -90,18 +90,21 @@ def _count_words(shard: Shard, path: str, options: EntitiesOptions) -> None:
     counts: dict[str, list[int]] = collections.defaultdict(lambda: [0, 0, 0])
     for article in parquet.read_records(path, Article):
         shard.read()
-        for place, words in enumerate((*word_uses(article.body), _head(article, options.lead_words))):
+        if (found := shard.limited(article.doc_id, _uses_and_head, article, options.lead_words)) is None:
+            continue
+        for place, words in enumerate(found):
             for word in (*words, _DOCUMENTS):
                 counts[f"{article.language}\t{word}"][place] += 1
         shard.written()
     tables.write_counts(shard, "_word_counts", counts)
 
 
-def _head(article: Article, lead_words: int) -> list[str]:
-    """Returns the words of title and keywords and the first ``lead_words`` words of the body, in lower case."""
+def _uses_and_head(article: Article, lead_words: int) -> tuple[Collection[str], ...]:
+    """Returns `word_uses`, and the words of title and keywords and the first words of the body, in lower case."""
     # A word has at most a few dozen characters, so a prefix of the body suffices.
     lead = words_of(article.body[: 40 * lead_words])[:lead_words]
-    return [word.lower() for word in (*words_of(article.title), *words_of(" ".join(article.keywords)), *lead)]
+    head = [word.lower() for word in (*words_of(article.title), *words_of(" ".join(article.keywords)), *lead)]
+    return *word_uses(article.body), head
 
 
 @functools.lru_cache(maxsize=1)
@@ -119,8 +122,10 @@ def _count_names(shard: Shard, path: str) -> None:
     counts: collections.Counter[str] = collections.Counter()
     for article in parquet.read_records(path, Article):
         shard.read()
-        counts.update(_candidate_names(article, uses.get(article.language, {})))
-        shard.written()
+        names = shard.limited(article.doc_id, _candidate_names, article, uses.get(article.language, {}))
+        if names is not None:
+            counts.update(names)
+            shard.written()
     tables.write_counts(shard, "_name_counts", {name: (count,) for name, count in counts.items()})
 
 
@@ -235,7 +240,9 @@ def _link(shard: Shard, path: str, options: EntitiesOptions) -> None:
     writer = shard.records("_mentions", Mentions)
     for article in parquet.read_records(path, Article):
         shard.read()
-        mentions = find_mentions(article, linker, words, options.lead_words)
+        mentions = shard.limited(article.doc_id, find_mentions, article, linker, words, options.lead_words)
+        if mentions is None:
+            continue
         shard.tally("mentions", sum(mentions.entity_counts))
         articles.update(mentions.entities)
         writer.write(mentions)

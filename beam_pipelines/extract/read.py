@@ -223,7 +223,8 @@ def _read_articles(shard: Shard, outputs: _Outputs, piece: Slice, names: tuple[t
     for where, given in _whole_rows(shard, piece):
         row = standard(given, names)
         try:
-            article = row_to_article(row)
+            if (article := shard.limited(where, row_to_article, row)) is None:
+                continue
         except InputError as error:
             shard.fail(where, Failure.MISSING_FIELD, str(error), str(given))
             continue
@@ -246,7 +247,8 @@ def _read_articles(shard: Shard, outputs: _Outputs, piece: Slice, names: tuple[t
 
 def _read_post(shard: Shard, outputs: _Outputs, where: str, row: dict[str, Any]) -> None:
     try:
-        post = row_to_post(row)
+        if (post := shard.limited(where, row_to_post, row)) is None:
+            return
     except InputError as error:
         shard.fail(where, Failure.MISSING_FIELD, str(error), str(row))
         return

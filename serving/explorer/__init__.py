@@ -26,7 +26,7 @@ from ..events import EventOptions
 from ..filters import DateRange, Filters
 from ..gate import RefusedError, no_index, unavailable
 from ..index import DocumentIndex
-from .book import Card, EventBook, found_events
+from .book import Card, EventBook, center_of, found_events
 from .topic_map import LARGEST, TopicMap, draw
 
 FILES: Final = {"/": "text/html", "/page.css": "text/css", "/page.js": "text/javascript"}
@@ -173,9 +173,10 @@ class Books:
         if known is None:
             numbers = book.ranked(filters)[:LARGEST].tolist()
             titles = [[book.index.documents[row].title for row in book.rows(number)] for number in numbers]
-            cards = [book.card(number) for number in numbers]
+            vectors = book.vectors(numbers)
+            cards = [book.card(*event) for event in zip(numbers, vectors, strict=True)]
             try:
-                drawn = draw([book.center(number) for number in numbers], titles, book.index, book.texts(cards))
+                drawn = draw([*map(center_of, vectors)], titles, book.index, book.texts(cards))
             except ModuleNotFoundError as error:
                 remedy = "pip install 'newsembed[evaluate]' on the server"
                 raise RefusedError(501, f"the map needs the package {error.name}: {remedy}") from error
@@ -253,7 +254,7 @@ def _period(book: EventBook, request: EventsRequest) -> tuple[Filters, IntArray,
 def _events(book: EventBook, request: EventsRequest) -> EventsResponse:
     _, ranked, period = _period(book, request)
     chosen = ranked[request.offset : request.offset + request.count].tolist()
-    return EventsResponse(events=book.with_summaries([book.card(number) for number in chosen]), **period)
+    return EventsResponse(events=book.with_summaries(book.cards(chosen)), **period)
 
 
 def _event(book: EventBook, request: EventRequest) -> EventResponse:

@@ -11,6 +11,7 @@ import numpy as np
 
 from ...errors import InputError
 from ...formats.archive import IndexedDocument
+from ..analysis import base_language
 from ..cluster import IntArray
 from ..events import UNDATED, EventOptions, assign
 from ..filters import DateRange, Filters, as_days
@@ -83,7 +84,8 @@ def found_events(index: DocumentIndex, options: EventOptions) -> list[str]:
     dates = [document.byline_date for document in index.documents]
     days = np.array([date.toordinal() if date else UNDATED for date in dates], np.int64)
     numbers = np.arange(1, len(dates) + 1, dtype=np.uint64)
-    events, _ = assign(numbers, days, np.zeros(len(dates), np.uint64), index.vectors_at, options)
+    languages = [base_language(document.language) for document in index.documents]
+    events, _ = assign(numbers, days, np.zeros(len(dates), np.uint64), languages, index.vectors_at, options)
     return [index.documents[event - 1].doc_id if event else "" for event in events.tolist()]
 
 
@@ -168,17 +170,28 @@ class EventBook:
         """Places in the index of the articles of an event, by date."""
         return self._rows[number]
 
-    def center(self, number: int) -> FloatArray:
-        """The mean direction ``[D]`` of the articles of an event, of length 1."""
-        mean = self.index.vectors_at(self._rows[number]).mean(0)
-        return np.asarray(mean / max(float(np.linalg.norm(mean)), 1e-12), np.float32)
+    def vectors(self, numbers: Sequence[int]) -> list[FloatArray]:
+        """The vectors of the articles of events, float32 ``[n, D]`` of each; all are read at once."""
+        rows = [self._rows[number] for number in numbers]
+        found = self.index.vectors_at(np.concatenate([np.zeros(0, np.int64), *rows]))
+        return np.split(found, np.cumsum([*map(len, rows)])[:-1]) if rows else []
 
-    def card(self, number: int, *, whole: bool = False) -> Card:
-        """An event with its lead and some reports of other publishers; all reports if `whole`."""
+    def cards(self, numbers: Sequence[int]) -> list[Card]:
+        """Events, see `card`."""
+        return [self.card(number, vectors) for number, vectors in zip(numbers, self.vectors(numbers), strict=True)]
+
+    def card(self, number: int, vectors: FloatArray | None = None, *, whole: bool = False) -> Card:
+        """An event with its lead and some reports of other publishers; all reports if `whole`.
+
+        Args:
+          number: of the event.
+          vectors: of its articles, if they were read.
+          whole: see above.
+        """
         rows = self._rows[number]
         documents = [self.index.documents[row] for row in rows]
         days = [document.byline_date for document in documents if document.byline_date]
-        vectors = self.index.vectors_at(rows)
+        (vectors,) = self.vectors([number]) if vectors is None else (vectors,)
         lead = documents[int(np.argmax(np.round(vectors @ vectors.sum(0), 5)))]  # rounded: copies tie, the first leads
         firsts = {lead.publisher: lead}  # and the first articles of other publishers
         for document in documents:
@@ -216,14 +229,15 @@ class EventBook:
 
     def story(self, number: int) -> tuple[list[Card], list[Card]]:
         """The most similar events before and after an event, by date; only those that are far from most articles."""
-        center, last = self.center(number), self.card(number).last
+        (vectors,) = self.vectors([number])
+        center, last = center_of(vectors), self.card(number, vectors).last
         found, cosines = self.index.nearest(center, _NEAR)
         mean, deviation = self.index.spread(center)
         codes: dict[int, None] = {}
         for place, cosine in zip(self.index.places(found).tolist(), cosines.tolist(), strict=True):
             if cosine >= mean + _FAR * deviation and (code := int(self._codes[place])) not in (number, _NO_EVENT):
                 codes[code] = None
-        cards = sorted((self.card(code) for code in [*codes][: 2 * _STORY]), key=lambda card: (card.first, card.id))
+        cards = sorted(self.cards([*codes][: 2 * _STORY]), key=lambda card: (card.first, card.id))
         before = [card for card in cards if card.first <= last]
         return before[-_STORY:], cards[len(before) :][:_STORY]
 
@@ -233,6 +247,12 @@ class EventBook:
 
     def _is_common(self, name: str) -> bool:
         return any(word.frequency > _COMMON * len(self.index) for word in self.index.read(name))
+
+
+def center_of(vectors: FloatArray) -> FloatArray:
+    """The mean direction ``[D]`` of the articles of an event, of length 1."""
+    mean = vectors.mean(0)
+    return np.asarray(mean / max(float(np.linalg.norm(mean)), 1e-12), np.float32)
 
 
 def _told(reports: Sequence[Report], bodies: Mapping[str, str]) -> list[Report]:

@@ -5,7 +5,7 @@ const $ = id => document.getElementById(id);
 const isUrl = text => /^https?:\/\/\S+$/.test(text);
 const VIEWS = ["events", "search", "map"];
 const FILTERS = ["since", "until", "language", "publisher"];
-const PAGE = 40, RETRY_MS = 1500, FACETS = 8, SPARK_DAYS = 3;
+const PAGE = 40, RETRY_MS = 1500, NOTICE_MS = 5000, FACETS = 8, SPARK_DAYS = 3;
 const COLORS = ["#4e79a7", "#f28e2b", "#59a14f", "#e15759", "#76b7b2", "#b6992d", "#af7aa1", "#ff9da7", "#9c755f", "#79706e", "#499894", "#d37295", "#8cd17d", "#86bcb6"];
 const BANDS = { strong: "strong match: has nearly all words of the query", fair: "fair match: has half of the words, or means the same", weak: "weak match: has few of the words" };
 let turn = 0;  // an answer that comes after a later question is dropped
@@ -520,6 +520,10 @@ async function describe() {
     $("mode").hidden = Boolean(found.modes) && found.modes.length < 2;
     if (found.dimensions) $("facts").textContent = counted(found.documents, "article", "articles");
     else $("access").hidden = false;
+    if (!found.notice && !$("notice").hidden) show();  // what it told of is there
+    $("notice").hidden = !found.notice;
+    $("notice").textContent = found.notice || "";
+    if (found.notice) setTimeout(describe, NOTICE_MS);
   } catch { /* show() says it */ }
 }
 

@@ -19,6 +19,7 @@ LARGEST: Final = 300  # events of a map
 _EVENTS_PER_TOPIC: Final = 12
 _MOST_TOPICS: Final = 14
 _WORDS: Final = 3  # of a label
+_SAMPLE: Final = 20_000  # titles of the index that say how common a word is
 _WORD: Final = r"(?u)\b[^\W\d_]{3,}\b"
 _PERPLEXITY: Final = 15.0
 _LEAST_COMMON: Final = 10  # titles; in few titles every word is in a twentieth
@@ -120,16 +121,17 @@ def _labels(titles: list[list[str]], topics: IntArray, index: DocumentIndex) -> 
     """A label for each topic."""
     from sklearn.feature_extraction.text import CountVectorizer
 
-    all_titles = [document.title for document in index.documents]
+    sample = index.documents[:: -(-len(index) // _SAMPLE)]
     vectorizer = CountVectorizer(token_pattern=_WORD)
     try:
-        has_word = vectorizer.fit_transform(all_titles) > 0
+        vectorizer.fit([*itertools.chain(*titles)])
     except ValueError:  # no word of three letters in any title
         return tuple("" for _ in range(int(topics.max(initial=-1)) + 1))
+    has_word = vectorizer.transform(document.title for document in sample) > 0
     names, labels = vectorizer.get_feature_names_out(), list[str]()
     everywhere = np.asarray(has_word.sum(0)).ravel()
     is_common = np.zeros(len(names), bool)
-    languages = np.array([base_language(document.language) for document in index.documents])
+    languages = np.array([base_language(document.language) for document in sample])
     for language in np.unique(languages):
         of_language = np.flatnonzero(languages == language)
         found = np.asarray(has_word[of_language].sum(0)).ravel()
@@ -137,7 +139,7 @@ def _labels(titles: list[list[str]], topics: IntArray, index: DocumentIndex) -> 
     for topic in range(int(topics.max()) + 1):
         own = [title for event in np.flatnonzero(topics == topic) for title in titles[event]]
         inside = np.asarray((vectorizer.transform(own) > 0).sum(0)).ravel()
-        share, overall = inside / len(own), everywhere / len(all_titles)
+        share, overall = inside / len(own), np.maximum(everywhere, 1) / len(sample)
         weight = share * np.log(np.maximum(share, 1e-9) / overall)
         weight[is_common] = 0
         best = (str(names[word]) for word in np.argsort(-weight, kind="stable") if weight[word] > 0)

@@ -1,15 +1,22 @@
 """A limit of time for the work on one record."""
 
+import dataclasses
 import datetime
 import threading
 import time
+import types
 
+import numpy as np
 import pytest
-from newsembed.beam_pipelines import clean, shards
+from newsembed.beam_pipelines import clean, entities, pairs, shards, vectors
 from newsembed.beam_pipelines import time_limit as limits
+from newsembed.beam_pipelines.bitext import documents
+from newsembed.beam_pipelines.entities.linking import Mentions
+from newsembed.beam_pipelines.extract import read
 from newsembed.beam_pipelines.shards import Phase, Shard
 from newsembed.beam_pipelines.time_limit import RecordTimeoutError, time_limit
 from newsembed.formats import files
+from newsembed.formats.articles import ArticleText
 from newsembed.formats.parquet import read_records, write_shard
 from newsembed.formats.records import Article, DeadLetter, make_doc_id
 from newsembed.updates import intake
@@ -83,25 +90,85 @@ def test_a_record_that_takes_too_long_is_a_failure_with_a_dead_letter(tmp_path, 
     assert (letter.outcome, letter.reason, letter.detail) == ("failed", "timeout", "more than 0.2 s")
 
 
-@pytest.mark.parametrize(("module", "function"), [(clean, "_apply_rules"), (intake, "_apply_rules")])
-def test_the_rules_of_articles_have_the_limit(tmp_path, monkeypatch, module, function):
+SLOW = 1  # the number of the article whose work has no end
+CLEAN = clean.CleanOptions(min_words=1, min_sentences=1, require_language=False, require_terminal_punctuation=False)
+MENTIONS = Mentions("0" * 16, None, "", "en", (), (), (), None)
+NO_TABLES = types.SimpleNamespace(
+    linker=None, word_rows={}, word_frequencies=(), entities=np.zeros((1, 2), np.float32), words=np.zeros((1, 2))
+)
+
+
+def rules(module):
+    return lambda shard, path: module._apply_rules(shard, path, CLEAN, [])
+
+
+def pairs_of(shard, path):
+    texts = [text_of(article) for article in read_records(path, Article)]
+    vocabulary = types.SimpleNamespace(encode_texts=lambda texts: [np.ones(9, np.int32) for _ in texts])
+    list(pairs._examples_of(shard, texts, {}, vocabulary, pairs.PairsOptions()))
+
+
+def sentences_of(shard, path):
+    for article in read_records(path, Article):
+        list(documents._sentences_of(shard, text_of(article), {int(article.doc_id, 16): [0]}))
+
+
+def rows_of(shard, path):
+    outputs = {kind: shard.records(name, kind) for kind, name in read.STREAMS.items()}
+    read._read_articles(shard, outputs, path, ())
+
+
+def text_of(article):
+    return ArticleText(*(getattr(article, field.name) for field in dataclasses.fields(ArticleText)))
+
+
+@pytest.mark.parametrize(
+    ("module", "name", "work"),
+    [
+        pytest.param(clean, "checked", rules(clean), id="clean"),
+        pytest.param(intake, "checked", rules(intake), id="update"),
+        pytest.param(read, "row_to_article", rows_of, id="extract"),
+        pytest.param(
+            entities, "_uses_and_head", lambda *of: entities._count_words(*of, entities.EntitiesOptions()), id="words"
+        ),
+        pytest.param(entities, "_candidate_names", entities._count_names, id="names"),
+        pytest.param(
+            entities, "find_mentions", lambda *of: entities._link(*of, entities.EntitiesOptions()), id="entities"
+        ),
+        pytest.param(vectors, "find_mentions", lambda *of: vectors._link(*of, 60, None), id="vectors"),
+        pytest.param(documents, "split_article", sentences_of, id="bitext"),
+        pytest.param(pairs, "_pairs_of", pairs_of, id="pairs"),
+    ],
+)
+def test_each_job_that_reads_text_gives_an_article_a_limit(tmp_path, monkeypatch, module, name, work):
     rows = [record(number) for number in range(3)]
     write_shard(str(tmp_path / "in.parquet"), rows, Article)
-    checked = module.checked
-    monkeypatch.setattr(shards, "RECORD_SECONDS", 0.5)
-    slow = rows[1].url
-    monkeypatch.setattr(module, "checked", lambda raw, *rest: endless() if raw.url == slow else checked(raw, *rest))
-    options = clean.CleanOptions(
-        min_words=1, min_sentences=1, require_language=False, require_terminal_punctuation=False
-    )
-    with Shard(Phase(str(tmp_path), "rules", 1), 0) as shard:
-        getattr(module, function)(shard, str(tmp_path / "in.parquet"), options, [])
-    counts = files.read_json(f"{tmp_path}/_reports/rules/00000.json")
+    given = [{"url": row.url, "title": row.title, "body": row.body} for row in rows]
+    monkeypatch.setattr(shards, "RECORD_SECONDS", 0.3)
+    monkeypatch.setattr(limits, "_LOOK_SECONDS", 0.05)
+    monkeypatch.setattr(entities, "_word_uses", lambda _: {})
+    monkeypatch.setattr(entities, "_link_tables", lambda _: (None, {}))
+    monkeypatch.setattr(vectors, "_load_tables", lambda _: NO_TABLES)
+    monkeypatch.setattr(read, "read_rows", lambda _: ((f"in:{number}", row) for number, row in enumerate(given)))
+    function = getattr(module, name)
+    if name == "find_mentions":
+        function = lambda *_: MENTIONS  # noqa: E731 - the tables are not there
+
+    def slow(*values):
+        words = " ".join(str(value) for value in values[:2])
+        return endless() if f"town {SLOW} met" in words or rows[SLOW].url in words else function(*values)
+
+    monkeypatch.setattr(module, name, slow)
+    with Shard(Phase(str(tmp_path), "work", 1), 0) as shard:
+        work(shard, str(tmp_path / "in.parquet"))
+    counts = files.read_json(f"{tmp_path}/_reports/work/00000.json")
     assert (counts["in"], counts["out"], counts["failed"]) == (3, 2, {"timeout": 1})
+    (letter,) = read_records(files.list_files("dead_letters/work/*.parquet", str(tmp_path))[0], DeadLetter)
+    assert letter.key in (rows[SLOW].url, rows[SLOW].doc_id, f"in:{SLOW}")
 
 
 def record(number):
     url = f"http://a.example/{number}"
     words = " ".join(f"The council of town {number} met on day {day} to vote." for day in range(30))
     day = datetime.date(2024, 1, 1)
-    return Article(make_doc_id(url), url, "a.example", f"Title {number}", words, ("Ann Lee",), day)
+    return Article(make_doc_id(url), url, "a.example", f"Title {number}", words, ("Ann Lee",), day, language="en")

@@ -4,6 +4,7 @@ import csv
 import functools
 import http.server
 import json
+import os
 import re
 import threading
 
@@ -13,6 +14,7 @@ from newsembed.errors import InputError
 from newsembed.launch import cli
 from newsembed.launch.exploration import _seeds
 from newsembed.launch.explore import inputs_of
+from newsembed.serving import server
 from newsembed.serving.index import DocumentIndex
 from newsembed.serving.ranking import LATENT_SEMANTICS, Ranking
 
@@ -174,3 +176,33 @@ def test_articles_that_are_all_rejected_are_an_error(explored, tmp_path, capsys)
     assert re.search(r"failed: \w+ +1\b", shown.out)
     assert "no article was accepted" in shown.err
     assert "newsembed rejected" in shown.err
+
+
+def test_with_a_model_the_page_begins_with_latent_semantics_and_changes_to_the_model(explored, tmp_path, monkeypatch):
+    model, output = f"{explored}/explored/words", str(tmp_path / "out")
+    served = []
+
+    def serve(options, notice="", successor=None):
+        served.append((options.index, notice, successor() if successor else ""))
+        return 0
+
+    monkeypatch.setattr(server, "run", serve)
+    command = ["explore", f"{explored}/first.csv", "--output", output, "--model", model]
+    assert cli.main(command) == 0
+    (first, notice, later), *_ = served
+    assert (later, model in notice) == (f"{output}/archive", True)
+    indexes = [DocumentIndex.load(path) for path in (first, later)]
+    assert len(indexes[0]) == len(indexes[1]) > 0
+    assert indexes[1].encoder_digest == DocumentIndex.load(f"{explored}/explored/archive").encoder_digest
+    assert os.path.realpath(indexes[0].encoder.partition(":")[2]) == os.path.realpath(f"{output}/first/words")
+    assert cli.main(command) == 0  # the archive of the model is there
+    assert served[1] == (f"{output}/archive", "", "")
+    assert not os.path.exists(f"{output}/first")
+
+
+def test_a_model_that_is_not_there_is_noticed_first(tmp_path, rows, capsys):
+    write_csv(tmp_path / "a.csv", rows)
+    command = ["explore", str(tmp_path / "a.csv"), "--output", str(tmp_path / "out"), "--model", "minlm"]
+    assert cli.main(command) == 2
+    assert "minilm" in capsys.readouterr().err
+    assert not os.path.exists(tmp_path / "out")

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from newsembed.serving import events as events_module
-from newsembed.serving.events import NO_EVENT, UNDATED, EventOptions, Merge, assign
+from newsembed.serving.events import NO_EVENT, UNDATED, EventOptions, Merge, Scale, assign
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "updates"))
 from stream import b_cubed
@@ -19,10 +19,11 @@ def at(*degrees):
     return np.array([[np.cos(np.radians(one)), np.sin(np.radians(one))] for one in degrees], np.float32)
 
 
-def grouped(vectors, days, events=None, options=OPTIONS, doc_ids=None):
+def grouped(vectors, days, events=None, options=OPTIONS, doc_ids=None, languages=None):
     doc_ids = np.arange(1, len(days) + 1, dtype=np.uint64) if doc_ids is None else doc_ids
     events = np.full(len(days), NO_EVENT, np.uint64) if events is None else np.array(events, np.uint64)
-    return assign(doc_ids, np.array(days), events, vectors.__getitem__, options)
+    languages = languages or ["en"] * len(days)
+    return assign(doc_ids, np.array(days), events, languages, vectors.__getitem__, options)
 
 
 def test_an_article_joins_the_most_similar_event_of_near_days_or_opens_one():
@@ -111,7 +112,7 @@ def stream_of_days(draw, late):
 @pytest.mark.parametrize(("late", "least"), [(0.0, 1.0), (0.15, 0.97)])
 def test_one_run_and_a_run_each_day_find_nearly_the_same_events(late, least):
     vectors, days, arrival = stream_of_days(np.random.default_rng(7), late)
-    options = EventOptions(threshold=0.45)
+    options = EventOptions(threshold=0.45, day_decay=0.05)
     ids = np.arange(1, len(days) + 1, dtype=np.uint64)
     once, _ = grouped(vectors, days, options=options)
     known, events, ended = np.zeros(0, np.int64), np.zeros(0, np.uint64), dict[int, int]()
@@ -141,7 +142,7 @@ def test_days_count_after_an_article_that_arrives_late_as_before_it():
 
 def test_blocks_of_any_size_give_the_same_events(monkeypatch):
     vectors, days, _ = stream_of_days(np.random.default_rng(3), 0.0)
-    options = EventOptions(threshold=0.45)
+    options = EventOptions(threshold=0.45, day_decay=0.05)
     whole, merges = grouped(vectors, days, options=options)
     assert len(set(whole.tolist())) < len(whole) / 2
     for size in (1, 7):
@@ -189,6 +190,110 @@ def test_the_events_that_are_given_stay_as_they_are():
     for days in ([5, 5], [5, 6]):
         given = np.array([1, NO_EVENT if days[1] == 6 else 2], np.uint64)
         before = given.copy()
-        found, _ = assign(np.array([1, 2], np.uint64), np.array(days), given, at(0, 0).__getitem__, OPTIONS)
+        found, _ = grouped(at(0, 0), days, given)
         found[:] = 99
         np.testing.assert_array_equal(given, before)
+
+
+# Thresholds that are learned from the dates
+
+
+def reports(draw, events=80, of_each=4, width=256):
+    """Vectors of reports of events, which are less alike than copies, their events and days."""
+    of = np.repeat(np.arange(events), of_each)
+    vectors = draw.normal(size=(events, width))[of] + draw.normal(0, 0.6, (len(of), width))
+    return vectors / np.linalg.norm(vectors, axis=1, keepdims=True), of, 1 + of // 2
+
+
+def learned(vectors, days, languages):
+    """The events by default options."""
+    units = (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).astype(np.float32)
+    return grouped(units, days, options=EventOptions(), languages=languages)[0]
+
+
+def agreement(events, truth):
+    ids = range(len(truth))
+    return b_cubed(dict(zip(ids, events.tolist(), strict=True)), dict(zip(ids, truth.tolist(), strict=True)))
+
+
+@pytest.mark.parametrize("common", [0.0, 1.0, 3.0])
+@pytest.mark.parametrize("has_days", [True, False])
+def test_a_direction_that_all_texts_share_changes_no_event(common, has_days):
+    vectors, of, days = reports(np.random.default_rng(1))
+    direction = np.zeros(256)
+    direction[0] = common  # cosines of unrelated texts become 0.5 and 0.9
+    days = days if has_days else np.full(len(of), 5)
+    assert agreement(learned(vectors + direction, days, ["en"] * len(of)), of) > 0.99
+
+
+def test_reports_in_two_languages_join_one_event_although_their_cosines_are_low():
+    draw = np.random.default_rng(2)
+    vectors, of, days = reports(draw)
+    languages = ["de" if number % 2 else "en" for number in range(len(of))]
+    is_german = np.array([language == "de" for language in languages])
+    # A direction for each language, and a third of the space that each language uses for itself.
+    vectors[is_german, :80], vectors[is_german, 255] = draw.normal(0, 0.06, (is_german.sum(), 80)), 0.8
+    vectors[~is_german, 254] = 0.8
+    assert agreement(learned(vectors, days, languages), of) > 0.95
+    units = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    cosines, apart = units @ units.T, is_german[:, None] != is_german
+    unrelated = of[:, None] != of
+    # No limit of cosines would do.
+    assert np.median(cosines[apart & ~unrelated]) < np.quantile(cosines[~apart & unrelated], 0.9)
+
+
+def scale_of(vectors, days, languages):
+    ids = np.arange(1, len(days) + 1, dtype=np.uint64)
+    return Scale.learned(ids, np.array(days), languages, vectors.__getitem__, 3)
+
+
+def test_the_threshold_is_the_least_with_one_unrelated_pair_in_five():
+    draw = np.random.default_rng(3)
+    vectors, of, days = reports(draw, events=300, width=24)
+    vectors = vectors.astype(np.float32)
+    threshold = scale_of(vectors, days, ["en"] * len(of)).thresholds[0, 0]
+    centred = vectors - vectors.mean(axis=0)
+    centred /= np.linalg.norm(centred, axis=1, keepdims=True)
+    cosines, near = centred @ centred.T, np.abs(days[:, None] - days) <= 3
+    near &= ~np.eye(len(of), dtype=bool)
+    is_above = near & (cosines >= threshold - 1e-6)
+    assert 0.15 < (of[:, None] != of)[is_above].mean() < 0.25
+    assert 0.2 < threshold < 0.8
+
+
+def test_each_language_of_enough_articles_has_a_mean_of_its_own():
+    draw = np.random.default_rng(4)
+    vectors = draw.normal(size=(300, 16)).astype(np.float32) + np.float32(1)
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    languages = ["en"] * 100 + ["de"] * 190 + ["fr"] * 10
+    scale = scale_of(vectors, [5] * 300, languages)
+    assert scale.languages == ("de", "en")  # the few of French share what all have
+    assert scale.codes(["en", "fr", "de", "it"]).tolist() == [2, 0, 1, 0]
+    np.testing.assert_allclose(
+        scale.means, [vectors.mean(0), vectors[100:290].mean(0), vectors[:100].mean(0)], atol=1e-6
+    )
+    german, english = (part - part.mean(0) for part in (vectors[100:290], vectors[:100]))
+    cosines = (english @ german.T / np.linalg.norm(english, axis=1)[:, None] / np.linalg.norm(german, axis=1)).ravel()
+    # Articles of one day: six deviations above the median.
+    expected = np.median(cosines) + 6 * (np.median(cosines) - np.quantile(cosines, 0.1587))
+    np.testing.assert_allclose([scale.thresholds[2, 1], scale.thresholds[1, 2]], expected, atol=1e-5)
+    np.testing.assert_allclose(
+        scale.centred(vectors[:2], scale.codes(["en", "en"]))[0], english[0] / np.linalg.norm(english[0]), atol=1e-6
+    )
+
+
+def test_a_few_articles_have_a_fixed_threshold():
+    assert grouped(at(0, 50, -50), [5, 5, 5], options=EventOptions())[0].tolist() == [1, 1, 3]  # cos 50 = 0.64
+    scale = scale_of(at(*range(40)), [UNDATED] * 25 + [5] * 15, ["en"] * 40)
+    assert (scale.languages, scale.means.any()) == ((), False)
+
+
+def test_articles_of_two_languages_that_share_no_event_stay_apart():
+    draw = np.random.default_rng(5)
+    vectors, of, days = reports(draw)
+    languages = ["de" if event % 2 else "en" for event in of.tolist()]
+    events = learned(vectors, days, languages)
+    names = {
+        event: {language for own, language in zip(events, languages, strict=True) if own == event} for event in events
+    }
+    assert all(len(found) == 1 for found in names.values())

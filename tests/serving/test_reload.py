@@ -157,3 +157,19 @@ def test_the_threads_of_a_replaced_encoder_end(served, monkeypatch):
     for thread in before._threads:
         thread.join(60)
         assert not thread.is_alive()
+
+
+def test_another_archive_takes_the_place_of_the_first_and_ends_the_notice(served, tmp_path):
+    _, service = served
+    other = tmp_path / "other"
+    save(other, 4, Other)
+    service.notice = "soon"
+    watcher = Watcher(service, 0, lambda index: Other())
+    with TestClient(server.create_app(service), base_url="http://localhost") as client:
+        assert client.get("/healthz").json()["notice"] == "soon"
+        server._follow(watcher, lambda: str(other))
+        assert (client.get("/healthz").json()["notice"], len(service.index)) == ("", 4)
+        assert titles_of(client) == set(TITLES)
+        server._follow(watcher, lambda: "")  # it did not come
+        assert not watcher.look()
+        assert len(service.index) == 4

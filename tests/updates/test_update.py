@@ -249,6 +249,24 @@ def test_a_late_article_merges_two_events_and_the_merge_is_recorded(tmp_path):
     assert read_runs(str(archive))[1].merges == (merge,)
 
 
+def test_reports_of_one_event_in_two_languages_are_one_event_in_one_run_and_in_many(tmp_path):
+    fillers = {"en": "the minister said that it was not to be", "de": "der Minister sagte dass es nicht so sei und"}
+    rows = []
+    for number in range(320):
+        event, language = number // 4, ("en", "de")[number % 2]
+        body = f"{told(f'e{event}', number)} {' '.join([fillers[language]] * 9)}."
+        rows.append(article(number, body, event // 2) | {"language": language})
+    options = dataclasses.replace(OPTIONS, events=EventOptions())
+    run(tmp_path / "once", write(tmp_path / "all.jsonl", rows), options=options)
+    for half in (0, 160):
+        run(tmp_path / "twice", write(tmp_path / f"{half}.jsonl", rows[half : half + 160]), options=options)
+    for name in ("once", "twice"):
+        found = articles_of(tmp_path / name)
+        assert {row["language"] for row in found} >= {"en", "de"}
+        truth = {row["doc_id"]: int(row["url"].rpartition("/")[2]) // 4 for row in found}
+        assert b_cubed(events_of(tmp_path / name), truth) > 0.9
+
+
 def same(one, two):
     assert articles_of(one) == articles_of(two)
     assert not Path(work_folder(str(one))).exists()

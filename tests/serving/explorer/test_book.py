@@ -10,7 +10,7 @@ from newsembed.errors import InputError
 from newsembed.formats.archive import IndexedDocument
 from newsembed.formats.articles import ArticleText
 from newsembed.serving.events import EventOptions
-from newsembed.serving.explorer.book import EventBook, folded, found_events
+from newsembed.serving.explorer.book import EventBook, center_of, folded, found_events
 from newsembed.serving.filters import DateRange
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
@@ -192,7 +192,8 @@ def test_the_story_of_an_event_has_similar_events_before_and_after_it():
 
 
 def test_the_center_is_the_mean_direction(book):
-    np.testing.assert_allclose(book.center(book.number("e")), unit(91)[0], atol=1e-6)
+    (vectors,) = book.vectors([book.number("e")])
+    np.testing.assert_allclose(center_of(vectors), unit(91)[0], atol=1e-6)
 
 
 def test_events_are_found_by_similarity_and_date_and_named_by_their_first_article():
