@@ -17,25 +17,25 @@ ROOT = Path(__file__).parents[1]
 LAYOUT = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
 SLACK = 0.03  # of a limit: a package that is smaller by more lowers it
 LIMITS = {  # package: (lines, tokens)
-    "tests": (42_524, 491_271),
+    "tests": (43_318, 502_174),
     "beam_pipelines": (13_323, 145_459),
     "serving": (4_793, 52_271),
-    "studies": (4_159, 45_260),
-    "formats": (4_371, 44_430),
+    "studies": (4_585, 50_708),
+    "formats": (4_372, 44_435),
     "benchmarks": (4_014, 42_815),
-    "models": (3_210, 35_953),
-    "evaluation": (3_811, 44_886),
-    "training": (2_334, 24_120),
-    "launch": (2_455, 23_298),
+    "models": (3_292, 36_747),
+    "evaluation": (4_063, 47_878),
+    "training": (2_336, 24_173),
+    "launch": (2_460, 23_369),
     "newsroom": (1_695, 18_889),
-    "learning": (1_524, 16_766),
-    "tasks": (1_217, 12_373),
+    "learning": (1_573, 17_398),
+    "tasks": (1_290, 13_173),
     "t5x_bridge": (798, 8_457),
     "updates": (806, 9_298),
-    "root": (332, 2_123),
+    "root": (335, 2_138),
     "docs": (76, 760),
 }
-MOST_FILES = 358  # of the product
+MOST_FILES = 366  # of the product
 
 
 def docstring_lines(tree):
