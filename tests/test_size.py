@@ -19,7 +19,7 @@ SLACK = 0.03  # of a limit: a package that is smaller by more lowers it
 LIMITS = {  # package: (lines, tokens)
     "tests": (43_321, 502_250),
     "beam_pipelines": (13_328, 145_491),
-    "serving": (4_793, 52_271),
+    "serving": (4_793, 52_270),
     "studies": (4_585, 50_708),
     "formats": (4_375, 44_481),
     "benchmarks": (4_014, 42_815),
