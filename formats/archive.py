@@ -295,12 +295,19 @@ class Archive:
 
     def matching(self, terms: Iterable[str], count: int, where: str = "") -> tuple[IntArray, npt.NDArray[np.float64]]:
         """The articles with the highest BM25 score for words, best first: their numbers and scores."""
+        from lancedb.background_loop import LOOP
         from lancedb.query import MatchQuery
 
+        # What the synchronous table is around; that one asks seven times for the schema in each search.
+        table = self._articles._table  # noqa: SLF001 - the library has no other way to it
+
+        async def search() -> pa.Table:
+            query = table.query().nearest_to_text(MatchQuery(" ".join(terms), "words"))
+            chosen = query.select(["_score"]).with_row_id().limit(count)
+            return await (chosen.where(where) if where else chosen).to_arrow()
+
         with reading_tables(self.uri):
-            query = MatchQuery(" ".join(terms), "words")
-            chosen = self._articles.search(query, query_type="fts").select(["_score"]).with_row_id(True).limit(count)
-            found = (chosen.where(where, prefilter=True) if where else chosen).to_arrow()
+            found = LOOP.run(search())
         numbers, scores = found["_rowid"].to_numpy().astype(np.int64), found["_score"].to_numpy().astype(np.float64)
         order = np.lexsort((numbers, -scores))
         return numbers[order], scores[order]

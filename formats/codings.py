@@ -27,7 +27,15 @@ _Undone = tuple[bytes, str]  # what was read, and what is wrong: "" if it is who
 
 
 class TooLargeError(Exception):
-    """The decoded data exceeds the size limit: a kilobyte of gzip can expand to a megabyte."""
+    """The decoded data exceeds the size limit: a kilobyte of gzip can expand to a megabyte.
+
+    Attributes:
+      content: what was decoded; empty if nothing was.
+    """
+
+    def __init__(self, content: bytes | bytearray = b"") -> None:
+        super().__init__()
+        self.content = bytes(content)
 
 
 class BrokenCodingError(Exception):
@@ -79,7 +87,7 @@ def gunzip(body: bytes, max_bytes: int) -> _Undone:
         if problem:
             return bytes(found), problem
         if members > _MOST_MEMBERS:
-            raise TooLargeError
+            raise TooLargeError(found)
     return (bytes(found) if members else body), ""
 
 
@@ -95,7 +103,7 @@ def _inflate(body: bytes, place: int, wbits: int, found: bytearray, max_bytes: i
         except zlib.error as error:
             return place, f"broken compressed data: {error}"
         if len(found) > max_bytes:
-            raise TooLargeError
+            raise TooLargeError(found)
         place += len(piece) - len(stream.unconsumed_tail) - len(stream.unused_data)
         size = min(2 * size, _PIECE_BYTES)
     return place, ""
@@ -118,7 +126,7 @@ def _undo_brotli(body: bytes, max_bytes: int) -> _Undone:
             piece, data = stream.process(data, output_buffer_limit=_PIECE_BYTES), b""
             found += piece
             if len(found) > max_bytes:
-                raise TooLargeError
+                raise TooLargeError(found)
             if not piece and not stream.is_finished():
                 return bytes(found), _CUT.format("brotli")
     except brotli.error as error:
@@ -142,7 +150,7 @@ def _undo_zstd(body: bytes, max_bytes: int) -> _Undone:
                 return bytes(found), f"broken zstd data: {error}"
             place += len(piece) - len(stream.unused_data)
             if len(found) > max_bytes or members > _MOST_MEMBERS:
-                raise TooLargeError
+                raise TooLargeError(found)
     return (bytes(found) if members else body), ""
 
 
@@ -170,7 +178,7 @@ def _undo_lzw(body: bytes, max_bytes: int) -> _Undone:
             entry = table[code] if code < len(table) else before + before[:1]
             found += entry
             if len(found) > max_bytes:
-                raise TooLargeError
+                raise TooLargeError(found)
             if before and len(table) < 1 << most:
                 table.append(before + entry[:1])
             before = entry

@@ -26,6 +26,8 @@ PATIENCE_SECONDS: Final = 0.1  # documents wait for searches this long before ea
 _JOIN_SECONDS: Final = 1.0
 _LOG: Final = logging.getLogger(__name__)
 
+Compare = Callable[[FloatArray], Sequence[FloatArray] | None]
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class BatchOptions(Options):
@@ -49,16 +51,18 @@ class BatchOptions(Options):
 class _Request:
     """Texts to embed: what is left to do, and the vectors so far."""
 
-    def __init__(self, titles: Sequence[str], bodies: Sequence[str], dimensions: int) -> None:
-        self.titles, self.bodies = titles, bodies
+    def __init__(
+        self, titles: Sequence[str], bodies: Sequence[str], dimensions: int, compare: Compare | None = None
+    ) -> None:
+        self.titles, self.bodies, self.compare = titles, bodies, compare
         self.lengths = [len(title) + len(body) for title, body in zip(titles, bodies, strict=True)]
         # Texts of similar length share a slice, as they would in one call.
         self.left = collections.deque(np.argsort(self.lengths, kind="stable").tolist())
         self.embeddings: FloatArray = np.zeros((len(titles), dimensions), np.float32)
         self.unfinished = len(titles)
-        self.future: Future[FloatArray] = Future()
+        self.future: Future[Any] = Future()
 
-    def settle(self, outcome: FloatArray | Exception) -> None:
+    def settle(self, outcome: Any) -> None:
         """Gives the future its result or error, unless it was cancelled or has one."""
         with contextlib.suppress(InvalidStateError):
             if isinstance(outcome, Exception):
@@ -91,9 +95,15 @@ class Batcher:
         self._is_searching = self._is_stopping = False
         self._threads: list[threading.Thread] = []
 
-    def query(self, text: str) -> Future[FloatArray]:
-        """The unit vector [D] of a query, later; 503 after :meth:`stop`."""
-        request = _Request([text], [""], self.encoder.dimensions)
+    def query(self, text: str, compare: Compare | None = None) -> Future[Any]:
+        """The unit vector [D] of a query, later; 503 after :meth:`stop`.
+
+        Args:
+          text: the query.
+          compare: of the unit vectors [Q, D] of queries that share a call, what it gives for each, or None for all. The
+            result is the vector and that, then.
+        """
+        request = _Request([text], [""], self.encoder.dimensions, compare)
         self._add(self._queries, [request])
         return request.future
 
@@ -159,8 +169,8 @@ class Batcher:
                 batch = [self._queries.popleft() for _ in range(min(len(self._queries), MAX_QUERIES))]
                 self._is_searching, shared = True, len(batch) > 1
             _encode([(request, [0]) for request in batch if not request.future.cancelled()], encode)
-            for request in batch:
-                request.settle(request.embeddings[0])
+            for compare in dict.fromkeys(request.compare for request in batch):
+                _answer([request for request in batch if request.compare == compare], compare)
             with self._changed:
                 self._is_searching = False
                 self._changed.notify_all()
@@ -218,6 +228,20 @@ class Batcher:
                 self._documents.append(request) if numbers else self._documents.appendleft(request)
                 break
         return chosen
+
+
+def _answer(requests: Sequence[_Request], compare: Compare | None) -> None:
+    """Gives embedded queries their vectors, and what is compared with them; all of an index in one product."""
+    vectors = [request.embeddings[0] for request in requests]
+    outcomes: Sequence[Any] = vectors
+    if compare:
+        try:
+            compared = compare(np.stack(vectors))
+            outcomes = [(vector, compared and compared[row]) for row, vector in enumerate(vectors)]
+        except Exception as error:  # noqa: BLE001 - whatever it is, the requests get it
+            outcomes = [error] * len(vectors)
+    for request, outcome in zip(requests, outcomes, strict=True):
+        request.settle(outcome)
 
 
 def _encode(chosen: Sequence[_Part], encode: Callable[[Sequence[tuple[_Request, int]]], FloatArray]) -> None:

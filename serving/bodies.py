@@ -1,5 +1,6 @@
 """What clients send to the server and get back, as JSON. Large requests are parsed outside the event loop."""
 
+import base64
 import contextlib
 import datetime
 from collections.abc import Callable, Coroutine
@@ -70,14 +71,27 @@ class EmbedRequest(BaseModel, extra="forbid"):
         return [document.title for document in self.documents], [document.body for document in self.documents]
 
 
+def _plain(value: Any) -> Any:
+    """A text that clients of TensorFlow Serving may send as ``{"b64": …}``; anything else as it is."""
+    if isinstance(value, dict) and value.keys() == {"b64"} and isinstance(value["b64"], str):
+        return base64.b64decode(value["b64"], validate=True).decode()
+    return value
+
+
 def _as_document(instance: Any) -> Any:
+    instance = _plain(instance)
+    if isinstance(instance, dict) and instance.keys() == {"text"}:
+        instance = _plain(instance["text"])
+    if isinstance(instance, dict):
+        return {name: _plain(value) for name, value in instance.items()}
     return {"body": instance} if isinstance(instance, str) else instance
 
 
 class PredictRequest(BaseModel):
     """The body of POST /predict, as Vertex AI and clients of TensorFlow Serving send it.
 
-    Each instance is a text, or has a title and a body; `parameters` are not read.
+    Each instance is a text, or has a `text`, or a `title` and a `body`. A text may be ``{"b64": …}``, UTF-8 in base64.
+    `parameters` are not read.
     """
 
     instances: Annotated[list[Annotated[DocumentBody, BeforeValidator(_as_document)]], Field(min_length=1)]

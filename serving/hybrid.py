@@ -64,6 +64,7 @@ def find(
     mode: Mode | None = None,
     filters: Filters = NO_FILTERS,
     facets: bool = False,
+    cosines: FloatArray | None = None,
 ) -> Found:
     """The documents that answer a query.
 
@@ -77,6 +78,7 @@ def find(
       mode: None for hybrid.
       filters: what the documents must be.
       facets: whether the best articles are counted, too.
+      cosines: of `vector` with all articles, by `DocumentIndex.compare`, if they are known.
 
     Raises:
       InputError: if nothing passes the filters, or `count` is not positive.
@@ -92,10 +94,10 @@ def find(
     elif vector is None:
         raise InputError("the query has no vector", field="mode", remedy="give the vector, or search by words")
     elif wanted == "vectors":
-        numbers, cosines = index.nearest(vector, most, filters)
+        numbers, cosines = index.nearest(vector, most, filters, cosines)
         scores = cosines.astype(np.float64)
     else:
-        found = evidence(index, words, vector, filters)
+        found = evidence(index, words, vector, filters, cosines=cosines)
         scores = Ranking.from_dict(index.settings.get("ranking")).scores(found)
         order = np.lexsort((found.numbers, -scores))[:most]
         numbers, scores = found.numbers[order], scores[order]
@@ -125,6 +127,7 @@ def evidence(
     vector: FloatArray,
     filters: Filters = NO_FILTERS,
     without: int | None = None,
+    cosines: FloatArray | None = None,
 ) -> Evidence:
     """What words and vectors say about the `DEPTH` best documents by each of both.
 
@@ -134,9 +137,10 @@ def evidence(
       vector: of the query.
       filters: what the documents must be.
       without: a document that is not a candidate.
+      cosines: of `vector` with all articles, if they are known.
     """
     best, bm25 = (part.tolist() for part in index.matching(words, DEPTH + 1, filters))
-    near = index.nearest(vector, DEPTH + 1, filters)[0].tolist()
+    near = index.nearest(vector, DEPTH + 1, filters, cosines)[0].tolist()
     nearest, by_words = ([number for number in found if number != without][:DEPTH] for found in (near, best))
     numbers = np.array(sorted({*nearest, *by_words}), np.int64)
     scores = dict(zip(best, bm25, strict=True))
@@ -144,14 +148,14 @@ def evidence(
         others = [number for number in numbers.tolist() if number not in scores]
         more = index.matching(words, len(others), among=others)
         scores |= dict(zip(*(part.tolist() for part in more), strict=True))
-    cosines = index.cosines(vector, numbers)
+    near_to = index.cosines(vector, numbers)
     mean, deviation = index.spread(vector)
     rarity = sum(word.rarity for word in words)
     known = sum(word.rarity for word in words if word.frequency)
     return Evidence(
         numbers,
-        cosines,
-        (cosines - mean) / max(deviation, 1e-9),
+        near_to,
+        (near_to - mean) / max(deviation, 1e-9),
         np.array([scores.get(number, 0.0) for number in numbers.tolist()]),
         _ranks(numbers, nearest),
         _ranks(numbers, by_words),

@@ -226,8 +226,23 @@ class DocumentIndex:
         """
         return self.hits(*self.nearest(query, count, filters))
 
-    def nearest(self, query: FloatArray, count: int, filters: Filters = NO_FILTERS) -> tuple[Numbers, FloatArray]:
+    def compare(self, queries: FloatArray) -> list[FloatArray] | None:
+        """The cosines of unit queries ``[Q, D]`` with all articles, float32 ``[N]`` each; None if they are too many.
+
+        One product of many queries takes a tenth of the time of as many products.
+        """
+        return [*(queries @ self.embeddings.T)] if self.is_exact else None
+
+    def nearest(
+        self, query: FloatArray, count: int, filters: Filters = NO_FILTERS, cosines: FloatArray | None = None
+    ) -> tuple[Numbers, FloatArray]:
         """The numbers of the articles of highest cosine with a query, and the cosines; see `search`.
+
+        Args:
+          query: see `search`.
+          count: see `search`.
+          filters: see `search`.
+          cosines: of the query, by `compare`, if they are known.
 
         Raises:
           InputError: if the query has another width or ``count`` is not positive.
@@ -240,7 +255,7 @@ class DocumentIndex:
             raise InputError(f"got {count} results to return, expected at least 1", field="count")
         if not self.is_exact:
             return self.archive.nearest(_unit(query), count, filters.condition)
-        scores, numbers = self.embeddings @ _unit(query), self.numbers
+        scores, numbers = self.embeddings @ _unit(query) if cosines is None else cosines, self.numbers
         if filters.condition:
             inside = self.passing(filters)
             scores, numbers = scores[inside], numbers[inside]

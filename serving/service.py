@@ -151,9 +151,10 @@ class Service:
             by_url = functools.partial(index.search_url, url, request.count, filters)
             return Found(await anyio.to_thread.run_sync(by_url, limiter=self._searching), mode)
         vector: FloatArray | None = None
+        cosines: FloatArray | None = None
         if mode != "words":
-            vector = await asyncio.wrap_future(batcher.query(request.q))
-        options: dict[str, Any] = {"mode": mode, "filters": filters, "facets": request.facets}
+            vector, cosines = await asyncio.wrap_future(batcher.query(request.q, index.compare))
+        options: dict[str, Any] = {"mode": mode, "filters": filters, "facets": request.facets, "cosines": cosines}
         search = functools.partial(find, index, request.q, vector, request.count, **options)
         return await anyio.to_thread.run_sync(search, limiter=self._searching)
 

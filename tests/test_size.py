@@ -17,11 +17,11 @@ ROOT = Path(__file__).parents[1]
 LAYOUT = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
 SLACK = 0.03  # of a limit: a package that is smaller by more lowers it
 LIMITS = {  # package: (lines, tokens)
-    "tests": (43_318, 502_174),
-    "beam_pipelines": (13_323, 145_459),
-    "serving": (4_793, 52_271),
+    "tests": (43_361, 502_773),
+    "beam_pipelines": (13_328, 145_491),
+    "serving": (4_824, 52_653),
     "studies": (4_585, 50_708),
-    "formats": (4_372, 44_435),
+    "formats": (4_379, 44_507),
     "benchmarks": (4_014, 42_815),
     "models": (3_292, 36_747),
     "evaluation": (4_063, 47_878),

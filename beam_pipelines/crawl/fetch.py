@@ -260,7 +260,12 @@ class Fetcher:
         codings = [name.strip() for value in codings for name in value.split(",")]
         if codings and codings[-1].lower() == "chunked":  # undone by aiohttp
             del codings[-1]
-        content, problem = undo_codings(bytes(body[:max_bytes]), ",".join(codings), max_bytes)
+        try:
+            content, problem = undo_codings(bytes(body[:max_bytes]), ",".join(codings), max_bytes)
+        except TooLargeError as error:
+            if not cut or len(codings) > 1:
+                raise
+            content, problem = error.content[:max_bytes], ""
         if problem and len(body) <= max_bytes:
             raise BrokenCodingError(problem)
         return Fetched(

@@ -198,8 +198,7 @@ class EventBook:
             firsts.setdefault(document.publisher, document)
         reports = folded(documents, vectors) if whole else [*map(_report, list(firsts.values())[:REPORTS_SHOWN])]
         opened = {one.publisher for one in documents if one.byline_date == min(days)}
-        texts = self.index.archive.take(self.index.numbers[rows].tolist() if whole else [], ["body"])
-        bodies = {document.doc_id: body for document, body in zip(documents, texts["body"].to_pylist(), strict=False)}
+        bodies = dict(zip((one.doc_id for one in documents), self._bodies(rows), strict=True)) if whole else {}
         pictures = [one.image_url for one in (lead, *documents) if one.image_url]
         return Card(
             str(self.ids[number]),
@@ -223,8 +222,10 @@ class EventBook:
 
     def texts(self, cards: Sequence[Card]) -> list[str]:
         """The bodies of the leads of events, which are read all at once."""
-        leads = [int(self.index.numbers[self._places[card.lead.doc_id]]) for card in cards]
-        bodies: list[str] = self.index.archive.take(leads, ["body"])["body"].to_pylist()
+        return self._bodies(np.array([self._places[card.lead.doc_id] for card in cards], np.int64))
+
+    def _bodies(self, rows: IntArray) -> list[str]:
+        bodies: list[str] = self.index.archive.take(self.index.numbers[rows].tolist(), ["body"])["body"].to_pylist()
         return bodies
 
     def story(self, number: int) -> tuple[list[Card], list[Card]]:

@@ -71,6 +71,31 @@ def test_queries_that_wait_share_a_call_and_get_their_own_vectors(batcher, encod
     assert [len(call) for call in encoder.queries] == [1, 32, 32, 16]
 
 
+def test_queries_that_share_a_call_are_compared_at_once_with_what_each_names(batcher, encoder):
+    calls = []
+
+    def compare(vectors):
+        calls.append(len(vectors))
+        return [*(vectors.sum(axis=1) + 1)]
+
+    encoder.go.clear()
+    first = batcher.query("first", lambda _: None)
+    busy(encoder, first)
+    texts = [f"{word} {number}" for number in range(3) for word in WORDS]
+    others = [batcher.query(text, compare) for text in texts]
+    none, failing = batcher.query("none", lambda _: None), batcher.query("fails", lambda _: {}["gone"])
+    encoder.go.set()
+    for future, text in zip(others, texts, strict=True):
+        vector, found = future.result(HANG)
+        np.testing.assert_array_equal(vector, Letters().encode([text], [""])[0])
+        assert found == pytest.approx(vector.sum() + 1)
+    assert calls == [len(texts)]
+    assert first.result(HANG)[1] is None
+    np.testing.assert_array_equal(none.result(HANG)[0], Letters().encode(["none"], [""])[0])
+    with pytest.raises(KeyError, match="gone"):
+        failing.result(HANG)
+
+
 @pytest.mark.parametrize("counts", [[1], [3, 1, 2], [9], [5, 0, 7, 1], [4, 4]])
 def test_documents_of_several_requests_share_slices(batcher, encoder, counts):
     requests = [

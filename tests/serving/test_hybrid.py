@@ -81,6 +81,21 @@ def test_the_evidence_of_a_query(index):
     assert hybrid.evidence(index, words, vector, Filters(languages=("de",))).numbers.tolist() == [3]
 
 
+@pytest.mark.parametrize("mode", ["hybrid", "vectors"])
+def test_cosines_that_are_known_are_not_computed_again(index, mode):
+    vector = Letters().encode_queries(["budget storm"])
+    (known,) = index.compare(vector)
+    np.testing.assert_allclose(known, index.embeddings @ vector[0], atol=1e-6)
+    options = {"mode": mode, "filters": Filters(languages=("en",))}
+    assert find(index, "budget storm", cosines=known, **options) == find(index, "budget storm", **options)
+    other = find(index, "budget storm", cosines=-known, **options)
+    assert {hit.score for hit in other.hits} != {hit.score for hit in find(index, "budget storm", **options).hits}
+
+
+def test_an_index_that_is_not_compared_one_by_one_gives_no_cosines(index):
+    assert DocumentIndex(index.archive, exact_limit=2).compare(Letters().encode_queries(["storm"])) is None
+
+
 def test_words_beyond_the_depth_still_have_their_scores(monkeypatch):
     monkeypatch.setattr(hybrid, "DEPTH", 2)
     many = [ArticleText(f"d{n}", "", "", f"storm {'b' * n}", "", "en") for n in range(8)]

@@ -51,17 +51,25 @@ def without_index():
 
 
 def test_requests_of_vertex_and_tensorflow_serving(client):
-    instances = ["aaa", {"title": "ab"}, {"title": "b", "body": "c"}]
+    instances = [
+        "aaa",
+        {"title": "ab"},
+        {"title": {"b64": "Yg=="}, "body": "c"},
+        {"b64": "YWFh"},
+        {"text": {"b64": "Yg=="}},
+    ]
     reply = client.post("/predict", json={"instances": instances, "parameters": {}})
     assert reply.status_code == 200
     assert list(reply.json()) == ["predictions"]
-    expected = Letters().encode(["", "ab", "b"], ["aaa", "", "c"])
+    expected = Letters().encode(["", "ab", "b", "", ""], ["aaa", "", "c", "aaa", "b"])
     np.testing.assert_allclose(reply.json()["predictions"], expected, atol=1e-7)
     for wrong in (
         {},
         {"instances": []},
         {"instances": [""]},
         {"instances": [3]},
+        {"instances": [{"b64": "not base64"}]},
+        {"instances": [{"b64": "/w=="}]},
         {"signature_name": "x", "instances": ["a"]},
     ):
         assert client.post("/predict", json=wrong).status_code == 422

@@ -377,3 +377,6 @@ def test_the_beginning_of_a_body_over_the_limit_is_taken_where_it_is_asked_for(w
     web.add(URL, body, "text/plain")
     assert fetch(web, types=(), cut=True, changes={"max_bytes": 50_000}).body == body[:50_000]
     assert failing(web, types=(), changes={"max_bytes": 50_000}).reason is Failure.TOO_LARGE
+    web.add(URL, gzip.compress(body), "text/plain", **{"Content-Encoding": "gzip"})  # small until it is unpacked
+    assert fetch(web, types=(), cut=True, changes={"max_bytes": 50_000}).body == body[:50_000]
+    assert failing(web, types=(), changes={"max_bytes": 50_000}).reason is Failure.TOO_LARGE
