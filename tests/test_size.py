@@ -17,15 +17,15 @@ ROOT = Path(__file__).parents[1]
 LAYOUT = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
 SLACK = 0.03  # of a limit: a package that is smaller by more lowers it
 LIMITS = {  # package: (lines, tokens)
-    "tests": (43_361, 502_773),
+    "tests": (43_410, 503_627),
     "beam_pipelines": (13_328, 145_491),
     "serving": (4_824, 52_653),
-    "studies": (4_585, 50_708),
+    "studies": (4_617, 51_107),
     "formats": (4_379, 44_507),
     "benchmarks": (4_014, 42_815),
     "models": (3_292, 36_747),
     "evaluation": (4_063, 47_878),
-    "training": (2_336, 24_173),
+    "training": (2_340, 24_206),
     "launch": (2_460, 23_369),
     "newsroom": (1_695, 18_889),
     "learning": (1_573, 17_398),

@@ -32,21 +32,25 @@ class LexicalPart:
     logits: npt.NDArray[np.float32]
     lead_length: int
 
+    @property
+    def vectors(self) -> npt.NDArray[np.float32]:
+        """The table times the weights, [V, K]; 0 for special tokens."""
+        vectors: npt.NDArray[np.float32] = np.exp(np.float32(self.logits))[:, None] * self.table
+        return vectors
 
-def random_projection_of_tfidf(texts: npt.NDArray[Any], size: int, *, lead_length: int) -> LexicalPart:
+
+def random_projection_of_tfidf(weights: npt.NDArray[Any], size: int, *, lead_length: int) -> LexicalPart:
     """The lexical part that projects TF-IDF at random; it needs no training.
 
-    The weights are scikit-learn's smooth inverse document frequency, ln((1 + n) / (1 + df)) + 1. The entries of the
-    table are normal with variance 1 / K, which keeps cosines up to an error of about 1 / sqrt(K) (Johnson and
-    Lindenstrauss 1984).
+    The entries of the table are normal with variance 1 / K, which keeps cosines up to an error of about 1 / sqrt(K)
+    (Johnson and Lindenstrauss 1984).
 
     Args:
-      texts: of a corpus with each piece, and last the number of all: df and n, [V + 1].
+      weights: the inverse document frequency of each piece, [V].
       size: K.
       lead_length: see `LexicalPart`.
     """
-    table = np.random.default_rng(0).normal(scale=size**-0.5, size=(len(texts) - 1, size))
-    weights = np.log((1 + texts[-1]) / (1 + texts[:-1])) + 1
+    table = np.random.default_rng(0).normal(scale=size**-0.5, size=(len(weights), size))
     logits = np.log(weights)
     logits[: len(SPECIAL_TOKENS)] = _NO_WEIGHT
     return LexicalPart(table.astype(np.float32), logits.astype(np.float32), lead_length)
@@ -74,18 +78,22 @@ def joined(parts: Sequence[LexicalPart], terms: Any) -> LexicalPart:
         raise ValueError(f"got parts with the lead lengths {sorted(leads)}, expected one")
     scaled = []
     for part in parts:
-        vectors = np.exp(np.float32(part.logits))[:, None] * part.table  # 0 for special tokens
+        vectors = part.vectors
         length = np.linalg.norm(terms @ vectors, axis=1).mean() if terms.shape[0] else 0.0
         if not length:
             raise ValueError(f"got {terms.shape[0]} texts without words, expected some with words")
         scaled.append(vectors / length)
-    table = np.concatenate(scaled, axis=1)
-    lengths = np.linalg.norm(table, axis=1)
+    return part_of(np.concatenate(scaled, axis=1), leads.pop())
+
+
+def part_of(vectors: npt.NDArray[Any], lead_length: int) -> LexicalPart:
+    """The lexical part of vectors that have the weights of their pieces, [V, K]; 0 for pieces that are not words."""
+    lengths = np.linalg.norm(vectors, axis=1)
     known = lengths > 0
-    logits = np.full(len(table), _NO_WEIGHT)
+    logits = np.full(len(vectors), _NO_WEIGHT)
     logits[known] = np.log(lengths[known])
-    table[known] /= lengths[known, None]
-    return LexicalPart(table.astype(np.float32), logits.astype(np.float32), leads.pop())
+    table = vectors / np.where(known, lengths, 1)[:, None]
+    return LexicalPart(table.astype(np.float32), logits.astype(np.float32), lead_length)
 
 
 def lexical_part_of(config: Architecture, params: Mapping[str, Any], *, path: str) -> LexicalPart:

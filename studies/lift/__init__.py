@@ -54,7 +54,7 @@ from ..shared.mining import build_folder
 from ..shared.runs import run_command
 from ..shared.static import count_pieces, write_latent_semantics, write_static_model
 from ..shared.steps import Command, claim, once, train_model, write_examples
-from .centring import centred_head, sampled
+from .centring import centred_head, sampled, words_without_languages
 from .teacher import WORDS_SHARE, chosen_articles, embedded, make_teacher
 
 _DISTILLATION: Final = "distillation"
@@ -65,6 +65,8 @@ _LEAD: Final = 128
 _WORDS_BATCH: Final = 256
 _WORDS_LEAD: Final = 64  # of architectures/static.gin
 _UNREAD: Final = 2  # tokens of a text that the objective does not read, but that every row has
+_SHARE: Final = 0.55
+_SHARE_ACROSS: Final = 0.3  # words of two languages have nothing in common, so a text of another one is farther away
 _TEACHER: Final = "teacher.npz"
 _PLACES: Final = ("start", "work", "output", "suite", "cross_publisher")  # options that change no number
 
@@ -107,7 +109,13 @@ class LiftOptions(Options):
     projection_size: int = option(
         512, "numbers of a random projection of TF-IDF next to the static model; 0 leaves it out", ge=0
     )
-    words_share: float = option(0.55, "share of the lexical part in the cosine", gt=0, lt=1)
+    words_share: float | None = option(
+        None,
+        f"share of the lexical part in the cosine (default: {_SHARE}, or {_SHARE_ACROSS} for an archive of several "
+        "languages)",
+        gt=0,
+        lt=1,
+    )
     average: float = option(
         1.0, "share of the trained weights in the result's layers; the rest is the start's", gt=0, le=1
     )
@@ -317,7 +325,8 @@ class Lift:
         from ...training import lexical
 
         start, options = self._start(), self.options
-        shape, params, words = start.config, _all_params(start.folder), self._lexical_part()
+        shape, params, (words, languages) = start.config, _all_params(start.folder), self._lexical_part()
+        share = options.words_share or (_SHARE_ACROSS if languages > 1 else _SHARE)
         if options.train_steps and average:
             params = _averaged(params, _all_params(self.folder("layers")), average)
         window = context = min(_WINDOW, start.text_length)
@@ -327,16 +336,16 @@ class Lift:
         try:
             config = lexical.hybrid_config(shape, words, max_length=options.max_length, window_length=window)
             config = dataclasses.replace(config, context_length=context)
-            params = lexical.hybrid_params(params, config, words, share=options.words_share)
+            params = lexical.hybrid_params(params, config, words, share=share)
         except ValueError as error:
             raise InputError(str(error), path=options.start, field="--start", remedy="Correct the option.") from error
         write_model_files(target, config, read_vocabulary(self.vocabulary), config.max_length, start.prompts)
-        origin = {"lifted_from": _name(str(options.start))} | self._settings()
+        origin = {"lifted_from": _name(str(options.start))} | self._settings() | {"words_share": share}
         ModelFolder(target).write_import(params, architecture_gin(config), origin)
 
     def _write_words(self, target: str) -> None:
         """Writes the words alone, as a static model."""
-        words = self._lexical_part()
+        words = self._lexical_part()[0]
         write_static_model(
             target,
             read_vocabulary(self.vocabulary),
@@ -347,24 +356,24 @@ class Lift:
             origin={"lifted_from": None} | self._settings(),
         )
 
-    def _lexical_part(self) -> Any:
-        """The words of the static model and TF-IDF, or one of them; both with one lead length."""
+    def _lexical_part(self) -> tuple[Any, int]:
+        """The words of the static model and TF-IDF, or one of them; and the number of the archive's languages."""
         from ...serving.encoder import load_model
         from ...tasks.vocabulary import Vocabulary
         from ...training import lexical
 
-        size, lead_length, trained = self.options.projection_size, _WORDS_LEAD, None
+        parts, size, lead_length = list[lexical.LexicalPart](), self.options.projection_size, _WORDS_LEAD
         if self.options.words_steps:
-            words = load_model(self.folder("words"))
-            trained = lexical.lexical_part_of(words.config, words.params, path=words.folder)
-            if not size:
-                return trained
-            lead_length = trained.lead_length
+            trained = load_model(self.folder("words"))
+            parts.append(lexical.lexical_part_of(trained.config, trained.params, path=trained.folder))
+            lead_length = parts[0].lead_length
         articles = read_articles(f"{self.work}/clean/articles")
         lengths = {"max_length": self.options.max_length, "lead_length": lead_length}
         corpus = count_pieces(articles, Vocabulary.load(self.vocabulary), **lengths)
-        tfidf = lexical.random_projection_of_tfidf(corpus.texts, size, lead_length=lead_length)
-        return tfidf if trained is None else lexical.joined([trained, tfidf], corpus.terms)
+        if size:
+            parts.append(lexical.random_projection_of_tfidf(corpus.rarity, size, lead_length=lead_length))
+        words = lexical.joined(parts, corpus.terms) if len(parts) > 1 else parts[0]
+        return words_without_languages(words, corpus), len(corpus.of_language)
 
 
 def _name(path: str) -> str:

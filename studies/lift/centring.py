@@ -6,25 +6,29 @@ their mean, unrelated texts have a cosine near 0 by every start (Mu and Viswanat
 one language have a direction of their own, which puts a text nearer to unrelated texts of its language than to its
 translation; an archive of several languages shows these directions, and they are taken out, too (Yang et al. 2021, "A
 Simple and Effective Method To Eliminate the Self Language Bias in Multilingual Representations"). Both are changes of
-the embedding head, so they cost nothing when the model is used.
+the embedding head, so they cost nothing when the model is used. Words have such directions, too: of the table of the
+lexical part they are taken out.
 
-Shapes: N articles, H units of the transformer, D of its embedding, L languages.
+Shapes: N articles, H units of the transformer, D of its embedding, L languages, V word pieces, K units of their table.
 """
 
 import collections
 import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
 from ...formats.articles import ArticleText
+from ...serving.analysis import base_language
 from ...serving.model import Model
-from .teacher import main_language
+from ..shared.static import LEAST_OF_LANGUAGE, Corpus, unit_rows
+
+if TYPE_CHECKING:
+    from ...training.lexical import LexicalPart
 
 MOST_ARTICLES: Final = 256  # of a language; their mean is known to a sixteenth of the spread of one article
-LEAST_ARTICLES: Final = 64  # of a language whose direction is taken out
 
 Array = npt.NDArray[Any]
 
@@ -33,8 +37,9 @@ def sampled(articles: Iterable[ArticleText]) -> list[ArticleText]:
     """The `MOST_ARTICLES` of each language with the lowest ids, which are digests and so a random sample."""
     found = collections.defaultdict[str, list[ArticleText]](list)
     for article in sorted(articles, key=lambda article: article.doc_id):
-        if not article.is_empty and len(found[main_language(article)]) < MOST_ARTICLES:
-            found[main_language(article)].append(article)
+        of_language = found[base_language(article.language)]
+        if not article.is_empty and len(of_language) < MOST_ARTICLES:
+            of_language.append(article)
     return [article for language in sorted(found) for article in found[language]]
 
 
@@ -47,17 +52,36 @@ def centred_head(model: Model, articles: Sequence[ArticleText], max_length: int)
       max_length: tokens of each that are read.
     """
     vectors = _unscaled(model, articles, max_length)
-    languages = np.array([main_language(article) for article in articles])
-    means = [
-        vectors[languages == name].mean(axis=0)
-        for name, count in collections.Counter(languages.tolist()).items()
-        if count >= LEAST_ARTICLES
-    ] or [vectors.mean(axis=0)]
-    mean = np.mean(means, axis=0)
-    own = np.linalg.svd(np.stack(means) - mean, full_matrices=False)[2][: len(means) - 1]
+    mean, own = _directions(vectors, [base_language(article.language) for article in articles])
     head = model.params["embedding_head"]
     kernel, bias = (part - part @ own.T @ own for part in (head["kernel"], head["bias"] - mean))
     return {"kernel": kernel.astype(np.float32), "bias": bias.astype(np.float32)}
+
+
+def words_without_languages(words: "LexicalPart", corpus: Corpus) -> "LexicalPart":
+    """The lexical part without what tells apart the languages of the corpus, whose pieces it knows."""
+    from ...training.lexical import part_of
+
+    vectors = words.vectors
+    own = _directions(unit_rows(corpus.terms @ vectors), corpus.languages)[1]
+    return part_of(vectors - vectors @ own.T @ own, words.lead_length) if len(own) else words
+
+
+def _directions(vectors: Array, languages: Sequence[str]) -> tuple[Array, Array]:
+    """The mean of the means of languages, [D], and orthogonal unit vectors that span what separates them, [L - 1, D].
+
+    Args:
+      vectors: of articles, [N, D].
+      languages: of each; one of fewer than `LEAST_OF_LANGUAGE` articles has no mean of its own.
+    """
+    names = np.array(languages)
+    means = [
+        vectors[names == name].mean(axis=0)
+        for name, count in collections.Counter(languages).items()
+        if count >= LEAST_OF_LANGUAGE
+    ] or [vectors.mean(axis=0)]
+    mean = np.mean(means, axis=0)
+    return mean, np.linalg.svd(np.stack(means) - mean, full_matrices=False)[2][: len(means) - 1]
 
 
 def _unscaled(model: Model, articles: Sequence[ArticleText], max_length: int) -> Array:

@@ -14,6 +14,7 @@ from ...formats.arrays import highest
 from ...formats.articles import ArticleText, read_articles
 from ...formats.records import Triplet, doc_id_to_words
 from ...formats.teacher import NO_DAY, Teacher
+from ...serving.analysis import base_language
 
 _SHOWN: Final = 512  # articles between two updates of the progress bar
 _ROWS: Final = 256  # of the similarity matrix in memory at once
@@ -72,7 +73,7 @@ def make_teacher(
     """
     words = TfidfEncoder().encode([Document(article.title, article.body) for article in articles])
     count = min(neighbors, len(articles) - 1)
-    languages = np.unique([main_language(article) for article in articles], return_inverse=True)[1]
+    languages = np.unique([base_language(article.language) for article in articles], return_inverse=True)[1]
     columns, blocks, slope = words.T.tocsr(), [], _slope(words, keys, languages)
     for first in range(0, len(keys), _ROWS):
         rows = slice(first, first + _ROWS)
@@ -99,11 +100,6 @@ def _slope(words: Any, keys: FloatArray, languages: npt.NDArray[Any]) -> np.floa
     exact, cosines = (words[rows] @ words[rows].T).toarray(), keys[rows] @ keys[rows].T
     pairs = (languages[rows, None] == languages[rows]) & ~np.eye(len(rows), dtype=bool)
     return np.float32(np.sum((exact * cosines)[pairs]) / max(np.sum(cosines[pairs] ** 2), 1e-9))
-
-
-def main_language(article: ArticleText) -> str:
-    """The language of an article without its region and script."""
-    return article.language.partition("-")[0]
 
 
 def embedded(model: str, articles: Sequence[ArticleText], max_length: int) -> FloatArray:

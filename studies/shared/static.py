@@ -5,7 +5,7 @@ Shapes: V pieces, D units of the result, H units of the static architecture.
 
 import dataclasses
 import itertools
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -16,6 +16,7 @@ from ...formats.articles import ArticleText
 from ...formats.model_folder import ModelFolder
 from ...formats.vocabulary import SPECIAL_TOKENS, VocabularyFile
 from ...models.encoders.news import EncoderConfig
+from ...serving.analysis import base_language
 
 if TYPE_CHECKING:  # TensorFlow Text comes with it
     from ...tasks.vocabulary import Vocabulary
@@ -32,6 +33,7 @@ _LEAST_TEXTS: Final = 3
 _LSA_SIZE: Final = 256
 _LSA_LEAD: Final = 64  # as in architectures/static.gin
 _MATRIX_TEXTS: Final = 16_384  # more change means and covariances little
+LEAST_OF_LANGUAGE: Final = 64  # texts of a language whose means and frequencies count as those of a language
 
 
 @dataclasses.dataclass(frozen=True)
@@ -41,13 +43,28 @@ class Corpus:
     Attributes:
       counts: of each piece, [V].
       texts: with each piece, and last the number of all, [V + 1].
+      of_language: the same for each language of `LEAST_OF_LANGUAGE` texts or more, [L, V + 1].
       terms: sparse [N, V], of the first articles: what each piece counts in the weighted mean of each text, apart from
         the weight of the piece; see `models.pooling.term_weights`.
+      languages: of these articles, without script and region.
     """
 
     counts: IntArray
     texts: IntArray
+    of_language: IntArray
     terms: Any
+    languages: Sequence[str]
+
+    @property
+    def rarity(self) -> npt.NDArray[np.float64]:
+        """The inverse document frequency of each piece, [V]: scikit-learn's smooth one, ln((1 + n) / (1 + df)) + 1.
+
+        Of several languages it is that of the language that has the piece most often: "the" is in every English text,
+        but in a quarter of those of an archive of four languages.
+        """
+        rows = np.vstack([self.texts, self.of_language])
+        result: npt.NDArray[np.float64] = 1 - np.log(((1 + rows[:, :-1]) / (1 + rows[:, -1:])).max(axis=0))
+        return result
 
 
 def count_pieces(
@@ -56,24 +73,29 @@ def count_pieces(
     """How often each piece occurs in the first `max_length` tokens of some articles."""
     from scipy.sparse import csr_array
 
-    counts, texts = np.zeros(vocabulary.size, np.int64), np.zeros(vocabulary.size + 1, np.int64)
-    pieces, terms = list[Any](), list[Any]()
+    counts, of_language = np.zeros(vocabulary.size, np.int64), dict[str, IntArray]()
+    pieces, terms, languages = list[Any](), list[Any](), list[str]()
     for chunk in chunks(articles):
         titles, bodies = [article.title for article in chunk], [article.body for article in chunk]
-        for row in vocabulary.encode_documents(titles, bodies, max_length):
+        for article, row in zip(chunk, vocabulary.encode_documents(titles, bodies, max_length), strict=True):
             own, values = term_counts(row, lead_length)
             counts += np.bincount(row, minlength=vocabulary.size)
+            language = base_language(article.language)
+            texts = of_language.setdefault(language, np.zeros(vocabulary.size + 1, np.int64))
             texts[own] += 1
             texts[-1] += 1
             if len(own) and len(terms) < _MATRIX_TEXTS:
                 pieces.append(own)
                 terms.append(values)
+                languages.append(language)
     counts[: len(SPECIAL_TOKENS)] = 0
     if not terms:
         raise InputError("no article of the corpus has a word", remedy="Give articles with texts.")
     ends = np.cumsum([0, *map(len, pieces)])
     matrix = csr_array((np.concatenate(terms), np.concatenate(pieces), ends), shape=(len(terms), vocabulary.size))
-    return Corpus(counts, texts, matrix)
+    known = [name for name, texts in of_language.items() if name and texts[-1] >= LEAST_OF_LANGUAGE]
+    each = np.array([of_language[name] for name in sorted(known)], np.int64).reshape(-1, vocabulary.size + 1)
+    return Corpus(counts, np.sum([*of_language.values()], axis=0), each, matrix, languages)
 
 
 def term_counts(row: npt.NDArray[Any], lead_length: int) -> tuple[IntArray, npt.NDArray[np.float64]]:
@@ -157,7 +179,7 @@ def write_latent_semantics(target: str, vocabulary: str, articles: Iterable[Arti
         raise InputError(
             f"got {count} articles with text, expected at least {_LEAST_TEXTS}", remedy="Give more articles."
         )
-    weights = np.log((1 + corpus.texts[-1]) / (1 + corpus.texts[:-1])) + 1
+    weights = corpus.rarity
     words = normalize(corpus.terms.multiply(weights).tocsr())
     size = min(_LSA_SIZE, *(length - 1 for length in words.shape))
     with threadpool_limits(1):  # twice as fast as two threads

@@ -5,14 +5,15 @@ import pytest
 from newsembed.errors import InputError
 from newsembed.formats.articles import ArticleText
 from newsembed.models.pooling import term_weights
+from newsembed.studies.shared import static
 from newsembed.studies.shared.static import count_pieces, term_counts
 from newsembed.tasks.vocabulary import Vocabulary
 
 PIECES = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"abc")
 
 
-def text(title, body):
-    return ArticleText("", "", "", title, body)
+def text(title, body, language=""):
+    return ArticleText("", "", "", title, body, language)
 
 
 def test_terms_count_as_the_model_weighs_tokens():
@@ -39,3 +40,20 @@ def test_pieces_are_counted_in_the_tokens_that_are_read():
     np.testing.assert_allclose(found.terms.toarray()[:, ids], np.log1p([[1, 1, 0], [0, 1, 0]]))
     with pytest.raises(InputError, match="no article of the corpus has a word"):
         count_pieces(iter([text("", "")]), vocabulary, max_length=5, lead_length=0)
+
+
+def test_a_piece_is_as_rare_as_in_the_language_that_has_it_most(monkeypatch):
+    monkeypatch.setattr(static, "LEAST_OF_LANGUAGE", 2)
+    texts = [("a b", "en"), ("a", "en-GB"), ("a c", "en"), ("b", "de"), ("c", "de"), ("b", "fr"), ("b", ""), ("b", "")]
+    articles = iter([text(words, "", language) for words, language in texts])
+    found = count_pieces(articles, Vocabulary(PIECES), max_length=5, lead_length=0)
+    assert found.languages == ["en", "en", "en", "de", "de", "fr", "", ""]
+    assert found.of_language[:, [*range(5, 8), -1]].tolist() == [[0, 1, 1, 2], [3, 1, 1, 3]]  # de, en; too few of fr
+    # "a": 3 of 3 in English; "b": 5 of 8 in all; "c": 1 of 2 in German.
+    np.testing.assert_allclose(found.rarity[5:], 1 - np.log([4 / 4, 6 / 9, 2 / 3]))
+
+
+def test_of_one_language_rarity_is_the_smooth_inverse_document_frequency():
+    articles = iter([text(words, "", "en") for words in ("a b", "a", "a c", "c")])
+    found = count_pieces(articles, Vocabulary(PIECES), max_length=5, lead_length=0)
+    np.testing.assert_allclose(found.rarity[5:], np.log(5 / np.array([4, 2, 3])) + 1)

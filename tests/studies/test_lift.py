@@ -26,6 +26,7 @@ from newsembed.models.encoders import EncoderConfig, HybridConfig
 from newsembed.serving.encoder import load_encoder, load_model
 from newsembed.studies.lift import Lift, LiftOptions
 from newsembed.studies.lift.centring import centred_head, sampled
+from newsembed.studies.shared import static
 from newsembed.tasks.vocabulary import Vocabulary
 from newsembed.training.lexical import lexical_part_of
 
@@ -146,6 +147,22 @@ def test_a_build_without_triplets_gives_words_and_keeps_the_layers(work, start, 
         lift_of(None, str(tmp_path / "work"), str(tmp_path / "other"))
 
 
+@pytest.mark.parametrize(("asked", "expected"), [(None, 0.3), (0.4, 0.4)])
+def test_words_have_a_smaller_share_where_the_archive_has_several_languages(
+    work, start, tmp_path, monkeypatch, asked, expected
+):
+    monkeypatch.setattr(static, "LEAST_OF_LANGUAGE", 12)
+    articles = list(parquet.read_records(f"{work}/clean/articles/part-00000-of-00001.parquet", Article))
+    articles = [dataclasses.replace(one, language="en" if number % 2 else "de") for number, one in enumerate(articles)]
+    parquet.write_shard(f"{tmp_path}/work/clean/articles/part-00000-of-00001.parquet", articles, Article)
+    write_manifest(f"{tmp_path}/work/clean", "clean")
+    options = dataclasses.replace(SETTINGS, words_share=asked, projection_size=16)
+    assert lift_of(start, f"{tmp_path}/work", tmp_path / "out", options).run() == 0
+    share = 1 / (1 + np.exp(-load_model(f"{tmp_path}/out/model").params["lexical_gate"]))
+    np.testing.assert_allclose(share, expected, atol=1e-6)
+    assert f'"words_share": {expected}' in Path(tmp_path, "out", "model", "import.json").read_text()
+
+
 def test_the_same_command_makes_nothing_twice(lifted, work, start):
     output, _ = lifted
     commands = []
@@ -166,7 +183,7 @@ def test_the_start_holds_the_checkpoint_and_tfidf(lifted, work):
     np.testing.assert_array_equal(begun.params["token_embedding"], imported.params["token_embedding"])
     np.testing.assert_array_equal(begun.params["position_embedding"], imported.params["position_embedding"][:6])
     share = 1 / (1 + np.exp(-begun.params["lexical_gate"]))
-    np.testing.assert_allclose(share, SETTINGS.words_share, atol=1e-6)
+    np.testing.assert_allclose(share, 0.55, atol=1e-6)
     # The letters of the archive are word pieces 5 and up; "a" is in some of its 24 texts.
     weights = np.exp(begun.params["lexical_logits"])
     assert weights[:5].max() == 0

@@ -11,7 +11,10 @@ from newsembed.models.encoders import EncoderConfig
 from newsembed.serving.encoder import JaxEncoder
 from newsembed.serving.model import Model
 from newsembed.studies.lift import centring
-from newsembed.studies.lift.centring import centred_head, sampled
+from newsembed.studies.lift.centring import centred_head, sampled, words_without_languages
+from newsembed.studies.shared.static import Corpus
+from newsembed.training.lexical import LexicalPart
+from scipy.sparse import csr_array
 
 UNITS = 8
 
@@ -98,3 +101,21 @@ def test_a_sample_has_as_many_of_each_language_and_none_without_text(monkeypatch
     empty = dataclasses.replace(article(9, "ab", "fr"), title="", body="")
     lowest = sorted(articles[:3], key=lambda article: article.doc_id)[:2]
     assert sampled([*articles, empty]) == [articles[3], *lowest]
+
+
+def test_words_lose_the_direction_between_languages_and_keep_the_rest():
+    rng = np.random.default_rng(0)
+    terms = csr_array(rng.poisson(0.5, (200, 20)) * np.where(np.arange(20) < 5, 0, 1))
+    words = LexicalPart(rng.normal(size=(20, 6)), np.append(np.full(5, -200), rng.normal(size=15)), 64)
+    corpus = Corpus(None, None, None, terms, ["en"] * 120 + ["de"] * 75 + ["fr"] * 5)
+    vectors = np.exp(words.logits)[:, None] * words.table
+    texts = terms @ vectors
+    texts /= np.linalg.norm(texts, axis=1, keepdims=True)
+    between = texts[:120].mean(axis=0) - texts[120:195].mean(axis=0)
+    between /= np.linalg.norm(between)
+    found = words_without_languages(words, corpus)
+    np.testing.assert_allclose(found.vectors, vectors - np.outer(vectors @ between, between), atol=1e-5)
+    np.testing.assert_allclose(np.linalg.norm(found.table[5:], axis=1), 1, atol=1e-6)
+    assert found.lead_length == 64
+    one = dataclasses.replace(corpus, languages=["en"] * 200)
+    assert words_without_languages(words, one) is words

@@ -68,8 +68,9 @@ def test_a_random_projection_keeps_the_cosines_of_tfidf():
     rng = np.random.default_rng(0)
     rows = [rng.choice(np.arange(5, 200), 60) for _ in range(40)]
     frequencies = np.array([sum(piece in row for row in rows) for piece in range(200)])
-    words = random_projection_of_tfidf(np.append(frequencies, len(rows)), 4096, lead_length=0)
-    weights = np.where(np.arange(200) < 5, 0, np.log((1 + 40) / (1 + frequencies)) + 1)
+    rarity = np.log((1 + 40) / (1 + frequencies)) + 1
+    words = random_projection_of_tfidf(rarity, 4096, lead_length=0)
+    weights = np.where(np.arange(200) < 5, 0, rarity)
     np.testing.assert_allclose(np.exp(words.logits), weights, rtol=1e-5, atol=1e-12)
     counts = np.stack([np.log1p(np.bincount(row, minlength=200)) for row in rows]) * weights
     exact, projected = counts, (counts @ words.table)
