@@ -23,9 +23,10 @@ from newsembed.formats.archive_writer import Writer
 from newsembed.formats.articles import ArticleText
 from newsembed.serving import hybrid
 from newsembed.serving.filters import DateRange, Filters
-from newsembed.serving.index import DocumentIndex, settings_of, table_rows
+from newsembed.serving.index import DocumentIndex, table_rows
 from newsembed.serving.server import create_app
 from newsembed.serving.service import Service
+from newsembed.serving.specs import settings_of
 
 WIDTH, CENTERS, WORDS, DAYS, QUERIES = 384, 3_000, 150, 1_000, 100
 FIRST = datetime.date(2020, 1, 1)
@@ -161,7 +162,7 @@ def main():
     start = time.perf_counter()
     index = DocumentIndex(Archive(args.output))
     index.search(vectors_around(np.random.default_rng(1), 1)[0], 10)
-    index.spread(np.ones(WIDTH, np.float32))
+    index.deviations(np.ones(WIDTH, np.float32), np.zeros(1), np.zeros(1, np.int64))
     print(f"| open and first search | {time.perf_counter() - start:.1f} s |")
     month = Filters(DateRange(FIRST + datetime.timedelta(500), FIRST + datetime.timedelta(530)))
     latencies("words", lambda query, _: index.matching(index.read(query), 10))

@@ -32,8 +32,7 @@ from ..formats.command_line import Options, option, required
 from ..formats.folders import locked
 from ..formats.trainings import trained_model, training_work
 from ..serving.events import EventOptions
-from ..serving.index import split_encoder
-from ..serving.specs import ReadingOptions, encoder_from_spec
+from ..serving.specs import ReadingOptions, encoder_from_spec, split_encoder
 from ..studies.retrain import Retraining, RetrainOptions, check_trainable
 from ..studies.retrain.trial import summary
 from ..updates.intake import check_sources

@@ -149,13 +149,12 @@ def evidence(
         more = index.matching(words, len(others), among=others)
         scores |= dict(zip(*(part.tolist() for part in more), strict=True))
     near_to = index.cosines(vector, numbers)
-    mean, deviation = index.spread(vector)
     rarity = sum(word.rarity for word in words)
     known = sum(word.rarity for word in words if word.frequency)
     return Evidence(
         numbers,
         near_to,
-        (near_to - mean) / max(deviation, 1e-9),
+        index.deviations(vector, near_to, index.places(numbers)),
         np.array([scores.get(number, 0.0) for number in numbers.tolist()]),
         _ranks(numbers, nearest),
         _ranks(numbers, by_words),

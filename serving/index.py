@@ -8,7 +8,6 @@ import dataclasses
 import functools
 import itertools
 import math
-import os
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
@@ -32,10 +31,11 @@ from ..formats.urls import canonical_url
 from .analysis import base_language, clean, stemmer_of, stemmers_of, terms, words_of
 from .extracts import Extract, extract
 from .filters import ALL_DATES, NO_FILTERS, DateRange, Filters, known_value
-from .interface import FloatArray, TextEncoder
+from .interface import FloatArray
+from .specs import found_encoder
+from .spread import Groups, Spread
 
 MAX_WORDS: Final = 64  # of a query
-_SPREAD_ROWS: Final = 4_096
 _NEARLY_ALL, _HALF = 0.9, 0.5  # of the words of a query, and of the highest score of the mode hybrid
 _IN_MOST: Final = 0.25  # of the articles; such words are marked only if the query has no others
 
@@ -117,7 +117,7 @@ class DocumentIndex:
     def __init__(self, archive: Archive, *, exact_limit: int = EXACT_LIMIT) -> None:
         self.archive = archive
         self.settings = archive.run.settings
-        self.encoder = _found_encoder(archive.uri, self.settings)
+        self.encoder = found_encoder(archive.uri, self.settings)
         self.encoder_digest = str(self.settings.get("encoder_digest", ""))
         self.is_exact = len(archive) <= exact_limit
 
@@ -236,7 +236,9 @@ class DocumentIndex:
     def nearest(
         self, query: FloatArray, count: int, filters: Filters = NO_FILTERS, cosines: FloatArray | None = None
     ) -> tuple[Numbers, FloatArray]:
-        """The numbers of the articles of highest cosine with a query, and the cosines; see `search`.
+        """The numbers of the nearest articles, best first, and their cosines; see `search`.
+
+        The order is that of the cosines, or in an archive of several languages that of `deviations`.
 
         Args:
           query: see `search`.
@@ -253,16 +255,29 @@ class DocumentIndex:
             raise InputError(problem, remedy="embed the query with the index's encoder")
         if count < 1:
             raise InputError(f"got {count} results to return, expected at least 1", field="count")
-        if not self.is_exact:
-            return self.archive.nearest(_unit(query), count, filters.condition)
-        scores, numbers = self.embeddings @ _unit(query) if cosines is None else cosines, self.numbers
-        if filters.condition:
-            inside = self.passing(filters)
-            scores, numbers = scores[inside], numbers[inside]
+        if self.is_exact:
+            scores, places = self.embeddings @ _unit(query) if cosines is None else cosines, np.arange(len(self))
+            if filters.condition:
+                places = np.flatnonzero(self.passing(filters))
+                scores = scores[places]
+        else:
+            numbers, scores = self._nearest_by_index(_unit(query), count, filters)
+            places = self.places(numbers)
         if not len(scores):
-            return numbers, scores
-        (best,), (found,) = highest(scores[None], min(count, len(scores)))
-        return numbers[best], found
+            return np.zeros(0, np.int64), scores
+        several = len(self._groups.tags) > 0
+        order = self.deviations(query, scores, places).astype(np.float32) if several else scores
+        (best,), _ = highest(order[None], min(count, len(scores)))
+        return self.numbers[places[best]], scores[best]
+
+    def _nearest_by_index(self, unit: FloatArray, count: int, filters: Filters) -> tuple[Numbers, FloatArray]:
+        """The nearest articles of all, and of each of the languages, by the index of the vectors."""
+        tags = [] if filters.languages else self._groups.tags
+        parts = [dataclasses.replace(filters, languages=tuple(each)).condition for each in tags]
+        found = [self.archive.nearest(unit, count, part) for part in (filters.condition, *parts)]
+        numbers, cosines = (np.concatenate(each) for each in zip(*found, strict=True))
+        numbers, first = np.unique(numbers, return_index=True)
+        return numbers, cosines[first]
 
     def cosines(self, query: FloatArray, numbers: Numbers) -> npt.NDArray[np.float64]:
         """The cosines of a query with articles, float64 ``[n]``."""
@@ -281,17 +296,25 @@ class DocumentIndex:
     def _order(self) -> Numbers:
         return np.argsort(self.numbers)
 
-    def spread(self, query: FloatArray) -> tuple[float, float]:
-        """The mean and the standard deviation of the cosines of a query with up to 4,096 articles of the index."""
-        unit, (mean, covariance) = _unit(np.asarray(query, np.float64)), self._moments
-        return float(mean @ unit), math.sqrt(max(float(unit @ covariance @ unit), 0.0))
+    def deviations(self, query: FloatArray, cosines: npt.NDArray[Any], places: Numbers) -> npt.NDArray[np.float64]:
+        """Cosines of a query as standard deviations above the mean of their language; see `spread`.
+
+        Args:
+          query: ``[D]``, of any length.
+          cosines: with articles, ``[n]``.
+          places: of these articles, int64 ``[n]``.
+        """
+        means, deviations = self._spread.of(query)
+        groups = self._groups.of[places]
+        return np.asarray((cosines - means[groups]) / np.maximum(deviations, 1e-9)[groups], np.float64)
 
     @functools.cached_property
-    def _moments(self) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-        """The mean and the covariance of up to `_SPREAD_ROWS` vectors."""
-        sample = self.vectors_at(np.arange(0, len(self), -(-len(self) // _SPREAD_ROWS)))
-        mean = sample.mean(axis=0, dtype=np.float64)
-        return mean, np.asarray((sample - mean).T @ (sample - mean) / len(sample), np.float64)
+    def _groups(self) -> Groups:
+        return Groups(self.archive.rows(["language"])["language"].to_pylist())
+
+    @functools.cached_property
+    def _spread(self) -> Spread:
+        return Spread([self.vectors_at(places) for places in self._groups.samples()])
 
     def hits(
         self, numbers: Iterable[int], scores: Iterable[float], words: Sequence[QueryWord] | None = None
@@ -426,31 +449,6 @@ def _unit(vector: FloatArray) -> FloatArray:
 # What is written
 
 
-def settings_of(
-    uri: str, spec: str, encoder: TextEncoder, document_prompt: str | None, long_documents: str | None
-) -> dict[str, Any]:
-    """The settings of an archive that say which encoder reads its articles, and how.
-
-    Args:
-      uri: of the archive.
-      spec: ``KIND:REST`` of the encoder. Its folder is kept as it was given, and relative to the archive, which holds
-        from every working directory and after both were moved together.
-      encoder: what embeds; a SavedModel does not say how many tokens it reads.
-      document_prompt: what it was given in place of its own prompt.
-      long_documents: what it was given in place of its own way to read documents of more tokens.
-    """
-    kind, path, number = split_encoder(spec)
-    beside = os.path.relpath(os.path.realpath(path), os.path.realpath(uri)) if path and "://" not in uri else ""
-    return {
-        "encoder": spec,
-        "encoder_beside": f"{kind}:{beside}{number}" if beside else "",
-        "encoder_digest": encoder.digest,
-        "document_prompt": document_prompt,
-        "long_documents": long_documents,
-        "max_length": getattr(encoder, "max_length", None),
-    }
-
-
 def table_rows(articles: Sequence[Any], vectors: FloatArray, shape: pa.Schema, events: Sequence[str] = ()) -> pa.Table:
     """Rows of the table of articles.
 
@@ -476,24 +474,3 @@ def table_rows(articles: Sequence[Any], vectors: FloatArray, shape: pa.Schema, e
     columns["event_id"] = list(events) or [""] * len(articles)
     columns["vector"] = vector_column(np.asarray(vectors / np.where(norms > 0, norms, 1), np.float32))
     return pa.table([pa.array(columns[name], shape.field(name).type) for name in shape.names], schema=shape)
-
-
-def split_encoder(spec: str) -> tuple[str, str, str]:
-    """``KIND:DIR@N`` of an encoder in its parts, the last with its @; "" for parts that are not there.
-
-    >>> split_encoder("model:work/model@400"), split_encoder("savedmodel:m@il")
-    (('model', 'work/model', '@400'), ('savedmodel', 'm@il', ''))
-    """
-    kind, _, rest = spec.partition(":")
-    folder, at, number = rest.rpartition("@")
-    return (kind, folder, at + number) if folder and number.isdigit() else (kind, rest, "")
-
-
-def _found_encoder(uri: str, settings: Mapping[str, Any]) -> str:
-    """The encoder's ``KIND:REST``: the encoder next to the archive if there is one, else as it was given."""
-    given = str(settings.get("encoder", ""))
-    kind, path, number = split_encoder(str(settings.get("encoder_beside", "")))
-    found = os.path.normpath(os.path.join(os.path.realpath(uri), path))
-    if not path or not os.path.isdir(found) or found == os.path.realpath(split_encoder(given)[1]):
-        return given
-    return f"{kind}:{os.path.relpath(found)}{number}"

@@ -25,10 +25,10 @@ from ..formats.articles import ArticleText, article_files, read_articles
 from ..formats.command_line import option, required
 from ..formats.files import check_output
 from .embed import ARTICLES_HELP, embedded
-from .index import DocumentIndex, settings_of, table_rows
+from .index import DocumentIndex, table_rows
 from .interface import TextEncoder
 from .search import index_encoder
-from .specs import ReadingOptions, encoder_from_spec
+from .specs import ReadingOptions, encoder_from_spec, settings_of
 from .tuning import learn_ranking
 
 _AT_ONCE: Final = 1_000  # articles that are looked up in an index

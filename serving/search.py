@@ -32,10 +32,10 @@ from .analysis import has_text
 from .extracts import Places
 from .filters import NO_FILTERS, DateRange, Filters, parse_day
 from .hybrid import MODES, Found, Mode, chosen_mode, find
-from .index import DocumentIndex, Hit, split_encoder
+from .index import DocumentIndex, Hit
 from .interface import TextEncoder
 from .saved_model import SavedModelEncoder
-from .specs import PROMPT_HELP, EncoderOptions, encoder_from_spec
+from .specs import PROMPT_HELP, EncoderOptions, encoder_from_spec, split_encoder
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -216,7 +216,7 @@ def index_encoder(
 
 
 def print_results(hits: Sequence[Hit], console: "Console") -> None:
-    """Prints rank, title, score, publisher, date, URL and extract of each result.
+    """Prints rank, title, score, publisher, date, URL and extract of each result, and of several languages which.
 
     A URL can be given as the next query, so it is not broken into lines: the terminal wraps it, and copies it whole.
     """
@@ -224,12 +224,14 @@ def print_results(hits: Sequence[Hit], console: "Console") -> None:
     from rich.padding import Padding
     from rich.table import Column, Table
 
+    several = len({hit.document.language for hit in hits}) > 1
     for hit in hits:
         document = hit.document
         date = document.byline_date.isoformat() if document.byline_date else ""
         head = Table.grid(Column(width=_INDENT - 2, justify="right"), Column(overflow="fold"), padding=(0, 2, 0, 0))
         head.add_row(str(hit.rank), _highlighted(document.title, hit.extract.title if hit.extract else ()))
-        head.add_row("", escape(visible("  ".join(filter(None, (f"{hit.score:.4f}", document.publisher, date))))))
+        facts = (f"{hit.score:.4f}", document.language if several else "", document.publisher, date)
+        head.add_row("", escape(visible("  ".join(filter(None, facts)))))
         console.print(head)
         console.print(" " * _INDENT + visible(document.url), soft_wrap=True, markup=False, highlight=False)
         if hit.extract and hit.extract.marks:

@@ -3,7 +3,7 @@
 import dataclasses
 import functools
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from ..errors import InputError
@@ -153,3 +153,52 @@ def split_number(text: str) -> tuple[str, int | None]:
     """
     folder, at, number = text.rpartition("@")
     return (folder, int(number)) if at and folder and number.isdigit() else (text, None)
+
+
+# In the settings of an archive
+
+
+def settings_of(
+    uri: str, spec: str, encoder: "TextEncoder", document_prompt: str | None, long_documents: str | None
+) -> dict[str, Any]:
+    """The settings of an archive that say which encoder reads its articles, and how.
+
+    Args:
+      uri: of the archive.
+      spec: ``KIND:REST`` of the encoder. Its folder is kept as it was given, and relative to the archive, which holds
+        from every working directory and after both were moved together.
+      encoder: what embeds; a SavedModel does not say how many tokens it reads.
+      document_prompt: what it was given in place of its own prompt.
+      long_documents: what it was given in place of its own way to read documents of more tokens.
+    """
+    kind, path, number = split_encoder(spec)
+    beside = os.path.relpath(os.path.realpath(path), os.path.realpath(uri)) if path and "://" not in uri else ""
+    return {
+        "encoder": spec,
+        "encoder_beside": f"{kind}:{beside}{number}" if beside else "",
+        "encoder_digest": encoder.digest,
+        "document_prompt": document_prompt,
+        "long_documents": long_documents,
+        "max_length": getattr(encoder, "max_length", None),
+    }
+
+
+def split_encoder(spec: str) -> tuple[str, str, str]:
+    """``KIND:DIR@N`` of an encoder in its parts, the last with its @; "" for parts that are not there.
+
+    >>> split_encoder("model:work/model@400"), split_encoder("savedmodel:m@il")
+    (('model', 'work/model', '@400'), ('savedmodel', 'm@il', ''))
+    """
+    kind, _, rest = spec.partition(":")
+    folder, at, number = rest.rpartition("@")
+    return (kind, folder, at + number) if folder and number.isdigit() else (kind, rest, "")
+
+
+def found_encoder(uri: str, settings: Mapping[str, Any]) -> str:
+    """The encoder's ``KIND:REST``: the encoder next to the archive if there is one, else as it was given."""
+    given = str(settings.get("encoder", ""))
+    kind, path, number = split_encoder(str(settings.get("encoder_beside", "")))
+    found = os.path.normpath(os.path.join(os.path.realpath(uri), path))
+    if not path or not os.path.isdir(found) or found == os.path.realpath(split_encoder(given)[1]):
+        return given
+    return f"{kind}:{os.path.relpath(found)}{number}"

@@ -29,8 +29,8 @@ from ..formats.trainings import (
     training_work,
     trainings,
 )
-from ..serving.index import settings_of
 from ..serving.interface import TextEncoder
+from ..serving.specs import settings_of
 from .duplicates import record_digest
 from .options import EncoderChoice, encoder_values
 from .run import KEEP_VERSIONS, TEXTS, vectors_by_record, work_folder

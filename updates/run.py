@@ -31,8 +31,9 @@ from ..formats.trainings import read_json
 from ..serving.analysis import base_language
 from ..serving.embed import embedded
 from ..serving.events import NO_EVENT, UNDATED, Ids, Merge, Vectors, assign
-from ..serving.index import settings_of, table_rows
+from ..serving.index import table_rows
 from ..serving.interface import TextEncoder
+from ..serving.specs import settings_of
 from .duplicates import Duplicates, Seen, find, record_digest
 from .intake import Intake, check_sources, crawl_state, gather
 from .options import EncoderChoice, Sources, UpdateOptions, check_same

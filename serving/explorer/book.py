@@ -233,10 +233,10 @@ class EventBook:
         (vectors,) = self.vectors([number])
         center, last = center_of(vectors), self.card(number, vectors).last
         found, cosines = self.index.nearest(center, _NEAR)
-        mean, deviation = self.index.spread(center)
-        codes: dict[int, None] = {}
-        for place, cosine in zip(self.index.places(found).tolist(), cosines.tolist(), strict=True):
-            if cosine >= mean + _FAR * deviation and (code := int(self._codes[place])) not in (number, _NO_EVENT):
+        places, codes = self.index.places(found), dict[int, None]()
+        far = self.index.deviations(center, cosines, places) >= _FAR
+        for place in places[far].tolist():
+            if (code := int(self._codes[place])) not in (number, _NO_EVENT):
                 codes[code] = None
         cards = sorted(self.cards([*codes][: 2 * _STORY]), key=lambda card: (card.first, card.id))
         before = [card for card in cards if card.first <= last]

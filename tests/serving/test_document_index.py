@@ -75,9 +75,37 @@ def test_the_spread_of_a_query_is_over_at_most_4096_documents():
     rows, query = unit_rows(4_098, 2), np.array([0.3, 0.4], np.float32)
     for count, step in ((4_096, 1), (4_097, 2), (4_098, 2)):
         cosines = rows[:count:step].astype(float) @ (query / 0.5)
-        found = index_of(rows[:count], documents(count)).spread(query)
-        assert found == pytest.approx((cosines.mean(), cosines.std()), abs=1e-6)
-    assert index_of(rows[:5], documents(5)).spread(np.zeros(2, np.float32)) == (0.0, 0.0)
+        found = index_of(rows[:count], documents(count)).deviations(query, np.array([0.5, 0.1]), np.array([0, 1]))
+        np.testing.assert_allclose(found, (np.array([0.5, 0.1]) - cosines.mean()) / cosines.std(), atol=1e-4)
+
+
+def of_languages(counts):
+    """Documents in languages, with the tags one after another."""
+    tags = [tag for tag, count in counts.items() for _ in range(count)]
+    every = documents(len(tags))
+    return [dataclasses.replace(one, language=tag) for one, tag in zip(every, tags, strict=True)]
+
+
+@pytest.mark.parametrize("exact_limit", [1_000, 1])
+def test_articles_count_by_how_much_nearer_they_are_than_others_in_their_language(exact_limit):
+    generator = np.random.default_rng(3)
+    rows = generator.normal(size=(190, 12)).astype(np.float32) / 2
+    rows[:120, 0] += 4  # the language of the query
+    rows[0, :2] = 4, 3
+    rows[120, :2] = 2, 4  # its translation
+    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    index = index_of(rows, of_languages({"en": 70, "en-GB": 50, "de": 60, "sw": 10}), exact_limit=exact_limit)
+    cosines, groups = rows @ rows[0], [slice(0, 120)] * 120 + [slice(120, 180)] * 60 + [slice(0, 190)] * 10
+    expected = np.array([(cosines[n] - cosines[g].mean()) / cosines[g].std() for n, g in enumerate(groups)])
+    np.testing.assert_allclose(index.deviations(rows[0], cosines, np.arange(190)), expected, atol=1e-4)
+
+    numbers, found = index.nearest(rows[0], 9)
+    assert numbers.tolist() == np.argsort(-expected)[:9].tolist()
+    np.testing.assert_allclose(found, cosines[numbers], atol=1e-5)
+    assert 120 in numbers[:3].tolist()
+    assert 120 not in np.argsort(-cosines)[:20].tolist()
+    english = index.nearest(rows[0], 9, Filters(languages=("en",)))[0].tolist()
+    assert english == np.argsort(-cosines[:70])[:9].tolist()
 
 
 # Filters and places

@@ -117,8 +117,9 @@ def test_many_vectors_are_searched_in_the_database(tmp_path, monkeypatch):
     numbers, scores = index.nearest(rows[5], 1)
     assert (numbers.tolist(), round(float(scores[0]), 5)) == ([5], 1)
     np.testing.assert_allclose(index.cosines(rows[5], np.array([5, 9])), [1, rows[5] @ rows[9]], atol=1e-5)
-    mean, deviation = index.spread(rows[5])
-    assert (mean, deviation) == pytest.approx(((rows @ rows[5]).mean(), (rows @ rows[5]).std()), abs=1e-5)
+    every = rows @ rows[5]
+    expected = [(every[9] - every.mean()) / every.std()]
+    np.testing.assert_allclose(index.deviations(rows[5], every[9:10], np.array([9])), expected, atol=1e-4)
     few = Filters(DateRange(datetime.date(2024, 1, 1)))
     assert index.nearest(rows[5], 3, few)[0].tolist() == []
     assert index.search_url("https://a.example/7", 1)[0].document.url != "https://a.example/7"

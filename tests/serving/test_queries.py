@@ -85,6 +85,16 @@ def test_results_show_title_score_publisher_date_and_the_whole_url(capsys):
     assert lines[-1].strip() == long.url
 
 
+def test_results_in_several_languages_say_which(capsys):
+    from rich.console import Console
+
+    english, german = (dataclasses.replace(DOCUMENTS[0], language=tag) for tag in ("en", "de"))
+    for hits, expected in (((english, german), ["en  a.example", "de  a.example"]), ((german,), ["a.example"])):
+        search.print_results([Hit(1, 0.5, one) for one in hits], Console(width=80))
+        lines = [line.strip() for line in capsys.readouterr().out.splitlines() if line.strip().startswith("0.5")]
+        assert lines == [f"0.5000  {one}  2024-01-10" for one in expected]
+
+
 def test_titles_of_strangers_do_not_reach_the_terminal(index, capsys):
     from rich.console import Console
 

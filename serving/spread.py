@@ -1,0 +1,66 @@
+"""Cosines of a query as standard deviations above what its cosines usually are, by the language of the articles.
+
+Most encoders give unrelated texts of one language higher cosines than a text and its translation. So the order of an
+archive of several languages is that of the deviations: an article counts by how much nearer it is than others in its
+language.
+"""
+
+import math
+from collections.abc import Sequence
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from .analysis import base_language
+
+LEAST: Final = 50  # articles of a language; those of rarer languages are compared with all articles
+_ROWS: Final = 4_096  # of all articles
+_LANGUAGE_ROWS: Final = 1_024
+
+Numbers = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+
+
+class Groups:
+    """Articles by language.
+
+    Attributes:
+      of: the group of each article, int64 ``[N]``: 0 for rare languages, or for all where there is one language only.
+      tags: for each group from 1 the tags of its language, as the archive writes them.
+    """
+
+    def __init__(self, languages: Sequence[str]) -> None:
+        values, places = np.unique(np.array([tag or "" for tag in languages]), return_inverse=True)
+        bases = [base_language(value) for value in values.tolist()]
+        counts = np.bincount(places, minlength=len(values))
+        held = {base: sum(counts[[other == base for other in bases]]) for base in bases}
+        names = [base for base in sorted(held) if held[base] >= LEAST]
+        names = names if len(held) > 1 else []
+        self.of: Numbers = np.array([names.index(base) + 1 if base in names else 0 for base in bases])[places]
+        self.tags = [[str(v) for v, base in zip(values, bases, strict=True) if base == name] for name in names]
+
+    def samples(self) -> list[Numbers]:
+        """Places of up to 4,096 of all articles, and of up to 1,024 of each group from 1."""
+        every = [(np.arange(len(self.of)), _ROWS)]
+        every += [(np.flatnonzero(self.of == group + 1), _LANGUAGE_ROWS) for group in range(len(self.tags))]
+        return [places[:: -(-len(places) // most)] for places, most in every]
+
+
+class Spread:
+    """The mean and the standard deviation of the cosines of any query with groups of vectors.
+
+    Args:
+      samples: float32 ``[n, D]`` of each group.
+    """
+
+    def __init__(self, samples: Sequence[npt.NDArray[Any]]) -> None:
+        self._means = np.stack([sample.mean(axis=0, dtype=np.float64) for sample in samples])
+        centered = [sample - mean for sample, mean in zip(samples, self._means, strict=True)]
+        self._covariances = [np.asarray(rows.T @ rows / len(rows), np.float64) for rows in centered]
+
+    def of(self, query: npt.NDArray[Any]) -> tuple[Floats, Floats]:
+        """The means and the standard deviations for a query ``[D]`` of any length, float64 ``[groups]``."""
+        unit = np.asarray(query, np.float64) / max(float(np.linalg.norm(query)), 1e-12)
+        variances = [float(unit @ covariance @ unit) for covariance in self._covariances]
+        return self._means @ unit, np.array([math.sqrt(max(variance, 0.0)) for variance in variances])
