@@ -20,6 +20,7 @@ all. What a run that was cut off has committed is undone when the next one begin
 import contextlib
 import dataclasses
 import datetime
+import functools
 import importlib.util
 import json
 import os
@@ -240,6 +241,8 @@ class Archive:
         self._articles = self.table(ARTICLES)
         self.dimensions = int(self._articles.schema.field("vector").type.list_size)
         self._count = int(self._articles.count_rows())
+        # A search with filters asks two or three times.
+        self._counted = functools.lru_cache(1_024)(lambda where: int(self._articles.count_rows(where)))
 
     def __len__(self) -> int:
         return self._count
@@ -291,7 +294,7 @@ class Archive:
     def count(self, where: str = "") -> int:
         """How many articles meet a condition."""
         with reading_tables(self.uri):
-            return int(self._articles.count_rows(where)) if where else self._count
+            return self._counted(where) if where else self._count
 
     def matching(self, terms: Iterable[str], count: int, where: str = "") -> tuple[IntArray, npt.NDArray[np.float64]]:
         """The articles with the highest BM25 score for words, best first: their numbers and scores."""

@@ -2,10 +2,10 @@
 
 Most encoders give unrelated texts of one language higher cosines than a text and its translation. So the order of an
 archive of several languages is that of the deviations: an article counts by how much nearer it is than others in its
-language.
+language. The deviation is that of all articles at least: where an encoder knows nothing about another language, its
+cosines are all near 0, and small differences would count as much as those of the language of the query.
 """
 
-import math
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -60,7 +60,7 @@ class Spread:
         self._covariances = [np.asarray(rows.T @ rows / len(rows), np.float64) for rows in centered]
 
     def of(self, query: npt.NDArray[Any]) -> tuple[Floats, Floats]:
-        """The means and the standard deviations for a query ``[D]`` of any length, float64 ``[groups]``."""
+        """Means and standard deviations (at least that of group 0) for a query ``[D]``, float64 ``[groups]``."""
         unit = np.asarray(query, np.float64) / max(float(np.linalg.norm(query)), 1e-12)
         variances = [float(unit @ covariance @ unit) for covariance in self._covariances]
-        return self._means @ unit, np.array([math.sqrt(max(variance, 0.0)) for variance in variances])
+        return self._means @ unit, np.sqrt(np.maximum(variances, max(variances[0], 0.0)))
