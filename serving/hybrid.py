@@ -17,6 +17,7 @@ from .ranking import DEPTH, NO_RANK, Evidence, Ranking
 Mode = Literal["hybrid", "words", "vectors"]
 MODES: Final[tuple[Mode, ...]] = ("hybrid", "words", "vectors")
 _SHOWN_WORDS: Final = 5
+_FIRST: Final = 10  # documents by words whose language is that of the query
 _LEAST_SCORE: Final = 0.01  # of a result of the mode hybrid that has something to do with the query
 
 
@@ -148,20 +149,30 @@ def evidence(
         others = [number for number in numbers.tolist() if number not in scores]
         more = index.matching(words, len(others), among=others)
         scores |= dict(zip(*(part.tolist() for part in more), strict=True))
-    near_to = index.cosines(vector, numbers)
+    near_to, places = index.cosines(vector, numbers), index.places(numbers)
+    held, word_ranks = np.array([scores.get(number, 0.0) for number in numbers.tolist()]), _ranks(numbers, by_words)
     rarity = sum(word.rarity for word in words)
     known = sum(word.rarity for word in words if word.frequency)
     return Evidence(
         numbers,
         near_to,
-        index.deviations(vector, near_to, index.places(numbers)),
-        np.array([scores.get(number, 0.0) for number in numbers.tolist()]),
+        index.deviations(vector, near_to, places),
+        held,
         _ranks(numbers, nearest),
-        _ranks(numbers, by_words),
+        word_ranks,
+        _foreign(index.language_groups(places), held, word_ranks),
         len(words),
         rarity,
         known / rarity if rarity else 0.0,
     )
+
+
+def _foreign(languages: npt.NDArray[Any], held: npt.NDArray[Any], ranks: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+    """Which candidates are in another language than the first documents by words: that of the query."""
+    first = ranks < _FIRST
+    if not first.any():
+        return first
+    return np.asarray(languages != np.bincount(languages[first], held[first]).argmax(), np.bool_)
 
 
 def _ranks(numbers: npt.NDArray[Any], listed: list[int]) -> npt.NDArray[Any]:

@@ -308,6 +308,10 @@ class DocumentIndex:
         groups = self._groups.of[places]
         return np.asarray((cosines - means[groups]) / np.maximum(deviations, 1e-9)[groups], np.float64)
 
+    def language_groups(self, places: Numbers) -> Numbers:
+        """A number for the language of each article, by their places; 0 for rare languages, or for all of one."""
+        return self._groups.of[places]
+
     @functools.cached_property
     def _groups(self) -> Groups:
         return Groups(self.archive.rows(["language"])["language"].to_pylist())

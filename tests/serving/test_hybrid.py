@@ -96,6 +96,18 @@ def test_an_index_that_is_not_compared_one_by_one_gives_no_cosines(index):
     assert DocumentIndex(index.archive, exact_limit=2).compare(Letters().encode_queries(["storm"])) is None
 
 
+def test_documents_in_another_language_than_the_first_by_words_are_foreign():
+    english = [ArticleText(f"e{n}", "", "", f"storm {'ab'[n % 2] * n}", "", "en") for n in range(60)]
+    german = [ArticleText(f"d{n}", "", "", f"sturm {'ab'[n % 2] * n}", "", "de-AT") for n in range(60)]
+    index = indexed([*english, *german], Letters())
+    for query, foreign in (("storm", range(60, 120)), ("sturm", range(60)), ("zzzz", ())):
+        found = hybrid.evidence(index, index.read(query), Letters().encode_queries([query])[0])
+        assert {*found.numbers[found.foreign].tolist()} == {*foreign} & {*found.numbers.tolist()}
+        assert {*range(60, 120)} & {*found.numbers.tolist()}
+    one = indexed(english, Letters())
+    assert not hybrid.evidence(one, one.read("storm"), Letters().encode_queries(["storm"])[0]).foreign.any()
+
+
 def test_words_beyond_the_depth_still_have_their_scores(monkeypatch):
     monkeypatch.setattr(hybrid, "DEPTH", 2)
     many = [ArticleText(f"d{n}", "", "", f"storm {'b' * n}", "", "en") for n in range(8)]
@@ -110,17 +122,17 @@ def test_words_beyond_the_depth_still_have_their_scores(monkeypatch):
 def evidence(bm25, cosines, **facts):
     bm25, cosines = np.array(bm25, float), np.array(cosines, float)
     ranks = [np.argsort(np.argsort(-array, kind="stable")).astype(float) for array in (cosines, bm25)]
-    values = {"length": 2, "rarity": 8.0, "known": 1.0, **facts}
+    values = {"length": 2, "rarity": 8.0, "known": 1.0, "foreign": np.arange(len(bm25)) % 2 == 1, **facts}
     return Evidence(np.arange(len(bm25)), cosines, 5 * cosines, bm25, *ranks, **values)
 
 
 def test_features_by_hand():
     one = evidence([4.0, 0.0], [0.5, 0.1], length=3)
     facts = [1.0, np.log(3), 0.8, 0.5, 0.5]
-    kinds = [[-np.log(5), -np.log(6)], [-np.log(5), -np.log(6)], [2.5, 0.5], [0.5, 0.0]]
+    kinds = [[-np.log(5), -np.log(6)], [-np.log(5), -np.log(6)], [2.5, 0.5], [0.5, 0.0], [0.0, 1.0]]
     expected = [[value * fact for kind in kinds for value in [kind[row]] for fact in facts] for row in range(2)]
     np.testing.assert_allclose(one.features(), expected)
-    made = Ranking(np.arange(20) / 100, 2.0, np.array([0.1, 0.2, 0.3, 0.4, 0.5, 0.6]), 7)
+    made = Ranking(np.arange(25) / 100, 2.0, np.array([0.1, 0.2, 0.3, 0.4, 0.5, 0.6]), 7)
     offset = np.dot([*facts, 1.0], made.offsets)
     expected_scores = 1 / (1 + np.exp(-(2 * (np.array(expected) @ made.weights) + offset)))
     np.testing.assert_allclose(made.scores(one), expected_scores)
