@@ -3,13 +3,16 @@
     python benchmarks/search_quality.py --encoder savedmodel:demo/saved_model --articles demo/work/clean/articles \
         --truth demo/newsroom/truth.jsonl
     python benchmarks/search_quality.py --encoder model:minilm --articles allsides.jsonl.zst --sample 3000
+    python benchmarks/search_quality.py --encoder model:e5 --ntrex ../shared/data/parallel/ntrex128 --across
 
 Queries come from sampled articles: the whole title, three words of the title, and three to five words of title and
 lead. With `--truth` right are the other articles of the same event, and the article itself is left out of the results.
 With `--known` right is the article itself, for a reader who remembers words of it. With neither, right is the article
 itself, which is indexed without its title and its first two sentences, so that no query is part of what is searched;
-all other articles are indexed as they are. The index learns its weights from a sample of its own (`serving.tuning`),
-which does not know the truth; no query comes from an article of that sample.
+all other articles are indexed as they are. With `--across` right are only reports in other languages, and those in the
+article's language are left out of the results; with `--ntrex` the articles are the first 1,000 sentences in four
+languages, and reports of one event are its translations. The index learns its weights from a sample of its own
+(`serving.tuning`), which does not know the truth; no query comes from an article of that sample.
 
 ``reciprocal ranks`` adds 1 / (60 + rank) of words and vectors. ``bm25s`` reads the title, twice, and the body as one
 text, with its English stop words and without stems.
@@ -25,7 +28,7 @@ import tempfile
 
 import bm25s
 import numpy as np
-from newsembed.formats.articles import read_articles
+from newsembed.formats.articles import ArticleText, read_articles
 from newsembed.serving import hybrid
 from newsembed.serving.index_command import build_index
 from newsembed.serving.ranking import DEFAULT, LATENT_SEMANTICS, Ranking
@@ -35,13 +38,17 @@ from newsembed.serving.tuning import ARTICLES, queries_of
 KINDS = ("whole title", "three words of the title", "three to five words of title and lead")
 WAYS = ("vectors", "words", "bm25s", "reciprocal ranks", "hybrid")
 DEPTH = 100
+SENTENCES = 1_000  # of NTREX-128, in each language
 RANKINGS = {"own": None, "default": DEFAULT, "latent": LATENT_SEMANTICS}
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--encoder", required=True, metavar="KIND:DIR")
-    parser.add_argument("--articles", required=True)
+    source = parser.add_mutually_exclusive_group(required=True)
+    source.add_argument("--articles")
+    source.add_argument("--ntrex", metavar="FOLDER", help="of NTREX-128")
+    parser.add_argument("--across", action="store_true", help="reports in other languages are right")
     parser.add_argument("--truth", help="JSON lines with url and event")
     parser.add_argument("--known", action="store_true", help="the article itself, as it is, is right")
     parser.add_argument("--sample", type=int, default=100_000, metavar="N", help="articles, evenly spaced")
@@ -50,15 +57,26 @@ def main():
     parser.add_argument("--ranking", choices=RANKINGS, default="own", help="own: that the index has learned")
     parser.add_argument("--seed", type=int, default=1_000)
     args = parser.parse_args()
-    articles = [article for article in read_articles(args.articles) if article.title and article.body]
-    articles = articles[:: max(1, len(articles) // args.sample)][: args.sample]
+    if args.ntrex:
+        articles, right = translations(args.ntrex)
+    else:
+        articles = [article for article in read_articles(args.articles) if article.title and article.body]
+        articles = articles[:: max(1, len(articles) // args.sample)][: args.sample]
+        right = same_events(articles, args.truth) if args.truth else [{number} for number in range(len(articles))]
     generator = random.Random(args.seed)
-    right = same_events(articles, args.truth) if args.truth else [{number} for number in range(len(articles))]
+    left_out = [{number} if args.truth or args.ntrex else set() for number in range(len(articles))]
+    if args.across:
+        own = [
+            {n for n in others if articles[n].language == one.language}
+            for one, others in zip(articles, right, strict=True)
+        ]
+        left_out = [numbers | same for numbers, same in zip(left_out, own, strict=True)]
+        right = [others - same for others, same in zip(right, own, strict=True)]
     learned = {*random.Random(0).sample(range(len(articles)), min(ARTICLES, len(articles)))}
     chosen = generator.sample([number for number, others in enumerate(right) if others], args.queries * 2)
     chosen = [number for number in chosen if number not in learned][: args.queries]
     asked = [list(queries_of(articles[number].title, articles[number].body, generator)) for number in chosen]
-    if not (args.truth or args.known):
+    if not (args.truth or args.known or args.ntrex):
         for number in chosen:
             articles[number] = without_head(articles[number])
     encoder = encoder_from_spec(args.encoder, max_length=args.max_length)
@@ -73,8 +91,7 @@ def main():
     for kind, name in enumerate(KINDS):
         vectors = encoder.encode_queries([queries[kind] for queries in asked])
         for number, queries, vector in zip(chosen, asked, vectors, strict=True):
-            own = number if args.truth else None
-            answers = answers_of(index, peer, queries[kind], vector, own, ranking)
+            answers = answers_of(index, peer, queries[kind], vector, left_out[number], ranking)
             means[kind] += [figures(answer, right[number]) for answer in answers]
         print(row(name, means[kind] / len(chosen)), flush=True)
     print(row("mean", means.mean(axis=0) / len(chosen)))
@@ -93,6 +110,17 @@ def same_events(articles, path):
     return [by_event[event] - {number} if event else set() for number, event in enumerate(found)]
 
 
+def translations(folder):
+    """The first sentences of NTREX-128 in four languages, and the translations of each, by their numbers."""
+    articles = []
+    for language, name in (("en", "src.eng"), ("de", "ref.deu"), ("es", "ref.spa"), ("ru", "ref.rus")):
+        with open(f"{folder}/NTREX-128/newstest2019-{name}.txt", encoding="utf-8") as file:
+            for number, line in enumerate(itertools.islice(file, SENTENCES)):
+                articles.append(ArticleText(f"{language}{number}", "", "", line.strip(), "", language))
+    every = range(len(articles))
+    return articles, [{n for n in every[number % SENTENCES :: SENTENCES] if n != number} for number in every]
+
+
 def host_and_path(url):
     return re.sub(r"^https?://(www\.)?", "", url)
 
@@ -103,21 +131,25 @@ def without_head(article):
     return dataclasses.replace(article, title="", body=" ".join(rest) or article.body)
 
 
-def answers_of(index, peer, query, vector, own, ranking):
-    """The numbers that each way finds, best first."""
+def answers_of(index, peer, query, vector, left_out, ranking):
+    """The numbers that each way finds, best first, without those that are left out."""
     words = index.read(query)
-    by_vectors = index.nearest(vector, DEPTH + 1)[0].tolist()
-    by_words = index.matching(words, DEPTH + 1)[0].tolist()
+    depth = DEPTH + len(left_out)
+    by_vectors = index.nearest(vector, depth)[0].tolist()
+    by_words = index.matching(words, depth)[0].tolist()
     tokens = bm25s.tokenize([query], stopwords="en", show_progress=False)
-    numbers, scores = peer.retrieve(tokens, k=min(DEPTH + 1, len(index)), show_progress=False)
+    numbers, scores = peer.retrieve(tokens, k=min(depth, len(index)), show_progress=False)
     by_peer = [int(number) for number, score in zip(numbers[0], scores[0], strict=True) if score > 0]
-    lists = [[number for number in found if number != own][:DEPTH] for found in (by_vectors, by_words, by_peer)]
+    lists = [
+        [number for number in found if number not in left_out][:DEPTH] for found in (by_vectors, by_words, by_peer)
+    ]
     fused = {}
     for rank, number in itertools.chain.from_iterable(map(enumerate, lists[:2])):
         fused[number] = fused.get(number, 0) + 1 / (60 + rank)
-    evidence = hybrid.evidence(index, words, vector, without=own)
-    best = evidence.numbers[np.argsort(-ranking.scores(evidence), kind="stable")]
-    return [*lists, sorted(fused, key=lambda number: (-fused[number], number)), best.tolist()]
+    evidence = hybrid.evidence(index, words, vector)
+    best = evidence.numbers[np.argsort(-ranking.scores(evidence), kind="stable")].tolist()
+    best = [number for number in best if number not in left_out]
+    return [*lists, sorted(fused, key=lambda number: (-fused[number], number)), best]
 
 
 def figures(answer, right):
