@@ -37,7 +37,11 @@ def training(run: str, output: str, data: str, **macros: object) -> tuple[str, .
         **{f"EncoderConfig.{name}": value for name, value in SIZES.items()},
         **macros,
     }
-    return "train", f"--gin_file=runs/{run}.gin", *(f"--gin.{name}={json.dumps(value)}" for name, value in values.items())
+    return (
+        "train",
+        f"--gin_file=runs/{run}.gin",
+        *(f"--gin.{name}={json.dumps(value)}" for name, value in values.items()),
+    )
 
 
 def run(at: Path, words: str | tuple[str, ...]) -> None:
@@ -92,17 +96,18 @@ def commands_of(at: Path) -> list[Command]:
         words += ["--warc", *sorted(map(str, at.glob("warc/*.warc")))] if step.job == "extract" else []
         jobs.append(Command(step.job, tuple(word for word in words if "@" not in word), job))
     bitext = "bitext --articles {at}/work/clean --vectors {at}/work/vectors --encoder=model:{at}/model --output {out}"
-    folder = ("--output", "{out}")
+    folder, read = ("--output", "{out}"), ("--model={at}/model", "--input={at}/first.parquet")
+    trained = training("train_demo", "{out}", "{at}/work/examples", INITIAL_CHECKPOINT_PATH="{at}/model")
     return [
         *jobs,
         Command("bitext", (*bitext.split(), ONE), job),
-        Command("embed", ("embed", "--model={at}/model", "--input={at}/first.parquet", "--output={out}/a.parquet"), files),
-        Command("embed to a folder", ("embed", "--model={at}/model", "--input={at}/first.parquet", *folder), vectors),
-        Command("index", ("index", "--model={at}/model", "--input={at}/first.parquet", *folder), archive),
+        Command("embed", ("embed", *read, "--output={out}/a.parquet"), files),
+        Command("embed to a folder", ("embed", *read, *folder), vectors),
+        Command("index", ("index", *read, *folder), archive),
         Command("update", tuple(UPDATE.split()), archive, at / "archive"),
         Command("export, safetensors", ("export", "--model={at}/model", "--format=safetensors", *folder), whole),
-        Command("export, SavedModel", ("export", "--model={at}/model", *folder), whole),
-        Command("train", training("train_demo", "{out}", "{at}/work/examples", INITIAL_CHECKPOINT_PATH="{at}/model"), model),
+        Command("export, SavedModel", ("export", "--model={at}/model", *folder), saved),
+        Command("train", trained, model),
         Command("distil", tuple("distil --model {at}/model --output {out} --size=8 --max_length=32".split()), study),
         Command("lift", tuple(LIFT.split()), study),
     ]
@@ -111,7 +116,9 @@ def commands_of(at: Path) -> list[Command]:
 def files(out: Path) -> dict[str, Any]:
     """Digests of files; what is temporary has a name that says so."""
     found = {str(path.relative_to(out)): path for path in sorted(out.rglob("*")) if path.is_file()}
-    return {name: sha256(path.read_bytes()) for name, path in found.items() if ".tmp" not in name and path.name != ".lock"}
+    return {
+        name: sha256(path.read_bytes()) for name, path in found.items() if ".tmp" not in name and path.name != ".lock"
+    }
 
 
 def vectors(out: Path) -> dict[str, Any]:
@@ -122,6 +129,13 @@ def vectors(out: Path) -> dict[str, Any]:
 def whole(out: Path) -> dict[str, Any]:
     """A folder that appears in one step."""
     return {"folder": files(out)}
+
+
+def saved(out: Path) -> dict[str, Any]:
+    """A SavedModel without its graph, which names the lines of all callers: here also those of this harness."""
+    inner = ("saved_model.pb", "fingerprint.pb", "SHA256SUMS")
+    found = files(out)
+    return {"folder": {name: digest if name not in inner else "there" for name, digest in found.items()}}
 
 
 def job(out: Path) -> dict[str, Any]:
