@@ -45,7 +45,7 @@ _BASE: Final = "base.json"  # in the work folder: the run that it began from, 0 
 _LETTERS: Final = f"{DEAD_LETTERS}/part-00000-of-00001.parquet"
 _SAMPLE: Final = 500  # characters of a dead letter
 _EPOCH: Final = datetime.date(1970, 1, 1).toordinal()
-_CHUNK: Final = 512  # articles that are embedded at a time, and lost if a run is cut off
+_CHUNK: Final = 256  # articles that are embedded at a time, and lost if a run is cut off
 # An article: its doc_id, the ordinal of its byline date or `UNDATED`, its event or `NO_EVENT`, the number of its row in
 # the archive, -1 for a new one, and its language without region and script.
 _MEMBER: Final = np.dtype([("doc_id", "<u8"), ("day", "<i8"), ("event", "<u8"), ("number", "<i8"), ("language", "S8")])
@@ -132,7 +132,7 @@ def vectors_by_record(
     return known
 
 
-def _members(archive: Archive | None) -> Array:
+def members_of(archive: Archive | None) -> Array:
     """The articles of an archive, none before its first version; see `_MEMBER`."""
     if archive is None:
         return _new_members([])
@@ -178,7 +178,7 @@ class _Run:
         self._started, self._step_started = datetime.datetime.now(datetime.UTC), time.monotonic()
         self._number = base.number if base else 0
         self._base = Archive(self._uri) if base else None
-        self._before = _members(self._base)
+        self._before = members_of(self._base)
         if base:
             check_same(self._uri, base.settings, self._kept_options)
 
