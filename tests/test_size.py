@@ -17,11 +17,11 @@ ROOT = Path(__file__).parents[1]
 LAYOUT = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
 SLACK = 0.03  # of a limit: a package that is smaller by more lowers it
 LIMITS = {  # package: (lines, tokens)
-    "tests": (43_602, 506_371),
+    "tests": (43_634, 506_896),
     "beam_pipelines": (13_328, 145_491),
-    "serving": (4_907, 53_900),
+    "serving": (4_935, 54_279),
     "studies": (4_617, 51_107),
-    "formats": (4_381, 44_530),
+    "formats": (4_384, 44_554),
     "benchmarks": (4_041, 43_151),
     "models": (3_292, 36_747),
     "evaluation": (4_063, 47_878),
