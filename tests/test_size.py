@@ -17,9 +17,9 @@ ROOT = Path(__file__).parents[1]
 LAYOUT = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
 SLACK = 0.03  # of a limit: a package that is smaller by more lowers it
 LIMITS = {  # package: (lines, tokens)
-    "tests": (44_407, 515_174),
+    "tests": (44_413, 515_201),
     "beam_pipelines": (13_336, 145_546),
-    "serving": (4_935, 54_279),
+    "serving": (4_937, 54_345),
     "studies": (4_620, 51_122),
     "formats": (4_385, 44_577),
     "benchmarks": (4_041, 43_151),
