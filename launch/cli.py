@@ -67,7 +67,7 @@ _GROUPS: Final = {
         ("demo", "launch.demo", "mine train evaluate tensorflow", "crawl, mine, train and search a generated newsroom"),
         ("doctor", "launch.extras", "", "what this machine has, and which parts are installed"),
         ("completion", "launch.reference", "", "a script that completes commands in bash, zsh or tcsh"),
-        ("newsroom", "newsroom.command", "mine", "generate (and serve) a fictional newsroom"),
+        ("newsroom", "newsroom.generate", "mine", "generate (and serve) a fictional newsroom"),
     ),
     "Mine": (
         ("build", "launch.build", "mine", "all mining jobs in order: WARC and article files to training data"),

@@ -29,8 +29,7 @@ from ..beam_pipelines.progress import print_table
 from ..errors import InputError, counted
 from ..formats.archive_writer import Writer
 from ..formats.command_line import Options, option, required
-from ..formats.folders import locked
-from ..formats.trainings import trained_model, training_work
+from ..formats.folders import locked, trained_model, training_work
 from ..serving.events import EventOptions
 from ..serving.specs import ReadingOptions, encoder_from_spec, split_encoder
 from ..studies.retrain import Retraining, RetrainOptions, check_trainable

@@ -25,11 +25,10 @@ from ..beam_pipelines.shards import Counts, Shard
 from ..errors import InputError
 from ..formats import files
 from ..formats.archive import CRAWL, Archive
-from ..formats.folders import written
+from ..formats.folders import read_json, written
 from ..formats.manifest import has_manifest, read_manifest
 from ..formats.parquet import read_records, read_stream, shard_paths
 from ..formats.records import Article, DeadLetter
-from ..formats.trainings import read_json
 from .duplicates import Seen, Signature, signature
 from .options import Sources, UpdateOptions
 

@@ -13,8 +13,8 @@ from typing import Final
 
 from ...errors import InputError, reading
 from ...formats import files
+from ...formats.dates import day_in_url
 from ...formats.records import Article, Rejection
-from ..extract.dates import day_in_url
 from .languages import count_sentences, count_words, detect_language, ends_sentence, script_share, text_of
 from .options import CleanOptions
 

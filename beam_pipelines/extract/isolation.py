@@ -263,7 +263,7 @@ def read_payload(
 
     Args:
       max_links: number of links that are taken from a page.
-      kind: of `media_types.kind_of`. A page may turn out to be a feed.
+      kind: of `responses.kind_of`. A page may turn out to be a feed.
       payload: the body.
       charset: charset in the header, or "".
       url: URL of the response.

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from drawn_parameters import drawn
 from newsembed.models.architecture import Architecture
-from newsembed.models.distances import contrastive_distance, draw_negatives
 from newsembed.models.encoders import AttentiveConfig, Capability, LaserConfig, TranslatorConfig, config_from_dict
+from newsembed.models.losses import contrastive_distance, draw_negatives
 from newsembed.models.pooling import largest_of_tokens
 from newsembed.models.recurrence import Bidirectional, Lstm
 
