@@ -14,7 +14,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
-from .months import LONG_WORD, all_months, folded, gregorian, locale_of, months_of, months_pattern
+from .months import LONG_WORD, all_months, existing_day, folded, gregorian, locale_of, months_of, months_pattern
 
 PUBLISHED, UPDATED, EVENT = "published", "updated", "event"
 _MAX_TEXT: Final = 200
@@ -253,14 +253,10 @@ def utc_day(moment: datetime.datetime) -> datetime.date:
 
 def is_plausible(day: datetime.date) -> bool:
     """Returns whether news may be of this day: it is no placeholder and not after the next year."""
-    return _EARLIEST_YEAR <= day.year <= _next_year() and day not in _PLACEHOLDERS
+    return _EARLIEST_YEAR <= day.year <= datetime.datetime.now(datetime.UTC).year + 1 and day not in _PLACEHOLDERS
 
 
 @functools.cache
-def _next_year() -> int:
-    return datetime.datetime.now(datetime.UTC).year + 1
-
-
 def is_impossible(value: Any) -> bool:
     """Returns whether a value is written as year, month and day, but no such day exists, or it is a placeholder.
 
@@ -452,13 +448,13 @@ def states_impossible_day(text: str, month: datetime.date) -> bool:
     True
     """
     found = re.findall(rf"(?<!\d){month.year}[-/.]0?{month.month}[-/.](\d{{1,2}})(?!\d)", text)
-    return bool(found) and all(_day(month.year, month.month, int(day)) is None for day in found)
+    return bool(found) and all(existing_day(month.year, month.month, int(day)) is None for day in found)
 
 
 def day_in_url(url: str) -> datetime.date | None:
     """Returns the day in a URL, as in ``/2016/11/08/``; ``None`` if there is none."""
     found = _URL_DAY.search(url)
-    return _day(*map(int, found.groups())) if found else None
+    return existing_day(*map(int, found.groups())) if found else None
 
 
 def has_impossible_day(url: str) -> bool:
@@ -473,11 +469,4 @@ def impossible_days_in(text: str) -> int:
     2
     """
     found = (tuple(map(int, match.groups())) for match in _ISO_DAY.finditer(text))
-    return sum(1 <= month <= 12 and day <= 31 and _day(year, month, day) is None for year, month, day in found)
-
-
-def _day(year: int, month: int, day: int) -> datetime.date | None:
-    try:
-        return datetime.date(year, month, day)
-    except ValueError:
-        return None  # callers count it
+    return sum(1 <= month <= 12 and day <= 31 and existing_day(year, month, day) is None for year, month, day in found)

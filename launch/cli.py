@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from .. import __version__
 from ..beam_pipelines.failures import VERBOSE
-from ..beam_pipelines.parent import PARENT, end_with
+from ..beam_pipelines.worker import PARENT, end_with
 from ..errors import InputError, exit_code_of, of_file_system
 from . import extras
 from .parsing import Parser, add_options, beam_arguments, did_you_mean, parse

@@ -22,7 +22,7 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from ..beam_pipelines.clean.options import CleanOptions
+from ..beam_pipelines.clean.rules import CleanOptions
 from ..beam_pipelines.crawl.options import CrawlOptions
 from ..beam_pipelines.extract.job import ExtractOptions
 from ..beam_pipelines.progress import print_table

@@ -15,7 +15,7 @@ from typing import Any, Final, Literal, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from .pooling import of_unit_length
+from .attention import of_unit_length
 from .softmax import SoftmaxTerms, chunk_of_device, map_chunks, shard_count, softmax_terms
 
 TEMPERATURE: Final = 0.05

@@ -15,8 +15,7 @@ from functools import partial
 from typing import Any, Final
 
 from ..beam_pipelines.clean import checked, with_latest_date
-from ..beam_pipelines.clean.options import CleanOptions
-from ..beam_pipelines.clean.rules import read_bad_words
+from ..beam_pipelines.clean.rules import CleanOptions, read_bad_words
 from ..beam_pipelines.crawl import JOB as CRAWL_JOB
 from ..beam_pipelines.extract import JOB as EXTRACT
 from ..beam_pipelines.jobs import InputSpec, Job, JobRun, execute, input_digest, resolve_inputs

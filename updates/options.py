@@ -5,7 +5,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from ..beam_pipelines.clean.options import CleanOptions
+from ..beam_pipelines.clean.rules import CleanOptions
 from ..beam_pipelines.crawl.options import CrawlOptions
 from ..beam_pipelines.extract.job import ExtractOptions
 from ..errors import InputError

@@ -29,7 +29,7 @@ from typing import Any, Final
 import msgpack
 
 from ...formats.records import Article, Failure, Rejection
-from ..parent import PYTHON, child_environment, end_with_parent
+from ..worker import PYTHON, child_environment, end_with_parent
 from .charsets import decode
 from .feeds import Feed, parse_feed
 from .page import ExtractedPage, PageTooLargeError, extract_page

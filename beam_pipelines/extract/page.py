@@ -354,9 +354,7 @@ def _links(anchors: Iterator[Any], url: str) -> Iterator[tuple[str, str]]:
             yield target, text
 
 
-@functools.lru_cache(maxsize=20_000)
-def _canonical(href: str, origin: str) -> str:
-    return canonical_url(href, origin)
+_canonical = functools.lru_cache(maxsize=20_000)(canonical_url)
 
 
 def _target(href: str, url: str) -> str:

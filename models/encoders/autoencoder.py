@@ -29,8 +29,8 @@ import jax
 import jax.numpy as jnp
 
 from ..architecture import Architecture, Capability, register
+from ..attention import of_unit_length
 from ..blocks import parameter
-from ..pooling import of_unit_length
 
 FIRST_WORD: Final = 5  # ids below are those of the special tokens, see `formats.vocabulary.SPECIAL_TOKENS`
 _PAD_ID: Final = 0

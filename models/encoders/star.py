@@ -31,8 +31,8 @@ import jax
 import jax.numpy as jnp
 
 from ..architecture import register
+from ..attention import largest_of_tokens, mean_of_tokens
 from ..blocks import parameter, project
-from ..pooling import largest_of_tokens, mean_of_tokens
 from .words import WordTableConfig, WordTableEncoder
 
 # Newton's method starts at the greatest score less 1, and needs the more steps the farther away tau is: most for many

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import newsembed
 import pytest
-from newsembed.beam_pipelines.clean.languages import count_sentences, count_words
+from newsembed.beam_pipelines.clean.rules import count_sentences, count_words
 from newsembed.beam_pipelines.extract.warc import read_frames
 from newsembed.formats.dates import stated_days
 from newsembed.tasks.sentences import split_text
