@@ -287,7 +287,7 @@ def _once_encoded(text: str, payload: bytes) -> str:
         pattern, table = _misread(codepage)
         wanted = _LETTERS if share >= _MIN_SHARE else _PLAIN
         letters = {run: _undone(run, table, wanted) or run for run in set(pattern.findall(text))}
-        text = pattern.sub(lambda run, letters=letters: letters[run[0]], text)
+        text = pattern.sub(functools.partial(_replacement, letters), text)
         if text == before:
             break
         payload = text.encode("utf-8", "replace")
@@ -308,6 +308,10 @@ def _undone(run: str, table: dict[str, int], wanted: re.Pattern[str] = _LETTERS)
         letter = bytes(map(table.__getitem__, run)).decode("utf-8")
         return letter if wanted.match(letter) else ""
     return ""
+
+
+def _replacement(letters: dict[str, str], run: re.Match[str]) -> str:
+    return letters[run[0]]
 
 
 def _without_controls(text: str, payload: bytes) -> str:
