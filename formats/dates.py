@@ -18,6 +18,7 @@ from .months import LONG_WORD, all_months, existing_day, folded, gregorian, loca
 
 PUBLISHED, UPDATED, EVENT = "published", "updated", "event"
 _MAX_TEXT: Final = 200
+RELEASED: Final = datetime.date(2026, 1, 1)  # a clock that says an earlier day is wrong
 _EARLIEST_YEAR: Final = 1600  # the first newspapers
 # Zero, or no value, in the clocks of computers and databases.
 _PLACEHOLDERS: Final = frozenset(
@@ -253,10 +254,14 @@ def utc_day(moment: datetime.datetime) -> datetime.date:
 
 def is_plausible(day: datetime.date) -> bool:
     """Returns whether news may be of this day: it is no placeholder and not after the next year."""
-    return _EARLIEST_YEAR <= day.year <= datetime.datetime.now(datetime.UTC).year + 1 and day not in _PLACEHOLDERS
+    return _EARLIEST_YEAR <= day.year <= _next_year() and day not in _PLACEHOLDERS
 
 
 @functools.cache
+def _next_year() -> int:
+    return max(datetime.datetime.now(datetime.UTC).date(), RELEASED).year + 1
+
+
 def is_impossible(value: Any) -> bool:
     """Returns whether a value is written as year, month and day, but no such day exists, or it is a placeholder.
 
