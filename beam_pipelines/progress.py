@@ -1,6 +1,7 @@
 """Progress bars and tables on the terminal."""
 
 import contextlib
+import sys
 import types
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Self
@@ -45,7 +46,10 @@ class JobProgress:
     def __call__(self, phase: str, done: int, total: int, grown: str) -> None:
         """Moves the bar of a phase, which the first call adds."""
         if phase not in self._bars:
-            self._bars[phase] = self._progress.add_task(f"{self._job}: {phase}", total=total, grown=grown)
+            name = f"{self._job}: {phase}"
+            self._bars[phase] = self._progress.add_task(name, total=total, grown=grown)
+            if not self._progress.console.is_terminal:  # bars are printed at the end only
+                print(f"{name} …", file=sys.stderr, flush=True)
         self._progress.update(self._bars[phase], completed=done, grown=grown)
 
     def __enter__(self) -> Self:

@@ -191,7 +191,7 @@ class Lift:
                 self.command, self.work, self.vocabulary, self.folder("examples")
             ): self.has_triplets,
             self._words: options.words_steps > 0,
-            lambda: once(self.folder("centred"), self._write_centred): options.start is not None,
+            lambda: self._shown("centred", self._write_centred): options.start is not None,
             lambda: once(self.folder("teacher"), self._write_teacher): has_layers and options.recipe == _DISTILLATION,
             self._layers: has_layers,
             lambda: self._shown("untrained", lambda to: self._write_hybrid(to, 0.0)): has_layers,
@@ -264,7 +264,8 @@ class Lift:
         return self._train("words", ["runs/train_static.gin"], {**steps, "MIXTURE_OR_TASK_NAME": "triplets"})
 
     def _write_teacher(self, target: str) -> None:
-        articles = chosen_articles(self.work)
+        with working("lift: articles"):
+            articles = chosen_articles(self.work)
         keys = embedded(self.folder("centred"), articles, self._read_length())
         write_teacher(f"{target}/{_TEACHER}", make_teacher(articles, keys, self.options.teacher_share))
 
