@@ -40,12 +40,12 @@ from typing import Any, Final
 import numpy as np
 
 from ...beam_pipelines.progress import working
-from ...errors import InputError
+from ...errors import InputError, counted
 from ...formats.arrays import unflatten
 from ...formats.articles import read_articles
 from ...formats.command_line import Options, option, required
 from ...formats.folders import locked
-from ...formats.manifest import has_manifest
+from ...formats.manifest import has_manifest, read_manifest
 from ...formats.model_folder import ModelFolder
 from ...formats.remote import local_folder
 from ...formats.teacher import write_teacher
@@ -68,6 +68,8 @@ _UNREAD: Final = 2  # tokens of a text that the objective does not read, but tha
 _SHARE: Final = 0.55
 _SHARE_ACROSS: Final = 0.3  # words of two languages have nothing in common, so a text of another one is farther away
 _TEACHER: Final = "teacher.npz"
+_SECONDS: Final = {"examples": 0.0, "words_step": 0.0, "teacher": 0.0, "layers_pair": 0.0, "model": 0.0}
+_MINILM: Final = 6 * 384**2
 _PLACES: Final = ("start", "work", "output", "suite", "cross_publisher")  # options that change no number
 
 
@@ -186,6 +188,7 @@ class Lift:
             print(f"{self.work} has no triplets: words are latent semantics, layers stay as they are", file=sys.stderr)
         steps: dict[Callable[[], int], bool] = {
             self._import: options.start is not None,
+            self._say_minutes: True,
             self._vocabulary: options.start is None and not os.path.exists(self.vocabulary),
             lambda: write_examples(
                 self.command, self.work, self.vocabulary, self.folder("examples")
@@ -248,6 +251,25 @@ class Lift:
             articles = sampled(read_articles(f"{self.work}/clean/articles"))
             params["embedding_head"] = centred_head(start, articles, min(self.options.train_length, start.text_length))
         _write_start(target, start, params, {"centred_from": _name(str(self.options.start))})
+
+    def _say_minutes(self) -> int:
+        """Says how long the steps that are left take; returns 0."""
+        articles = int(read_manifest(f"{self.work}/clean")["counts"]["out"])
+        from ...serving.encoder import read_description
+
+        shape = self._checked(read_description(self.folder("import")).config) if self.options.start else None
+        size = shape.num_layers * shape.hidden_size**2 / _MINILM if shape else 0.0
+        seconds = {
+            "examples": articles * _SECONDS["examples"],
+            "words": 30 + self.options.words_steps * _SECONDS["words_step"],
+            "teacher": articles * size * _SECONDS["teacher"],
+            "layers": self.options.train_steps * self.options.batch_size * size * _SECONDS["layers_pair"],
+            "model": 30 + articles * _SECONDS["model"],
+        }
+        left = sum(value for step, value in seconds.items() if not os.path.isdir(self.folder(step)))
+        said = f"{counted(articles, 'article')}: about {counted(max(1, round(left / 60)), 'minute')} on two cores"
+        print(said, file=sys.stderr, flush=True)
+        return 0
 
     def _shown(self, step: str, write: Callable[[str], None]) -> int:
         with working(f"lift: {step}"):
