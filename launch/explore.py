@@ -11,7 +11,7 @@ a line, or an OPML file, as feed readers export it.
 Without --model the vectors are latent semantics, learned from these articles in seconds. A model finds more: one that
 `newsembed lift` or `train` wrote, the name of an installed package, minilm (English) or e5 (a hundred languages), or
 the name of a model on the Hugging Face Hub. It reads thousands of articles in minutes. Meanwhile the page shows what
-latent semantics find; it changes to the model by itself.
+latent semantics find, or the model before; it changes by itself, and events keep their addresses.
 
 example:
   newsembed explore articles.csv
@@ -27,13 +27,17 @@ import os
 import re
 import sys
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Final
 
 from ..errors import InputError
 from ..formats.articles import article_files
 from ..formats.command_line import Options, option, required
 from .extras import PACKAGED_MODELS
 
+if TYPE_CHECKING:
+    from ..serving.index import DocumentIndex
+
+_UPDATE: Final = "update"
 _LISTS: Final = (".txt", ".opml")
 
 
@@ -74,34 +78,38 @@ def run(options: ExploreOptions) -> int:
     names = [name for names in inputs.values() for name in names]
     print(f"reading {', '.join(names[:3])}{' and more' if len(names) > 3 else ''}", file=sys.stderr, flush=True)
     # Beam, LanceDB and JAX take seconds.
-    from ..formats.archive import is_archive
+    from ..formats.archive import last_number
+    from ..serving import server
     from ..studies.shared.runs import child
+    from ..updates.replacement import embedded_so_far
     from . import exploration
 
     output, model = options.output, options.model
-    archive = f"{output}/{exploration.ARCHIVE}"
-    is_slow = options.serve and model and not inputs["crawl"] and not is_archive(archive)
-    if not is_slow:
-        exploration.explore(inputs, output, model, options.fields, options.pages)
-        return _serve(options, archive) if options.serve else 0
-    exploration.read_model(model, output)  # so that a wrong name is noticed first
-    first = exploration.explore(inputs, f"{output}/{exploration.FIRST}", fields=options.fields)
-    with child(["explore", *options.articles, *_words(options), "--serve=false"]) as process:
+    if model:
+        exploration.read_model(model, output)  # so that a wrong name is noticed first
+    now = "" if options.serve else model
+    archive = exploration.explore(inputs, output, now, options.fields, options.pages)
+    if not model:
+        exploration.advise(output)
+    if not options.serve:
+        return 0
+    served = server.ServeOptions(index=archive, host=options.host, port=options.port)
+    if not model or not (spec := exploration.other_model(output, model)):
+        return server.run(served)
+    with child([_UPDATE, f"--archive={archive}", f"--encoder={spec}", "--replace_encoder"]) as process:
+
+        def notice(index: "DocumentIndex") -> str:
+            if process.poll() == 0 and index.archive.run.number == last_number(archive):
+                return ""
+            if process.poll():
+                return f"{model} has failed, see the terminal. The same command goes on where it stopped."
+            so_far = f"{model} has read {embedded_so_far(archive):,} of {len(index):,} articles"
+            return f"{so_far}. Until it has read all of them, events and search are as before."
+
         try:
-            notice = f"{model} is reading the articles; until then, events and search are those of latent semantics."
-            return _serve(options, first, notice, lambda: "" if process.wait() else archive)
+            return server.run(served, notice)
         finally:
             process.terminate()
-
-
-def _serve(options: ExploreOptions, archive: str, *later: Any) -> int:
-    from ..serving import server
-
-    return server.run(server.ServeOptions(index=archive, host=options.host, port=options.port), *later)
-
-
-def _words(options: ExploreOptions) -> list[str]:
-    return [f"--output={options.output}", f"--model={options.model}", *(f"--fields={one}" for one in options.fields)]
 
 
 def inputs_of(paths: Sequence[str]) -> dict[str, list[str]]:

@@ -10,6 +10,7 @@ example:
 
   newsembed update --archive archive --feeds feeds.txt --train --train.least_new=2000
   newsembed update --archive archive --train --train.held_out_days=30
+  newsembed update --archive archive --encoder model:minilm --replace_encoder
   newsembed update --archive archive --rollback 31
 
 Options of a step are prefixed with its name. Those of clean and events must be the same in all runs of an archive.
@@ -37,7 +38,7 @@ from ..studies.retrain import Retraining, RetrainOptions, check_trainable
 from ..studies.retrain.trial import summary
 from ..updates.intake import check_sources
 from ..updates.options import EncoderChoice, Sources, UpdateOptions, current_choice
-from ..updates.replacement import keep_decision, replace_encoder
+from ..updates.replacement import change_encoder, keep_decision, replace_encoder
 from ..updates.report import print_report
 from ..updates.run import KEEP_VERSIONS, update
 from .extras import require
@@ -65,6 +66,9 @@ class UpdateCommandOptions(Options):
         (), "lists of words; articles that contain one are rejected", many=True, metavar="PATH"
     )
     max_length: int | None = dataclasses.field(default=None, metadata=_READING["max_length"])
+    replace_encoder: bool = option(
+        False, "--encoder is another one than that of the archive: embed all articles anew, and find their events anew"
+    )
     prompt: str | None = dataclasses.field(default=None, metadata=_READING["prompt"])
     long_documents: str | None = dataclasses.field(default=None, metadata=_READING["long_documents"])
     # The version before is needed while one is written.
@@ -82,8 +86,8 @@ class UpdateCommandOptions(Options):
         """Checks the encoder."""
         super().__post_init__()
         if self.encoder is None:
-            for name in ("max_length", "prompt", "long_documents"):
-                if getattr(self, name) is not None:
+            for name in ("max_length", "prompt", "long_documents", "replace_encoder"):
+                if getattr(self, name) not in (None, False):
                     raise InputError("got no --encoder", field=f"--{name}", remedy="give both, or neither")
         elif self.encoder.partition(":")[0] not in _KINDS:
             problem = f"got {self.encoder!r}, expected one of {', '.join(f'{kind}:DIR' for kind in _KINDS)}"
@@ -109,7 +113,7 @@ def run(options: UpdateCommandOptions) -> int:
     sources = Sources(options.feeds, options.warc, options.articles, options.bad_words)
     steps = UpdateOptions(options.crawl, options.extract, options.clean, options.events)
     has_sources = any((sources.feeds, sources.warc, sources.articles))
-    if has_sources or not options.train:
+    if has_sources or not (options.train or options.replace_encoder):
         check_sources(sources)  # a wrong path is noticed before the model is read
     choice = current_choice(archive, options.choice)
     if options.encoder is None and not os.path.isdir(split_encoder(choice.spec)[1]):
@@ -117,6 +121,9 @@ def run(options: UpdateCommandOptions) -> int:
         kind = choice.spec.partition(":")[0]
         remedy = f"run this in the folder of the first run, or say where the encoder is: --encoder {kind}:DIR"
         raise InputError(problem, path=archive, remedy=remedy)
+    if options.replace_encoder:
+        encoder = encoder_from_spec(choice.spec, progress=False, **choice.reading())
+        print(f"{archive}: version {change_encoder(archive, encoder, choice)} has the vectors of {choice.spec}")
     if options.train:
         check_training(choice, archive, is_named=options.encoder == choice.spec)
     if has_sources:

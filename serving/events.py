@@ -17,6 +17,7 @@ differ only by articles that arrive late.
 import collections
 import dataclasses
 import functools
+import itertools
 from collections.abc import Callable, Sequence
 from typing import Final
 
@@ -214,6 +215,42 @@ def assign(
     if window.merges:
         _rename(result, window.merges)
     return result, window.merges
+
+
+def inherited(before: Ids, found: Ids, doc_ids: Ids, ended: Sequence[int]) -> tuple[Ids, list[Merge]]:
+    """Gives events that were found anew the ids of those before, so that links to them stay.
+
+    The two events with most articles in common are one, then the two with most of all others, and so on. An event
+    before that has no heir is merged with the event that most of its articles are in now.
+
+    Args:
+      before: uint64 ``[N]``, the events of the articles until now; :data:`NO_EVENT` for none.
+      found: uint64 ``[N]``, those found anew.
+      doc_ids: uint64 ``[N]``.
+      ended: events that were merged with others earlier, whose ids are not used again.
+
+    Returns:
+      The events ``[N]``, and the merges.
+    """
+    counts = collections.Counter(zip(before.tolist(), found.tolist(), strict=True))
+    common = {pair: count for pair, count in counts.items() if NO_EVENT not in pair}
+    pairs = sorted(common, key=lambda pair: (-common[pair], pair))
+    olds, names = dict[int, int](), dict[int, int]()
+    for old, new in pairs:
+        if old not in olds and new not in names:
+            olds[old], names[new] = new, old
+    used = {*before.tolist(), *ended}
+    for new in np.unique(found[found != NO_EVENT]).tolist():
+        if new not in names:  # mostly its own id, the doc_id of the article that opened it
+            names[new] = next(number for number in itertools.count(new) if number not in used)
+            used.add(names[new])
+    merges = list[Merge]()
+    for old, new in pairs:
+        if old not in olds:
+            olds[old] = new
+            first = np.flatnonzero((before == old) & (found == new))[0]
+            merges.append(Merge(old, names[new], int(doc_ids[first])))
+    return np.array([names.get(new, NO_EVENT) for new in found.tolist()], np.uint64), merges
 
 
 def _rename(events: Ids, merges: list[Merge]) -> None:

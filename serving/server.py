@@ -20,7 +20,6 @@ import importlib.resources
 import math
 import socket
 import sys
-import threading
 from collections.abc import AsyncIterator, Callable
 from typing import Annotated, Any, Final
 
@@ -250,13 +249,12 @@ class ServeOptions(ReadingOptions):
 OPTIONS: Final = ServeOptions
 
 
-def run(args: ServeOptions, notice: str = "", successor: Callable[[], str] | None = None) -> int:
+def run(args: ServeOptions, notice: Callable[[DocumentIndex], str] = lambda _: "") -> int:
     """Runs the server until it is stopped.
 
     Args:
       args: its options.
-      notice: what the page says until the successor is there.
-      successor: waits for an archive that is served in place of the first, and returns it; "" if it did not come.
+      notice: what the page says for now about the index that is served; "" for nothing.
     """
     log = sys.stderr if args.access_log == "json" else None
     access = Access(allowed_hosts(args.host, args.allowed_host), api_key(args.api_key_file), log)
@@ -265,6 +263,7 @@ def run(args: ServeOptions, notice: str = "", successor: Callable[[], str] | Non
     for opened in _bind(args.host, args.port):  # a port in use is an error before the model is read
         opened.close()
     service = load_service(args)
+    service.notice = notice
     service.prepare()
     print(f"tokenizer: {service.encoder.tokenizer_name}")
 
@@ -272,19 +271,9 @@ def run(args: ServeOptions, notice: str = "", successor: Callable[[], str] | Non
         return index_encoder(index, max_length=args.max_length, query_prompt=args.prompt)
 
     known = {} if args.spec else {"encoder_of": encoder_of}
-    with Watcher(service, args.reload_seconds, **known) if service.index else contextlib.nullcontext() as watcher:
-        if watcher and successor:
-            service.notice = notice
-            threading.Thread(target=_follow, args=(watcher, successor), daemon=True).start()
+    with Watcher(service, args.reload_seconds, **known) if service.index else contextlib.nullcontext():
         listen(create_app(service, args.limits, access), args.host, args.port)
     return 0
-
-
-def _follow(watcher: Watcher, successor: Callable[[], str]) -> None:
-    if uri := successor():
-        watcher.follow(uri)
-        watcher.look()
-    watcher.service.notice = ""
 
 
 def load_service(args: ServeOptions) -> Service:

@@ -50,7 +50,7 @@ class Service:
       batcher: the encoder, and what shares its calls.
       index: as given, or what has replaced it.
       books: as given.
-      notice: what users should know for now; "" for nothing.
+      notice: tells what users should know for now about what they see; "" for nothing.
     """
 
     def __init__(
@@ -61,7 +61,8 @@ class Service:
         books: Books | None = None,
     ) -> None:
         self._now = Batcher(encoder, options), index
-        self.books, self.notice = books or Books(), ""
+        self.books: Books = books or Books()
+        self.notice: Callable[[DocumentIndex], str] = lambda _: ""
         # A thread for each core: more of them would only wait for one another in the middle of a search.
         self._searching = anyio.CapacityLimiter(os.cpu_count() or 1)
 
@@ -163,7 +164,8 @@ class Service:
         encoder, index = self.encoder, self.index
         facts = {"encoder": encoder.digest, "dimensions": encoder.dimensions, "tokenizer": encoder.tokenizer_name}
         searched = {"documents": len(index) if index else 0, "modes": list(MODES) if index else []}
-        return {"status": "ok", "version": __version__, **facts, **searched, "notice": self.notice}
+        notice = self.notice(index) if index else ""
+        return {"status": "ok", "version": __version__, **facts, **searched, "notice": notice}
 
 
 async def called(documents: int, function: Callable[..., _Result], *args: Any) -> _Result:
@@ -226,10 +228,6 @@ class Watcher:
         what = "the index and its encoder are" if encoder else "the index is"
         print(f"a new version of {what} served: {counted(len(index), 'document')}", flush=True)
         return True
-
-    def follow(self, uri: str) -> None:
-        """Looks at another archive from now on, which is served when it is read."""
-        self._uri, self._seen = uri, 0
 
     def _watch(self) -> None:
         while not self._stop.wait(self.seconds):

@@ -17,21 +17,21 @@ ROOT = Path(__file__).parents[1]
 LAYOUT = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
 SLACK = 0.03  # of a limit: a package that is smaller by more lowers it
 LIMITS = {  # package: (lines, tokens)
-    "tests": (43_452, 504_495),
+    "tests": (43_602, 506_371),
     "beam_pipelines": (13_328, 145_491),
-    "serving": (4_884, 53_561),
+    "serving": (4_907, 53_900),
     "studies": (4_617, 51_107),
     "formats": (4_381, 44_530),
     "benchmarks": (4_041, 43_151),
     "models": (3_292, 36_747),
     "evaluation": (4_063, 47_878),
     "training": (2_340, 24_206),
-    "launch": (2_459, 23_363),
+    "launch": (2_484, 23_583),
     "newsroom": (1_695, 18_889),
     "learning": (1_573, 17_398),
     "tasks": (1_290, 13_173),
     "t5x_bridge": (798, 8_457),
-    "updates": (807, 9_304),
+    "updates": (863, 10_109),
     "root": (335, 2_138),
     "docs": (76, 760),
 }

@@ -45,7 +45,7 @@ _BASE: Final = "base.json"  # in the work folder: the run that it began from, 0 
 _LETTERS: Final = f"{DEAD_LETTERS}/part-00000-of-00001.parquet"
 _SAMPLE: Final = 500  # characters of a dead letter
 _EPOCH: Final = datetime.date(1970, 1, 1).toordinal()
-_CHUNK: Final = 512  # articles that are embedded at a time, and lost if a run is cut off
+_CHUNK: Final = 64  # articles that are embedded at a time, and lost if a run is cut off
 # An article: its doc_id, the ordinal of its byline date or `UNDATED`, its event or `NO_EVENT`, the number of its row in
 # the archive, -1 for a new one, and its language without region and script.
 _MEMBER: Final = np.dtype([("doc_id", "<u8"), ("day", "<i8"), ("event", "<u8"), ("number", "<i8"), ("language", "S8")])
@@ -95,10 +95,10 @@ def work_folder(archive: str) -> str:
     return os.path.join(tempfile.gettempdir(), f"newsembed-{hashlib.sha256(archive.encode()).hexdigest()[:16]}")
 
 
-def unit_vectors(encoder: TextEncoder, articles: Sequence[Any]) -> Vectors:
-    """Embeds articles as float32 ``[n, D]``; a `RuntimeError` if the encoder leaves one out."""
+def unit_vectors(encoder: TextEncoder, articles: Sequence[Any], counts: dict[str, int] | None = None) -> Vectors:
+    """Embeds articles as float32 ``[n, D]``, and counts them; a `RuntimeError` if the encoder leaves one out."""
     texts = (ArticleText(*(getattr(article, name) for name in TEXTS)) for article in articles)
-    vectors = np.concatenate([vectors for _, vectors in embedded(encoder, texts)])
+    vectors = np.concatenate([vectors for _, vectors in embedded(encoder, texts, counts)])
     if len(vectors) != len(articles):
         raise RuntimeError(f"{len(vectors)} vectors of {len(articles)} articles")
     norms = np.linalg.norm(vectors, axis=1, keepdims=True)
@@ -121,10 +121,10 @@ def vectors_by_record(
             found = read_arrays(path)
             if str(found["encoder"]) == encoder.digest:
                 known.update(zip(found["records"].tolist(), found["vectors"], strict=True))
-    waiting = iter(articles)
+    waiting, counts = iter(articles), dict[str, int]()
     while chunk := {record_digest(article): article for article in itertools.islice(waiting, _CHUNK)}:
         if new := {record: article for record, article in chunk.items() if record not in known}:
-            vectors, records = unit_vectors(encoder, [*new.values()]), np.array([*new], np.uint64)
+            vectors, records = unit_vectors(encoder, [*new.values()], counts), np.array([*new], np.uint64)
             known.update(zip(new, vectors, strict=True))
             os.makedirs(cache, exist_ok=True)
             path = os.path.join(cache, f"{records.min():016x}-{len(records)}.npz")
@@ -132,7 +132,7 @@ def vectors_by_record(
     return known
 
 
-def _members(archive: Archive | None) -> Array:
+def members_of(archive: Archive | None) -> Array:
     """The articles of an archive, none before its first version; see `_MEMBER`."""
     if archive is None:
         return _new_members([])
@@ -178,7 +178,7 @@ class _Run:
         self._started, self._step_started = datetime.datetime.now(datetime.UTC), time.monotonic()
         self._number = base.number if base else 0
         self._base = Archive(self._uri) if base else None
-        self._before = _members(self._base)
+        self._before = members_of(self._base)
         if base:
             check_same(self._uri, base.settings, self._kept_options)
 

@@ -10,7 +10,7 @@ from typing import Final
 import numpy as np
 
 from ...errors import InputError
-from ...formats.archive import IndexedDocument
+from ...formats.archive import IndexedDocument, read_runs
 from ..analysis import base_language
 from ..cluster import IntArray
 from ..events import UNDATED, EventOptions, assign
@@ -157,9 +157,21 @@ class EventBook:
         return found[np.lexsort((self.ids[found], -latest[found], -articles[found], -publishers[found]))]
 
     def number(self, event_id: str) -> int | None:
-        """The number of an event; None if there is no such event."""
-        place = int(np.searchsorted(self.ids, event_id))
-        return place if event_id and place < len(self.ids) and self.ids[place] == event_id else None
+        """The number of an event, or of the one that it has become a part of; None if there is no such event."""
+        for name in (event_id, self._heirs.get(event_id, "")):
+            place = int(np.searchsorted(self.ids, name))
+            if name and place < len(self.ids) and self.ids[place] == name:
+                return place
+        return None
+
+    @functools.cached_property
+    def _heirs(self) -> dict[str, str]:
+        """For each event that was merged, the one that has its articles."""
+        heirs = dict[str, str]()
+        for run in reversed(read_runs(self.index.archive.uri)):
+            for merge in reversed(run.merges):
+                heirs[merge.event_id] = heirs.get(merge.into, merge.into)
+        return heirs
 
     def event_of(self, url: str) -> int | None:
         """The number of the event of an article; None for an article without a date."""

@@ -7,16 +7,18 @@ import json
 import os
 import re
 import threading
+import time
 
 import newsembed
 import pytest
 from newsembed.errors import InputError
-from newsembed.launch import cli
+from newsembed.launch import cli, explore
 from newsembed.launch.exploration import _seeds
 from newsembed.launch.explore import inputs_of
 from newsembed.serving import server
 from newsembed.serving.index import DocumentIndex
 from newsembed.serving.ranking import LATENT_SEMANTICS, Ranking
+from newsembed.serving.specs import encoder_from_spec
 
 STORIES = {
     "flood": "The river rose over night and the flood reached the old town before the dam was closed.",
@@ -178,26 +180,73 @@ def test_articles_that_are_all_rejected_are_an_error(explored, tmp_path, capsys)
     assert "newsembed rejected" in shown.err
 
 
-def test_with_a_model_the_page_begins_with_latent_semantics_and_changes_to_the_model(explored, tmp_path, monkeypatch):
-    model, output = f"{explored}/explored/words", str(tmp_path / "out")
-    served = []
+@pytest.fixture(scope="module")
+def model(tmp_path_factory, rows):
+    """Latent semantics of other articles."""
+    folder = tmp_path_factory.mktemp("model")
+    write_csv(folder / "a.csv", rows[:5])
+    assert cli.main(["explore", f"{folder}/a.csv", "--output", f"{folder}/explored", "--serve=false"]) == 0
+    return f"{folder}/explored/words"
 
-    def serve(options, notice="", successor=None):
-        served.append((options.index, notice, successor() if successor else ""))
+
+def test_with_a_model_the_page_begins_with_latent_semantics_and_changes_to_the_model(
+    explored, model, tmp_path, monkeypatch
+):
+    output, told = str(tmp_path / "out"), []
+
+    def serve(options, notice=lambda _: ""):
+        first = DocumentIndex.load(options.index)
+        told.append((first, notice(first)))
+        deadline = time.monotonic() + 60
+        while notice(index := DocumentIndex.load(options.index)) and time.monotonic() < deadline:
+            told.append((index, notice(index)))
+            time.sleep(0.1)
+        told.append((index, ""))
         return 0
 
     monkeypatch.setattr(server, "run", serve)
     command = ["explore", f"{explored}/first.csv", "--output", output, "--model", model]
     assert cli.main(command) == 0
-    (first, notice, later), *_ = served
-    assert (later, model in notice) == (f"{output}/archive", True)
-    indexes = [DocumentIndex.load(path) for path in (first, later)]
-    assert len(indexes[0]) == len(indexes[1]) > 0
-    assert indexes[1].encoder_digest == DocumentIndex.load(f"{explored}/explored/archive").encoder_digest
-    assert os.path.realpath(indexes[0].encoder.partition(":")[2]) == os.path.realpath(f"{output}/first/words")
-    assert cli.main(command) == 0  # the archive of the model is there
-    assert served[1] == (f"{output}/archive", "", "")
-    assert not os.path.exists(f"{output}/first")
+    assert told[0][1].startswith(f"{model} has read 0 of 7 articles.")
+    first, last = told[0][0], told[-1][0]
+    assert os.path.realpath(first.encoder.partition(":")[2]) == os.path.realpath(f"{output}/words")
+    assert last.encoder_digest == encoder_from_spec(f"model:{model}").digest != first.encoder_digest
+    assert (len(first), len(last)) == (7, 7)
+    assert (first.settings["ranking"], last.settings["ranking"]) == (LATENT_SEMANTICS.to_dict(), None)
+    told.clear()
+    monkeypatch.chdir(tmp_path)
+    assert cli.main([*command, "--output", "./out/"]) == 0  # it has the model now
+    assert [one for _, one in told] == ["", ""]
+
+
+def test_a_model_that_fails_is_told_and_the_archive_stays(explored, model, tmp_path, monkeypatch):
+    output, told = str(tmp_path / "out"), []
+    monkeypatch.setattr(explore, "_UPDATE", "no-such-command", raising=True)
+
+    def serve(options, notice):
+        index = DocumentIndex.load(options.index)
+        deadline = time.monotonic() + 60
+        while "failed" not in notice(index) and time.monotonic() < deadline:
+            time.sleep(0.1)
+        told.append(notice(index))
+        return 0
+
+    monkeypatch.setattr(server, "run", serve)
+    assert cli.main(["explore", f"{explored}/first.csv", "--output", output, "--model", model]) == 0
+    assert told == [f"{model} has failed, see the terminal. The same command goes on where it stopped."]
+    assert len(DocumentIndex.load(f"{output}/archive")) == 7
+
+
+def test_an_archive_of_words_takes_a_model_later(explored, model, tmp_path):
+    output = str(tmp_path / "out")
+    command = ["explore", f"{explored}/first.csv", "--output", output, "--serve=false"]
+    assert cli.main(command) == 0
+    assert cli.main([*command, "--model", model]) == 0
+    changed = DocumentIndex.load(f"{output}/archive")
+    assert changed.encoder_digest == encoder_from_spec(f"model:{model}").digest
+    assert changed.archive.run.number == 2
+    assert cli.main(command) == 0  # goes on with the model
+    assert DocumentIndex.load(f"{output}/archive").archive.run.number == 2
 
 
 def test_a_model_that_is_not_there_is_noticed_first(tmp_path, rows, capsys):

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from newsembed.serving import events as events_module
-from newsembed.serving.events import NO_EVENT, UNDATED, EventOptions, Merge, Scale, assign
+from newsembed.serving.events import NO_EVENT, UNDATED, EventOptions, Merge, Scale, assign, inherited
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "updates"))
 from stream import b_cubed
@@ -297,3 +297,27 @@ def test_articles_of_two_languages_that_share_no_event_stay_apart():
         event: {language for own, language in zip(events, languages, strict=True) if own == event} for event in events
     }
     assert all(len(found) == 1 for found in names.values())
+
+
+def ids(*values):
+    return np.array(values, np.uint64)
+
+
+@pytest.mark.parametrize(
+    ("before", "found", "ended", "expected", "merges"),
+    [
+        ([1, 1, 1, 4], [1, 1, 1, 4], (), [1, 1, 1, 4], []),
+        ([1, 1, 1, 4], [1, 1, 1, 1], (), [1, 1, 1, 1], [(4, 1, 14)]),
+        ([1, 1, 1, 0], [11, 11, 13, 14], (), [1, 1, 13, 14], []),
+        ([1, 1, 2, 2], [1, 2, 2, 2], (), [1, 2, 2, 2], []),
+        ([2, 2, 2, 1], [1, 1, 1, 14], (), [2, 2, 2, 1], []),
+        # The id of the new event ended earlier, or is that of another event.
+        ([2, 2, 2, 2], [2, 2, 13, 13], (13, 14), [2, 2, 15, 15], []),
+        ([13, 13, 2, 2], [13, 13, 0, 13], (), [13, 13, 0, 13], [(2, 13, 14)]),
+        ([0, 0, 0, 0], [0, 0, 0, 0], (), [0, 0, 0, 0], []),
+    ],
+)
+def test_events_that_are_found_anew_inherit_ids(before, found, ended, expected, merges):
+    events, made = inherited(ids(*before), ids(*found), ids(11, 12, 13, 14), ended)
+    assert events.tolist() == expected
+    assert made == [Merge(*merge) for merge in merges]

@@ -159,17 +159,9 @@ def test_the_threads_of_a_replaced_encoder_end(served, monkeypatch):
         assert not thread.is_alive()
 
 
-def test_another_archive_takes_the_place_of_the_first_and_ends_the_notice(served, tmp_path):
+def test_a_notice_about_the_index_is_read_with_each_look_at_the_health(served):
     _, service = served
-    other = tmp_path / "other"
-    save(other, 4, Other)
-    service.notice = "soon"
-    watcher = Watcher(service, 0, lambda index: Other())
+    counts = iter("12")
+    service.notice = lambda index: f"{next(counts)} of {len(index)}"
     with TestClient(server.create_app(service), base_url="http://localhost") as client:
-        assert client.get("/healthz").json()["notice"] == "soon"
-        server._follow(watcher, lambda: str(other))
-        assert (client.get("/healthz").json()["notice"], len(service.index)) == ("", 4)
-        assert titles_of(client) == set(TITLES)
-        server._follow(watcher, lambda: "")  # it did not come
-        assert not watcher.look()
-        assert len(service.index) == 4
+        assert [client.get("/healthz").json()["notice"] for _ in "12"] == ["1 of 2", "2 of 2"]
