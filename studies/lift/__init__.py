@@ -55,7 +55,7 @@ from ..shared.runs import run_command
 from ..shared.static import count_pieces, write_latent_semantics, write_static_model
 from ..shared.steps import Command, claim, once, train_model, write_examples
 from .centring import centred_head, sampled, words_without_languages
-from .teacher import WORDS_SHARE, chosen_articles, embedded, make_teacher
+from .teacher import DOCUMENTS, WORDS_SHARE, chosen_articles, embedded, make_teacher
 
 _DISTILLATION: Final = "distillation"
 # How the layers are trained: the run file, by name of the recipe.
@@ -68,8 +68,7 @@ _UNREAD: Final = 2  # tokens of a text that the objective does not read, but tha
 _SHARE: Final = 0.55
 _SHARE_ACROSS: Final = 0.3  # words of two languages have nothing in common, so a text of another one is farther away
 _TEACHER: Final = "teacher.npz"
-_SECONDS: Final = {"examples": 0.0, "words_step": 0.0, "teacher": 0.0, "layers_pair": 0.0, "model": 0.0}
-_MINILM: Final = 6 * 384**2
+_MINILM: Final = 6 * 384**2  # layers times the square of their width
 _PLACES: Final = ("start", "work", "output", "suite", "cross_publisher")  # options that change no number
 
 
@@ -254,20 +253,14 @@ class Lift:
 
     def _say_minutes(self) -> int:
         """Says how long the steps that are left take; returns 0."""
-        articles = int(read_manifest(f"{self.work}/clean")["counts"]["out"])
         from ...serving.encoder import read_description
 
+        articles = int(read_manifest(f"{self.work}/clean")["counts"]["out"])
         shape = self._checked(read_description(self.folder("import")).config) if self.options.start else None
         size = shape.num_layers * shape.hidden_size**2 / _MINILM if shape else 0.0
-        seconds = {
-            "examples": articles * _SECONDS["examples"],
-            "words": 30 + self.options.words_steps * _SECONDS["words_step"],
-            "teacher": articles * size * _SECONDS["teacher"],
-            "layers": self.options.train_steps * self.options.batch_size * size * _SECONDS["layers_pair"],
-            "model": 30 + articles * _SECONDS["model"],
-        }
+        seconds = seconds_of_steps(self.options, articles, size, has_triplets=self.has_triplets)
         left = sum(value for step, value in seconds.items() if not os.path.isdir(self.folder(step)))
-        said = f"{counted(articles, 'article')}: about {counted(max(1, round(left / 60)), 'minute')} on two cores"
+        said = f"{counted(articles, 'article')}: about {counted(round(left / 60), 'minute')} on two free cores"
         print(said, file=sys.stderr, flush=True)
         return 0
 
@@ -397,6 +390,25 @@ class Lift:
             parts.append(lexical.random_projection_of_tfidf(corpus.rarity, size, lead_length=lead_length))
         words = lexical.joined(parts, corpus.terms) if len(parts) > 1 else parts[0]
         return words_without_languages(words, corpus), len(corpus.of_language)
+
+
+def seconds_of_steps(options: LiftOptions, articles: int, size: float, *, has_triplets: bool) -> dict[str, float]:
+    """How long each long step of a lift takes on two cores, in seconds, by a lift of 16,480 articles (docs/results.md).
+
+    Args:
+      options: of the lift.
+      articles: of the archive.
+      size: of the layers, times MiniLM's; 0: none.
+      has_triplets: else nothing is trained.
+    """
+    pairs = options.train_steps * options.batch_size * has_triplets
+    return {
+        "examples": (15 + 0.004 * articles) * has_triplets,
+        "words": 45 + 3.3 * options.words_steps * has_triplets if options.words_steps else 0.0,
+        "teacher": 0.012 * min(articles, DOCUMENTS) * size * (pairs > 0),
+        "layers": 0.12 * pairs * size * options.train_length / 96,
+        "model": 70 + 0.003 * articles,
+    }
 
 
 def _name(path: str) -> str:

@@ -22,12 +22,12 @@ WORDS_SHARE: Final = 0.7  # of TF-IDF in the similarity; the rest is the cosine 
 _NEIGHBORS: Final = 128  # nearest articles of each that get a share of their own, K at most
 _SLOPE_ARTICLES: Final = 2_048  # four million pairs
 _TEMPERATURE: Final = 0.05  # of the softmax of the similarities with all articles, whose values are the shares
-_DOCUMENTS: Final = 50_000  # articles at most; those of the triplets come first
+DOCUMENTS: Final = 50_000  # articles at most; those of the triplets come first
 
 FloatArray = npt.NDArray[np.float32]
 
 
-def chosen_articles(work: str, documents: int = _DOCUMENTS) -> list[ArticleText]:
+def chosen_articles(work: str, documents: int = DOCUMENTS) -> list[ArticleText]:
     """Returns the articles of a build that a teacher knows, in the order of their ids.
 
     Those that triplets name come first, then those with the lowest ids, which are digests and so a random sample.
