@@ -13,6 +13,7 @@ import sys
 from collections.abc import Iterator
 from typing import Any, Final
 
+_SAID: Final = 200  # characters of the message of a library
 _REMEDIES: Final = {
     errno.ENOSPC: "free space on this disk, or write elsewhere; then run the same command again",
     errno.EDQUOT: "free space within your quota, or write elsewhere; then run the same command again",
@@ -31,6 +32,15 @@ _WRITING: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.E
 _WORDS: Final = {os.strerror(number): number for number in (*_WRITING, errno.EACCES) if number != errno.EPERM}
 # Control characters but for line breaks and tabs, and what reverses the direction of text.
 _UNSEEN: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202d\u202e]")
+_NO_MEMORY: Final = re.compile(
+    r"can't start new thread|RESOURCE_EXHAUSTED|cannot allocate memory|out of memory|bad_alloc|failed to map segment|"
+    r"resource temporarily unavailable",
+    re.IGNORECASE,
+)
+_LESS_MEMORY: Final = (
+    "run the same command again: it continues where it was. Less memory is used with a smaller --direct_num_workers "
+    "(jobs), --max_length (encoding), --batch_size or BATCH_SIZE (training)"
+)
 _PART_WRITTEN: Final = re.compile(r"(?<!\d)\d+ requested and \d+ written")  # NumPy's words for a full disk
 
 
@@ -165,11 +175,15 @@ def death_of(code: int, what: str) -> InputError | None:
     }
     cause = causes.get(-code, "a crash inside a library")
     problem = f"{what} was ended by signal {-code} ({name}), {cause}; the largest process so far took {largest:.1f} GB"
-    remedy = (
-        "run the same command again: it continues where it was. Less memory is used with a smaller "
-        "--direct_num_workers (jobs), --batch_size (encoding) or BATCH_SIZE (training)"
-    )
-    return InputError(problem, remedy=remedy)
+    return InputError(problem, remedy=_LESS_MEMORY)
+
+
+def of_memory(error: BaseException) -> InputError | None:
+    """What the user can do where memory ran out, for Python or in the words of a library; ``None`` for other errors."""
+    if isinstance(error, MemoryError) or _NO_MEMORY.search(str(error)):
+        said = visible(" ".join(str(error).split())[:_SAID])
+        return InputError(f"memory ran out{said and f': {said}'}", remedy=_LESS_MEMORY)
+    return None
 
 
 def of_file_system(error: BaseException, path: str = "") -> InputError | None:

@@ -18,6 +18,7 @@ from .months import LONG_WORD, all_months, folded, gregorian, locale_of, months_
 
 PUBLISHED, UPDATED, EVENT = "published", "updated", "event"
 _MAX_TEXT: Final = 200
+RELEASED: Final = datetime.date(2026, 1, 1)  # a clock that says an earlier day is wrong
 _EARLIEST_YEAR: Final = 1600  # the first newspapers
 # Zero, or no value, in the clocks of computers and databases.
 _PLACEHOLDERS: Final = frozenset(
@@ -258,7 +259,7 @@ def is_plausible(day: datetime.date) -> bool:
 
 @functools.cache
 def _next_year() -> int:
-    return datetime.datetime.now(datetime.UTC).year + 1
+    return max(datetime.datetime.now(datetime.UTC).date(), RELEASED).year + 1
 
 
 def is_impossible(value: Any) -> bool:

@@ -7,6 +7,7 @@ import contextlib
 import functools
 import os
 import shutil
+import sys
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -42,6 +43,8 @@ def local_folder(path: str, step: int | None = None) -> str:
 
 @functools.cache
 def _copied(uri: str, wanted: int | None) -> str:
+    print(f"reading {uri}", file=sys.stderr, flush=True)
+    stores.check_reachable([uri])  # in seconds; requests are repeated for longer
     root, is_step, step = uri.rpartition(f"/{CHECKPOINTS}/")
     root = root if is_step else uri
     names = sizes_below(root)

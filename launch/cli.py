@@ -10,6 +10,7 @@ import functools
 import importlib
 import logging
 import os
+import resource
 import select
 import signal
 import sys
@@ -21,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Final
 from .. import __version__
 from ..beam_pipelines.failures import VERBOSE
 from ..beam_pipelines.parent import PARENT, end_with
-from ..errors import InputError, exit_code_of, of_file_system
+from ..errors import InputError, exit_code_of, of_file_system, of_memory
 from . import extras
 from .parsing import Parser, add_options, beam_arguments, did_you_mean, parse
 
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from ..beam_pipelines.jobs import Job
 
 IMPORT: Final = "--import"
+_ADDRESS_SPACE: Final = 16 << 30  # bytes that libraries may reserve, most of which they do not use
 IMPORTS: Final = "NEWSEMBED_IMPORT"
 _VERBOSE: Final = "--verbose"
 # The first screen: the commands of every day, those of a model, and those of a pipeline from zero.
@@ -167,6 +169,7 @@ def _main(given: list[str]) -> int:
         return 0
     name = arguments[0]
     quiet_libraries()
+    _note_limit()
     parent = int(os.environ.get(PARENT, os.getpid()))
     if parent != os.getpid():  # a study started this process; SIGTERM lets training save
         end_with(parent, lambda: os.kill(os.getpid(), signal.SIGTERM))
@@ -178,7 +181,7 @@ def _main(given: list[str]) -> int:
         advice = advice if name in _WHOLE else "run the same command again to resume"
         print(f"\nnewsembed {name}: stopped; {advice}", file=sys.stderr)
         return exit_code_of(type(stopped))
-    except (InputError, ModuleNotFoundError, OSError) as error:
+    except Exception as error:
         if (said := _correctable(error)) is None:
             raise
         if VERBOSE in os.environ:
@@ -187,12 +190,22 @@ def _main(given: list[str]) -> int:
         return 2
 
 
+def _note_limit() -> None:
+    """Says that a limit of memory is low: libraries that meet it stop the process before anything can be said."""
+    limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+    if 0 <= limit < _ADDRESS_SPACE and PARENT not in os.environ:
+        said = f"ulimit -v allows {limit / (1 << 30):.1f} GB of memory; if a library aborts, allow more"
+        print(f"newsembed: note: {said}", file=sys.stderr)
+
+
 def _correctable(error: Exception) -> InputError | None:
     """The error that tells the user what to do; None for errors of ours."""
     if isinstance(error, ModuleNotFoundError):
         module = error.name or ""
         return extras.not_installed(module, extra) if (extra := extras.of_module(module)) else None
-    return error if isinstance(error, InputError) else of_file_system(error)
+    if isinstance(error, InputError):
+        return error
+    return (of_file_system(error) if isinstance(error, OSError) else None) or of_memory(error)
 
 
 def split_imports(arguments: Sequence[str]) -> tuple[list[str], list[str]]:

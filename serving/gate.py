@@ -33,8 +33,9 @@ LOCAL_HOSTS: Final = ("localhost", "127.0.0.1", "[::1]")
 ANY_HOST: Final = "*"
 KEY_VARIABLE: Final = "NEWSEMBED_API_KEY"
 OPEN_PATHS: Final = frozenset({"/", "/page.css", "/page.js", "/healthz", "/docs", "/openapi.json"})  # hold no data
+_PREDICT: Final = "/predict"
 KINDS: Final = {  # of the routes that use the encoder or the index, as messages call them
-    **dict.fromkeys(("/embed", "/predict"), "requests to embed"),
+    **dict.fromkeys(("/embed", _PREDICT), "requests to embed"),
     **dict.fromkeys(("/search", "/events", "/event", "/map"), "searches"),
 }
 _READING: Final = "bodies"
@@ -223,6 +224,8 @@ class Gate:
                 return
             sent = Headers(scope=scope)
             is_coded = "content-encoding" in sent
+            if scope["path"] == _PREDICT:  # of TensorFlow Serving, which reads JSON of any content type
+                sent = Headers({**sent, "content-type": "application/json"})
             body = await run_in_threadpool(self._json, sent, body) if is_coded else self._json(sent, body)
             headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body))]
             given = [header for header in scope["headers"] if not header[0].startswith(b"content-")]

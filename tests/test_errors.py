@@ -4,7 +4,7 @@ import pickle
 from pathlib import Path
 
 import pytest
-from newsembed.errors import InputError, reading
+from newsembed.errors import InputError, of_memory, reading
 
 
 @pytest.mark.parametrize("path", ["folder/file.json", Path("folder/file.json")], ids=["str", "PathLike"])
@@ -48,3 +48,24 @@ def test_errors_of_reading_name_file_and_remedy(error: Exception, text: str) -> 
     assert str(raised.value) == text
     with pytest.raises(OSError, match="disk"), reading("table.tsv", "write it again"):
         raise OSError("disk")
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        MemoryError(),
+        RuntimeError("can't start new thread"),
+        ValueError("RESOURCE_EXHAUSTED: Out of memory allocating 99 bytes.\n\x1b[31m"),
+        ImportError("a.so: failed to map segment from shared object"),
+    ],
+)
+def test_no_memory_is_said_with_the_options_that_take_less(error: Exception) -> None:
+    found = of_memory(error)
+    assert found is not None
+    assert str(found).startswith("memory ran out")
+    assert "\x1b" not in str(found)
+    assert all(option in str(found.remedy) for option in ("--direct_num_workers", "--max_length", "--batch_size"))
+
+
+def test_other_errors_are_not_of_memory() -> None:
+    assert of_memory(ValueError("the memory of a city")) is None

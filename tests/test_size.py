@@ -17,22 +17,22 @@ ROOT = Path(__file__).parents[1]
 LAYOUT = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
 SLACK = 0.03  # of a limit: a package that is smaller by more lowers it
 LIMITS = {  # package: (lines, tokens)
-    "tests": (43_602, 506_371),
-    "beam_pipelines": (13_328, 145_491),
-    "serving": (4_907, 53_900),
-    "studies": (4_617, 51_107),
-    "formats": (4_381, 44_530),
+    "tests": (44_407, 515_174),
+    "beam_pipelines": (13_336, 145_546),
+    "serving": (4_935, 54_279),
+    "studies": (4_620, 51_122),
+    "formats": (4_385, 44_577),
     "benchmarks": (4_041, 43_151),
     "models": (3_292, 36_747),
     "evaluation": (4_063, 47_878),
     "training": (2_340, 24_206),
-    "launch": (2_484, 23_583),
+    "launch": (2_494, 23_655),
     "newsroom": (1_695, 18_889),
     "learning": (1_573, 17_398),
     "tasks": (1_290, 13_173),
     "t5x_bridge": (798, 8_457),
     "updates": (863, 10_109),
-    "root": (335, 2_138),
+    "root": (346, 2_224),
     "docs": (76, 760),
 }
 MOST_FILES = 367  # of the product

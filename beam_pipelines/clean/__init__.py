@@ -10,7 +10,9 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
+from ...errors import InputError
 from ...formats import files
+from ...formats.dates import RELEASED
 from ...formats.parquet import read_records
 from ...formats.records import Article, Cluster, Rejection
 from ..arrays import Array, doc_id_of, write_array
@@ -43,9 +45,18 @@ def run(job: JobRun) -> None:
 
 
 def with_latest_date(options: CleanOptions) -> CleanOptions:
-    """Returns the options with the default latest date, tomorrow: articles that were not fetched can be dated later."""
-    tomorrow = datetime.datetime.now(datetime.UTC).date() + datetime.timedelta(days=1)
-    return options if options.latest_date is not None else dataclasses.replace(options, latest_date=tomorrow)
+    """Returns the options with the default latest date, tomorrow: articles that were not fetched can be dated later.
+
+    Raises:
+      InputError: if the clock is so wrong that all articles would count as of the future.
+    """
+    if options.latest_date is not None:
+        return options
+    today = datetime.datetime.now(datetime.UTC).date()
+    if today < RELEASED:
+        remedy = "set the clock, or give the latest date of an article"
+        raise InputError(f"this machine's clock says {today}", field="--latest_date", remedy=remedy)
+    return dataclasses.replace(options, latest_date=today + datetime.timedelta(days=1))
 
 
 def _apply_rules(shard: Shard, path: str, options: CleanOptions, bad_words: Sequence[str]) -> None:

@@ -38,6 +38,7 @@ from .xml_text import html_of
 _START_SECONDS = 120.0
 _MEGABYTE = 1 << 20
 _ADDRESS = re.compile(r" at 0x[0-9a-f]+")
+_IMAGES: Final = ("JPEG", "PNG", "GIF", "WEBP", "BMP", "AVIF")  # of the web: Pillow would start Ghostscript for another
 _TYPE: Final = "="  # the key that names the type of an object
 _CLASSES: Final = {kind.__name__: kind for kind in (Article, ExtractedPage, Feed)}
 
@@ -285,5 +286,5 @@ def _image_hash(payload: bytes) -> bytes:
 
     with warnings.catch_warnings():
         warnings.simplefilter("error", Image.DecompressionBombWarning)
-        picture = Image.open(io.BytesIO(payload)).convert("L")
+        picture = Image.open(io.BytesIO(payload), formats=_IMAGES).convert("L")
         return int(str(imagehash.whash(picture)), 16).to_bytes(8, "big")

@@ -115,6 +115,7 @@ class MapPoint(BaseModel):
     id: str
     title: str
     language: str
+    first: datetime.date
     articles: int
     publishers: int
     topic: int
@@ -283,6 +284,7 @@ def _map(books: Books, book: EventBook, request: EventsRequest) -> MapResponse:
             id=card.id,
             title=card.lead.title,
             language=card.lead.language,
+            first=card.first,
             articles=card.articles,
             publishers=len(card.publishers),
             topic=topic,

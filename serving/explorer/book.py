@@ -27,6 +27,7 @@ _NEAR, _STORY = 60, 4  # articles near an event, and events of its story on each
 _FAR: Final = 3.0  # standard deviations above the mean cosine
 _COMMON: Final = 0.1  # of all articles
 _NO_EVENT: Final = -1
+_WEEK, _OFTEN, _SILENT = 7, 2, 5  # days, articles in them, and publishers that have no report of an event
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -59,6 +60,7 @@ class Card:
       summary: the first sentences of the lead.
       first_by: the publisher that reported first, if it was alone on that day and others followed.
       names: what most reports name; only of a whole event.
+      silent: the publishers with most articles of near days that have none in the event; only of a whole event.
     """
 
     id: str
@@ -74,6 +76,7 @@ class Card:
     summary: str = ""
     first_by: str = ""
     names: tuple[str, ...] = ()
+    silent: tuple[str, ...] = ()
 
 
 def found_events(index: DocumentIndex, options: EventOptions) -> list[str]:
@@ -107,7 +110,8 @@ class EventBook:
         order = np.lexsort((np.arange(len(names)), self._days, codes))
         self._rows = np.split(order, np.cumsum(np.bincount(codes))[:-1])  # of each code, by date
         publishers = [document.publisher for document in index.documents]
-        self._publishers = np.unique(np.array(publishers), return_inverse=True)[1]
+        names, self._publishers = np.unique(np.array(publishers), return_inverse=True)
+        self._publisher_names: list[str] = names.tolist()
 
     @functools.cached_property
     def of_documents(self) -> dict[str, str]:
@@ -123,7 +127,8 @@ class EventBook:
     def last_days(self, count: int | None = None) -> DateRange:
         """The given number of days up to the last byline date; by default the last day, week, month or year.
 
-        The default is the shortest of these with a dozen events that several articles report, or else with most.
+        The default is the shortest of these with a dozen events that several articles report, or else with most. Where
+        the last year has none, as after a wrong date, it ends with the last of them.
 
         Raises:
           InputError: if no article has a date.
@@ -134,10 +139,13 @@ class EventBook:
         if count is not None:
             return DateRange(span[1] - datetime.timedelta(count - 1), span[1])
         several = self._days[[rows[0] for rows in self._rows if len(rows) > 1]]
-        ages = (np.datetime64(span[1]) - several).astype(np.int64)
+        end = np.datetime64(span[1])
+        if len(several) and (end - several.max()).astype(int) >= _PERIODS[-1]:
+            end = several.max()
+        ages = (end - several).astype(np.int64)
         counts = [int((ages < days).sum()) for days in _PERIODS]
         chosen = next((n for n, found in enumerate(counts) if found >= _ENOUGH), counts.index(max(counts)))
-        return self.last_days(_PERIODS[chosen])
+        return DateRange(end.item() - datetime.timedelta(_PERIODS[chosen] - 1), end.item())
 
     def ranked(self, filters: Filters) -> IntArray:
         """Numbers of the events with articles that pass filters.
@@ -225,7 +233,17 @@ class EventBook:
             tuple(_told(reports, bodies)),
             first_by=min(opened) if len(opened) == 1 and len(firsts) > 1 else "",
             names=tuple(shared_names([*bodies.values()], self._is_common)) if whole else (),
+            silent=self._silent(rows) if whole else (),
         )
+
+    def _silent(self, rows: IntArray) -> tuple[str, ...]:
+        """The publishers that have written most in the week before the last of some articles, and none of them."""
+        last = self._days[rows].max()
+        near = (self._days <= last) & (self._days > last - _WEEK)
+        counts = np.bincount(self._publishers[near], minlength=len(self._publisher_names))
+        counts[self._publishers[rows]] = 0
+        most = [name for name in np.argsort(-counts, kind="stable").tolist() if counts[name] >= _OFTEN]
+        return tuple(filter(None, (self._publisher_names[name] for name in most[:_SILENT])))
 
     def with_summaries(self, cards: Sequence[Card]) -> list[Card]:
         """Cards with the first sentences of their leads."""

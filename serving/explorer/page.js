@@ -5,12 +5,13 @@ const $ = id => document.getElementById(id);
 const isUrl = text => /^https?:\/\/\S+$/.test(text);
 const VIEWS = ["events", "search", "map"];
 const FILTERS = ["since", "until", "language", "publisher"];
-const PAGE = 40, RETRY_MS = 1500, NOTICE_MS = 5000, FACETS = 8, SPARK_DAYS = 3;
+const PAGE = 40, RETRY_MS = 1500, NOTICE_MS = 5000, FACETS = 8, SPARK_DAYS = 3, MANY_MONTHS = 36, STREAM_BARS = 60;
 const COLORS = ["#4e79a7", "#f28e2b", "#59a14f", "#e15759", "#76b7b2", "#b6992d", "#af7aa1", "#ff9da7", "#9c755f", "#79706e", "#499894", "#d37295", "#8cd17d", "#86bcb6"];
 const BANDS = { strong: "strong match: has nearly all words of the query", fair: "fair match: has half of the words, or means the same", weak: "weak match: has few of the words" };
 let turn = 0;  // an answer that comes after a later question is dropped
 let shown = 0;  // events on the page
 let answered = null;  // the last answer about days
+let only = "";  // the language of all articles of the last answer; only others are named
 
 // Asks with the API key, if the server wants one; it is kept until the tab is closed.
 async function ask(path) {
@@ -97,7 +98,8 @@ function link(article, className, places) {
   return inLanguage(node, article);
 }
 
-const facts = article => element("span", "meta", [article.publisher, article.byline_date && readable(article.byline_date), article.language && languageName(article.language)].filter(Boolean).join(" · "));
+const isUsual = tag => !tag || tag === only;
+const facts = article => element("span", "meta", [article.publisher, article.byline_date && readable(article.byline_date), !isUsual(article.language) && languageName(article.language)].filter(Boolean).join(" · "));
 
 function picture(url) {
   const node = element("img", "picture");
@@ -121,17 +123,19 @@ function spark(event) {
     node.append(bar);
   }
   node.setAttribute("aria-label", `${counted(event.articles, "report", "reports")}, ${range(event.first, event.last)}`);
+  node.style.maxWidth = `${length}rem`;  // a few days are a few bars, not a wall
   return element("span", "spark", shortDay(event.first), node, shortDay(event.last));
 }
 
-// What an editor asks about an event: how large, in which languages, how new, who was first, and how it grows.
-function foot(event) {
+// What an editor asks about an event: how large, in which languages, how new, who was first, and how it grows. On a card
+// each is one line, so that cards are level.
+function foot(event, isWhole) {
   const node = element("span", "foot meta"), [, lastCount] = event.timeline.at(-1);
   const languages = event.languages.length > 1 ? ` · ${event.languages.map(([name]) => languageName(name)).join(", ")}` : "";
-  node.append(element("span", "", element("b", "", counted(event.articles, "report", "reports")), ` · ${counted(event.publishers.length, "publisher", "publishers")}${languages}`));
-  const grows = event.timeline.length > 1 ? ` · ${lastCount.toLocaleString()} on the last day` : "";
-  node.append(element("span", "", `${range(event.first, event.last)}${grows}`));
-  if (event.first_by) node.append(element("span", "", `First: ${event.first_by}`));
+  const line = (...content) => { const one = element("span", "one", ...content); one.title = one.textContent; node.append(one); };
+  line(element("b", "", counted(event.articles, "report", "reports")), ` · ${counted(event.publishers.length, "publisher", "publishers")}${languages}`);
+  const grows = isWhole && event.timeline.length > 1 ? ` · ${lastCount.toLocaleString()} on the last day` : "";
+  line(`${range(event.first, event.last)}${grows}${event.first_by ? ` · first: ${event.first_by}` : ""}`);
   node.append(spark(event));
   return node;
 }
@@ -147,7 +151,7 @@ function opened(event, ...content) {
 const heading = event => inLanguage(element("h2", "", event.lead.title || event.lead.url), event.lead);
 
 function card(event, isLead) {
-  const inside = element("div", "inside", heading(event), event.summary ? inLanguage(element("p", "summary", event.summary), event.lead) : "", foot(event));
+  const inside = element("div", "inside", heading(event), event.summary ? inLanguage(element("p", "summary", event.summary), event.lead) : "", foot(event, isLead));
   return element("li", isLead ? "card lead" : "card", opened(event, ...(event.image_url ? [picture(event.image_url)] : []), inside));
 }
 
@@ -167,6 +171,7 @@ async function showEvents(mine, offset = 0) {
   const body = await answer(`events?${parametersOfFilters()}&count=${PAGE}&offset=${offset}`, mine);
   if (mine !== turn) return;
   answered = body;
+  alike(body.events.flatMap(event => event.languages.map(([name]) => name)));
   if (!offset) {
     $("content").replaceChildren(element("ul", "cards"), element("h3", "", "One report each"), element("ul", "briefs"));
     shown = 0;
@@ -183,6 +188,11 @@ async function showEvents(mine, offset = 0) {
   suggest("languages", body.events.flatMap(event => event.languages.map(([name]) => name)));
   if (body.total) say(`${counted(body.total, "event", "events")}, ${range(body.since || body.span[0], body.until || body.span[1])}; those that most publishers report come first`);
   else nothing(body);
+}
+
+// Where all articles are in one language, it need not be said with each.
+function alike(languages) {
+  only = new Set(languages).size === 1 ? languages[0] : "";
 }
 
 function suggest(id, names) {
@@ -254,14 +264,23 @@ function facetList(title, counts, name, label = value => value) {
   return [element("h3", "", title), list];
 }
 
-function months(counts) {
+const afterMonth = month => shifted(`${month}-28`, 7).slice(0, 7);
+
+// Bars of months, or of years where there are many.
+function times(counts) {
   if (counts.length < 2) return [];
-  const known = new Map(counts), most = Math.max(...known.values()), list = element("ul", "months"), first = counts[0][0], last = counts.at(-1)[0];
-  for (let month = first; month <= last; month = shifted(`${month}-28`, 7).slice(0, 7)) {
-    const count = known.get(month) || 0, end = shifted(`${shifted(`${month}-28`, 7).slice(0, 7)}-01`, -1);
-    const bar = button("", "", () => go({ since: `${month}-01`, until: end }));
+  const index = month => 12 * Number(month.slice(0, 4)) + Number(month.slice(5));
+  const isLong = index(counts.at(-1)[0]) - index(counts[0][0]) >= MANY_MONTHS, known = new Map();
+  for (const [month, count] of counts) {
+    const name = isLong ? month.slice(0, 4) : month;
+    known.set(name, (known.get(name) || 0) + count);
+  }
+  const most = Math.max(...known.values()), list = element("ul", "months"), [first, last] = [[...known.keys()][0], [...known.keys()].at(-1)];
+  for (let name = first; name <= last; name = isLong ? String(Number(name) + 1) : afterMonth(name)) {
+    const count = known.get(name) || 0, [start, end] = isLong ? [`${name}-01-01`, `${name}-12-31`] : [`${name}-01`, shifted(`${afterMonth(name)}-01`, -1)];
+    const bar = button("", "", () => go({ since: start, until: end }));
     bar.style.height = `${100 * count / most}%`;
-    bar.title = `${month}: ${counted(count, "article", "articles")}`;
+    bar.title = `${name}: ${counted(count, "article", "articles")}`;
     bar.setAttribute("aria-label", bar.title);
     list.append(element("li", "", bar));
   }
@@ -270,7 +289,7 @@ function months(counts) {
 
 function facets(body, parameters) {
   const { publisher = [], language = [], month = [] } = body.facets;
-  const node = element("aside", "facets", ...months(month), ...facetList("Publishers", publisher, "publisher"), ...facetList("Languages", language, "language", languageName));
+  const node = element("aside", "facets", ...times(month), ...facetList("Publishers", publisher, "publisher"), ...facetList("Languages", language, "language", languageName));
   suggest("publishers", publisher.map(([name]) => name));
   suggest("languages", language.map(([name]) => name));
   const feed = kind => Object.assign(element("a", "", kind === "atom" ? "Atom" : "JSON"), { href: `feed.${kind}?${parameters}` });
@@ -299,6 +318,7 @@ async function showSearch(mine) {
   const started = performance.now();
   const body = await answer(`search?${parameters}&facets=true`, mine);
   if (mine !== turn) return;
+  alike(body.hits.map(result => result.language));
   const strong = body.hits.filter(result => result.band !== "weak").length;
   const none = body.hits.length && body.hits.every(result => result.band === "weak");
   $("content").replaceChildren(element("div", "found", facets(body, parameters), body.matches && body.hits.length ? hits(body.hits) : noMatch(body)));
@@ -323,7 +343,7 @@ async function showMap(mine) {
   const centers = body.topics.map(() => [0, 0, 0, 0]);
   for (const event of [...body.events].sort((one, two) => two.articles - one.articles)) {
     const [x, y] = at(event.place);
-    const point = drawing("circle", { cx: x, cy: y, r: 4 + 3 * Math.sqrt(event.articles), fill: COLORS[event.topic % COLORS.length], tabindex: 0, role: "button" });
+    const point = drawing("circle", { cx: x, cy: y, r: 4 + 3 * Math.sqrt(event.articles), fill: COLORS[event.topic % COLORS.length], tabindex: 0, role: "button", "data-topic": event.topic });
     const title = drawing("title", {});
     title.textContent = `${event.title}\n${counted(event.articles, "report", "reports")} by ${counted(event.publishers, "publisher", "publishers")}`;
     point.append(title);
@@ -335,10 +355,12 @@ async function showMap(mine) {
     const center = centers[event.topic];
     center[0] += x; center[1] += y; center[2] += 1; center[3] += event.articles;
   }
-  const legend = element("ul", "legend"), placed = [];
+  const legend = element("ul", "legend"), placed = [], named = new Set();
   const order = body.topics.map((label, topic) => [label, topic]).filter(([label, topic]) => label && centers[topic][2]).sort(([, one], [, two]) => centers[two][3] - centers[one][3]);
   for (const [label, topic] of order) {
-    const [x, y, count, articles] = centers[topic], name = label.split(" · ")[0], half = name.length * 4.2;
+    const [x, y, count, articles] = centers[topic], parts = label.split(" · ");
+    const name = parts.find(part => !named.has(part)) || parts[0], half = name.length * 4.2;
+    named.add(name);
     const [left, top] = [Math.min(width - half - 4, Math.max(half + 4, x / count)), y / count];
     // A label that would cover another one is in the legend only.
     if (placed.every(([other, line, wide]) => Math.abs(other - left) > wide + half || Math.abs(line - top) > 18)) {
@@ -347,14 +369,45 @@ async function showMap(mine) {
       node.append(text);
       placed.push([left, top, half]);
     }
-    const item = element("li"), dot = element("i");
+    const item = button("", "", () => choose(item, topic)), dot = element("i");
     dot.style.background = COLORS[topic % COLORS.length];
     item.append(dot, `${label} (${articles.toLocaleString()})`);
-    legend.append(item);
+    item.setAttribute("aria-pressed", false);
+    legend.append(element("li", "", item));
   }
-  $("content").replaceChildren(node, legend);
+  // The events of one topic, or of all again.
+  const choose = (chosen, topic) => {
+    const isOn = chosen.getAttribute("aria-pressed") !== "true";
+    for (const item of legend.querySelectorAll("button")) item.setAttribute("aria-pressed", isOn && item === chosen);
+    for (const mark of $("content").querySelectorAll("[data-topic]")) mark.classList.toggle("dim", isOn && Number(mark.dataset.topic) !== topic);
+  };
+  $("content").replaceChildren(node, legend, ...stream(body.events));
   const part = body.events.length < body.total ? `the ${body.events.length} largest of ${body.total.toLocaleString()} events` : counted(body.total, "event", "events");
   say(`${part}${body.since ? `, ${range(body.since, body.until)}` : ""}; near events are similar, larger ones have more reports`);
+}
+
+// How many reports the events of each topic have, by the days on which they began; one bar may be several days.
+function stream(events) {
+  const first = events.map(event => event.first).sort()[0], last = events.map(event => event.first).sort().at(-1);
+  const length = (dayOf(last) - dayOf(first)) / 864e5 + 1, each = Math.ceil(length / STREAM_BARS), bars = Math.ceil(length / each);
+  if (bars < SPARK_DAYS) return [];
+  const sums = Array.from({ length: bars }, () => new Map());
+  for (const event of events) {
+    const bar = sums[Math.floor((dayOf(event.first) - dayOf(first)) / 864e5 / each)];
+    bar.set(event.topic, (bar.get(event.topic) || 0) + event.articles);
+  }
+  const total = bar => [...bar.values()].reduce((sum, count) => sum + count, 0), most = Math.max(...sums.map(total));
+  const node = drawing("svg", { class: "stream", viewBox: `0 0 ${bars * 10} 100`, preserveAspectRatio: "none", role: "img", "aria-label": "Reports by topic and day" });
+  sums.forEach((bar, place) => {
+    let top = 100;
+    for (const [topic, count] of [...bar].sort(([one], [two]) => one - two)) {
+      const height = 100 * count / most;
+      top -= height;
+      node.append(drawing("rect", { x: place * 10 + .5, y: top, width: 9, height, fill: COLORS[topic % COLORS.length], "data-topic": topic }));
+    }
+  });
+  const title = each > 1 ? `Reports of topics, each bar ${each} days` : "Reports of topics by day";
+  return [element("h3", "", title), node, element("div", "ends", element("span", "", readable(first)), element("span", "", readable(last)))];
 }
 
 // The panel: a whole event, or an article with the same event elsewhere
@@ -389,7 +442,8 @@ async function showPanel(state) {
     content.replaceChildren(title, facts(lead));
     if (event) {
       if (event.image_url) content.append(picture(event.image_url));
-      content.append(foot(event));
+      content.append(foot(event, true));
+      if (event.silent.length) content.append(element("p", "meta", `No report yet by: ${event.silent.join(", ")}`));
       if (event.names.length) content.append(element("p", "chips", ...event.names.map(name => button("chip", name, () => { closePanel(); go({ view: "search", q: name, event: "", article: "" }); }))));
       content.append(element("h3", "", body.article ? "The same event" : "Reports, and what each adds"), element("ol", "reports", ...event.reports.map(report)));
     } else content.append(element("p", "meta", "The article has no byline date, so it is in no event."));
@@ -439,6 +493,7 @@ function showActive(now) {
   const labels = { since: `from ${now.since && readable(now.since)}`, until: `to ${now.until && readable(now.until)}`, language: now.language && languageName(now.language), publisher: now.publisher };
   const names = FILTERS.filter(name => now[name] && (now.view === "search" || !/^(since|until)$/.test(name)));
   $("active").hidden = !names.length;
+  $("fold").textContent = names.length ? `Filters (${names.length})` : "Filters";
   $("active").replaceChildren(...names.map(name => {
     const node = button("", `${labels[name]} ×`, () => go({ [name]: "" }));
     node.setAttribute("aria-label", `Remove the filter ${labels[name]}`);
@@ -526,6 +581,8 @@ async function describe() {
     if (found.notice) setTimeout(describe, NOTICE_MS);
   } catch { /* show() says it */ }
 }
+
+$("fold").addEventListener("click", () => $("fold").setAttribute("aria-expanded", $("filters").classList.toggle("open")));
 
 async function share() {
   await navigator.clipboard?.writeText(location.href);

@@ -18,6 +18,9 @@ _WORD: Final = re.compile(r"[^\W\d_][\w'\u2019-]*[^\W_]")
 _INSIDE: Final = re.compile(r"[\w,;:] ")  # before a word that begins no sentence
 _PARTICLES: Final = frozenset(("of", "de", "del", "von", "van", "al"))
 _MOST_WORDS: Final = 4  # of a name
+_ADDRESS: Final = re.compile(  # no part of a name
+    r"(?:Mr|Mrs|Ms|Miss|Dr|Prof|Sen|Rep|Gov|Herr|Frau|Se\u00f1ora?|Sra?|Monsieur|Madame|Mme|Signora?)\b ?"
+)
 
 
 def summary(body: str, most: int = SUMMARY) -> str:
@@ -50,7 +53,8 @@ def names(text: str) -> list[str]:
             run = []
         end = word.end()
     whole = (re.sub(r"( (of|de|del|von|van|al))+$|['\u2019]s$", "", name) for name in (*found, " ".join(run)))
-    return [name for name in whole if len(name) > 1]
+    plain = (name[address.end() :] if (address := _ADDRESS.match(name)) else name for name in whole)
+    return [name for name in plain if len(name) > 1]
 
 
 def shared_names(bodies: Sequence[str], is_common: Callable[[str], bool]) -> list[str]:

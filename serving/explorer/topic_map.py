@@ -4,6 +4,7 @@ import collections
 import dataclasses
 import itertools
 import math
+import re
 from collections.abc import Sequence
 from typing import Final
 
@@ -99,6 +100,10 @@ def _named(texts: Sequence[str], topics: IntArray) -> list[str]:
     """The names that set each topic apart, "" where its texts share none."""
     found = [collections.Counter(dict.fromkeys(names(text), 1)) for text in texts]
     overall = sum(found, collections.Counter[str]())
+    small = collections.Counter(word for text in texts for word in {*re.findall(_WORD, text)})
+    for held in found:  # what is mostly written small is a word of a headline
+        for name in [name for name in held if small[name.lower()] > overall[name]]:
+            del held[name]
     labels = []
     for topic in range(int(topics.max(initial=-1)) + 1):
         own = np.flatnonzero(topics == topic).tolist()

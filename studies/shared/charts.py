@@ -5,6 +5,7 @@ import io
 import re
 from typing import Any, Final
 
+_TEXT: Final = {"text.parse_math": False}  # a name of a stranger may have dollars
 GREY, BLUE, RED = "#9aa5b1", "#2f6fab", "#c0504d"
 # Okabe and Ito's colours, distinct for all kinds of colour vision.
 SERIES: Final = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#8c6d31", "#7f3c8d")
@@ -17,7 +18,9 @@ def make_axes(width: float = 8, height: float = 2.8, columns: int = 1) -> tuple[
     import matplotlib.pyplot as plt
 
     mpl.use("svg")
-    with mpl.rc_context({"font.size": 9, "axes.spines.top": False, "axes.spines.right": False}):
+    with mpl.rc_context(
+        {"text.parse_math": False, "font.size": 9, "axes.spines.top": False, "axes.spines.right": False}
+    ):
         return plt.subplots(1, columns, figsize=(width, height))
 
 
@@ -30,7 +33,7 @@ def svg_of(figure: Any, label: str) -> str:
         place.set_facecolor("none")
     figure.set_facecolor("none")
     buffer = io.StringIO()
-    with mpl.rc_context({"svg.hashsalt": label, "svg.fonttype": "none"}):
+    with mpl.rc_context(_TEXT | {"svg.hashsalt": label, "svg.fonttype": "none"}):
         figure.savefig(buffer, format="svg", bbox_inches="tight", metadata={"Date": None})
     plt.close(figure)
     text = buffer.getvalue()

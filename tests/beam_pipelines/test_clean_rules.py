@@ -27,6 +27,7 @@ from newsembed.beam_pipelines.clean.rules import (
     repeated_span_share,
 )
 from newsembed.errors import InputError
+from newsembed.formats import dates
 from newsembed.formats.records import Article, Rejection
 
 WORDS = (
@@ -298,6 +299,24 @@ def test_the_latest_date_is_tomorrow_unless_given():
     assert found in {today + datetime.timedelta(days=1), today + datetime.timedelta(days=2)}  # near midnight
     given = CleanOptions(latest_date=datetime.date(2020, 1, 1))
     assert with_latest_date(given) is given
+
+
+def test_a_clock_of_the_past_is_an_error_and_makes_no_day_implausible(monkeypatch):
+    class Clock(datetime.datetime):
+        @classmethod
+        def now(cls, _zone):
+            return cls(1970, 1, 2)
+
+    monkeypatch.setattr(datetime, "datetime", Clock)
+    with pytest.raises(InputError, match="this machine's clock says 1970-01-02") as raised:
+        with_latest_date(OPTIONS)
+    assert raised.value.field == "--latest_date"
+    given = CleanOptions(latest_date=datetime.date(2020, 1, 1))
+    assert with_latest_date(given) is given
+    dates._next_year.cache_clear()
+    assert dates.is_plausible(datetime.date(2026, 5, 4))
+    assert not dates.is_plausible(datetime.date(2028, 1, 1))
+    dates._next_year.cache_clear()
 
 
 def test_an_article_without_a_title_and_text_is_rejected_for_its_title():

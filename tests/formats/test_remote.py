@@ -45,6 +45,16 @@ def test_of_a_model_folder_the_last_complete_step_is_copied_without_what_only_tr
     assert "checkpoints/8/params/a" in files.sizes_below(remote.local_folder(uri, 8))
 
 
+def test_what_is_read_is_said_first_and_a_store_that_is_down_is_named_in_seconds(monkeypatch, capsys):
+    def down(paths):
+        raise InputError("cannot be reached", path=paths[0])
+
+    monkeypatch.setattr(stores, "check_reachable", down)
+    with pytest.raises(InputError, match="gs://bucket/model: cannot be reached"):
+        remote.local_folder("gs://bucket/model")
+    assert capsys.readouterr().err == "reading gs://bucket/model\n"
+
+
 def test_a_local_folder_is_not_copied_and_an_empty_uri_is_named(store, tmp_path):
     assert remote.local_folder(str(tmp_path)) == str(tmp_path)
     with pytest.raises(InputError, match="nothing is stored") as raised:

@@ -70,18 +70,32 @@ def test_exit_codes(monkeypatch, capsys):
             raise KeyboardInterrupt
         if options.word == "broken":
             raise InputError("broken", remedy="fix it")
+        if options.word == "large":
+            raise MemoryError
+        if options.word == "ours":
+            raise RuntimeError("a mistake of ours")
         return answers[options.word]
 
     command = types.SimpleNamespace(OPTIONS=Word, run=run)
     monkeypatch.setattr(cli.importlib, "import_module", lambda *_: command)
-    codes = {given: cli.main(["build", given]) for given in ("ok", "missed", "stop", "broken")}
-    assert codes == {"ok": 0, "missed": 1, "stop": 130, "broken": 2}
+    codes = {given: cli.main(["build", given]) for given in ("ok", "missed", "stop", "broken", "large")}
+    assert codes == {"ok": 0, "missed": 1, "stop": 130, "broken": 2, "large": 2}
     message = capsys.readouterr().err
+    assert "newsembed build: error: memory ran out\n  remedy: run the same command again" in message
+    with pytest.raises(RuntimeError, match="a mistake of ours"):
+        cli.main(["build", "ours"])
     assert "newsembed build: stopped; run the same command again to resume" in message
     assert cli.main(["index", "stop"]) == 130
     assert "newsembed index: stopped; the same command starts from the beginning" in capsys.readouterr().err
     assert set(cli._WHOLE) < cli.COMMANDS.keys()
     assert "newsembed build: error: broken\n  remedy: fix it" in message
+
+
+def test_a_low_limit_of_memory_is_said_before_a_library_aborts(monkeypatch, capsys):
+    for limit, notes in ((1 << 31, 1), (-1, 0), (1 << 40, 0)):
+        monkeypatch.setattr(cli.resource, "getrlimit", lambda _, limit=limit: (limit, limit))
+        assert cli.main(["nosuch"]) == 2
+        assert capsys.readouterr().err.count("note: ulimit -v allows 2.0 GB of memory") == notes
 
 
 def test_the_version_and_the_overview(capsys):

@@ -121,6 +121,17 @@ def test_a_body_of_another_content_type_names_the_header(client):
             )
 
 
+def test_predict_reads_json_of_any_content_type(client):
+    """As TensorFlow Serving does; `curl -d` sends a form."""
+    body = json.dumps({"instances": ["Sturm \u00fcber der K\u00fcste"]}, ensure_ascii=False).encode()
+    expected = client.post("/predict", content=body, headers={"content-type": "application/json"})
+    assert expected.status_code == 200
+    for kind in ("application/x-www-form-urlencoded", "text/plain;charset=ascii", ""):
+        assert client.post("/predict", content=body, headers={"content-type": kind}).json() == expected.json()
+    packed = {"content-type": "text/plain", "content-encoding": "gzip"}
+    assert client.post("/predict", content=gzip.compress(body, mtime=0), headers=packed).json() == expected.json()
+
+
 DOCUMENTS = json.dumps({"documents": [{"title": "Sturm \u00fcber der K\u00fcste"}]}, ensure_ascii=False)
 
 

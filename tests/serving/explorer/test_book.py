@@ -153,6 +153,22 @@ def test_the_shortest_period_with_enough_events_of_several_reports_is_shown_firs
     assert shown(0, 399) == 1
 
 
+def test_a_last_article_years_after_all_events_is_not_the_period_that_is_shown():
+    articles = [article("a", day=0), article("b", day=1), article("late", day=900)]
+    days = book_of(articles, [0, 1, 90], ["a", "a", "late"]).last_days()
+    assert (days.since, days.until) == (DAY, DAY)
+
+
+def test_publishers_that_write_on_these_days_but_not_of_the_event_are_named():
+    articles = [article("a", "one.example", 8), article("b", "two.example", 9)]
+    articles += [article(f"c{n}", "often.example", 9 - n) for n in range(3)]
+    articles += [article("d", "once.example", 9), *(article(f"e{n}", "before.example", 1) for n in range(3))]
+    articles += [article(f"f{n}", "most.example", 5) for n in range(4)]
+    book = book_of(articles, [0] * len(articles), ["a", "a", *(one.doc_id for one in articles[2:])])
+    assert book.card(book.number("a"), whole=True).silent == ("most.example", "often.example")
+    assert book.card(book.number("a")).silent == ()
+
+
 def test_the_first_publisher_is_named_if_it_was_alone_and_others_followed(book):
     assert [book.card(book.number(name)).first_by for name in ("a", "e", "g")] == ["one.example", "", ""]
     two = book_of([article("a"), article("b", "two.example")], [0, 1], ["a", "a"])

@@ -26,6 +26,7 @@ def test_a_summary_ends_with_a_sentence_if_one_fits():
         ("The University of Chicago said. The team of Chicago left.", ["University of Chicago", "Chicago"]),
         ("They met Trump\u2019s lawyer.", ["Trump"]),
         ("Nobody came. Everybody left.", []),
+        ("We asked Mr Smith, Frau Merkel and Ms, no, Drew Barrymore.", ["Smith", "Merkel", "Drew Barrymore"]),
         ("\u6d2a\u6c34\u304c \u5e02\u3092 \u8972\u3063\u305f", []),
         (
             "\u041e\u043d \u0431\u044b\u043b \u0432 \u041c\u043e\u0441\u043a\u0432\u0435.",

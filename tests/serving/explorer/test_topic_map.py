@@ -53,6 +53,12 @@ def test_words_that_all_titles_have_are_in_no_label():
     assert all("the" not in label.split(" · ") for label in drawn().labels)
 
 
+def test_words_that_are_mostly_written_small_are_no_names():
+    texts = ["We met Ann, And Ann left and sang.", "They saw Ann, And all and some left."] * 2
+    texts += ["It was Bob, and Bob sang.", "We heard Bob and all left."] * 2
+    assert topic_map._named(texts, np.array([0, 0, 0, 0, 1, 1, 1, 1])) == ["Ann", "Bob"]
+
+
 def test_few_events_and_titles_without_words_are_drawn_too():
     index = index_of(np.eye(3, dtype=np.float32), [IndexedDocument(str(n), "", "", "7") for n in range(3)])
     for count in range(4):
