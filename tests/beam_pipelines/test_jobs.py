@@ -275,7 +275,8 @@ def test_in_a_notebook_a_job_needs_no_interactive_beam_and_leaves_no_temporary_f
         monkeypatch.setattr(module, "is_in_ipython", lambda: True)
     execute(job_of(one_graph), tmp_path / "out")
     assert not list((tmp_path / "temporary").iterdir())
-    assert interactive_utils.is_in_ipython() and beam.pipeline.is_in_ipython()  # for pipelines of the user
+    assert interactive_utils.is_in_ipython()  # for pipelines of the user
+    assert beam.pipeline.is_in_ipython()
 
 
 def test_only_phases_that_are_not_complete_run_again(tmp_path, pipelines):
