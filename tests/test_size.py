@@ -17,15 +17,15 @@ ROOT = Path(__file__).parents[1]
 LAYOUT = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
 SLACK = 0.03  # of a limit: a package that is smaller by more lowers it
 LIMITS = {  # package: (lines, tokens)
-    "tests": (44_407, 515_174),
-    "beam_pipelines": (13_336, 145_546),
-    "serving": (4_935, 54_279),
-    "studies": (4_620, 51_122),
+    "tests": (44_456, 515_758),
+    "beam_pipelines": (13_351, 145_651),
+    "serving": (4_941, 54_378),
+    "studies": (4_645, 51_440),
     "formats": (4_385, 44_577),
     "benchmarks": (4_041, 43_151),
     "models": (3_292, 36_747),
     "evaluation": (4_063, 47_878),
-    "training": (2_340, 24_206),
+    "training": (2_344, 24_253),
     "launch": (2_494, 23_655),
     "newsroom": (1_695, 18_889),
     "learning": (1_573, 17_398),
