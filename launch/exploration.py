@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 from urllib.parse import urlsplit
 
-from ..beam_pipelines.clean.options import CleanOptions
+from ..beam_pipelines.clean.rules import CleanOptions
 from ..beam_pipelines.crawl import JOB as CRAWL
 from ..beam_pipelines.crawl.job import read_seeds
 from ..beam_pipelines.crawl.options import CrawlOptions, Scope
