@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[1]
 LAYOUT = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
 SLACK = 0.03  # of a limit: a package that is smaller by more lowers it
 LIMITS = {  # package: (lines, tokens)
-    "tests": (44_440, 515_455),
+    "tests": (44_445, 515_527),
     "beam_pipelines": (13_288, 144_907),
     "serving": (4_957, 54_520),
     "studies": (4_629, 51_384),
@@ -26,7 +26,7 @@ LIMITS = {  # package: (lines, tokens)
     "models": (3_249, 36_290),
     "evaluation": (4_055, 47_819),
     "training": (2_365, 24_558),
-    "launch": (2_485, 23_606),
+    "launch": (2_492, 23_682),
     "newsroom": (1_695, 18_858),
     "learning": (1_571, 17_390),
     "tasks": (1_290, 13_173),
