@@ -372,7 +372,8 @@ def execute(
                     check_input(path, f"--{name}")
             clear(output, keep=workspace)
             run = JobRun(job, options, resolved, workspace, dataflow.staged(beam_args, resolved), progress)
-            job.run(run)
+            with workers.outside_of_notebooks():
+                job.run(run)
             _write_manifests(run, digest, identity)
         seconds = time.monotonic() - started
         publish(workspace, output, seconds)

@@ -1,6 +1,7 @@
 """Progress bars and tables on the terminal."""
 
 import contextlib
+import sys
 import types
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Self
@@ -39,13 +40,16 @@ class JobProgress:
         name, parts, grown = map(bars.TextColumn, ("{task.description}", "parts", "{task.fields[grown]}"))
         columns = (name, bars.BarColumn(), bars.MofNCompleteColumn(), parts, grown)
         times = (bars.TimeElapsedColumn(), bars.TimeRemainingColumn())
-        console = Console(stderr=True)
+        console = Console(stderr=True, force_jupyter=False)  # in a notebook rich asks for ipywidgets
         self._progress = bars.Progress(*columns, *times, console=console, refresh_per_second=_REFRESHES_PER_SECOND)
 
     def __call__(self, phase: str, done: int, total: int, grown: str) -> None:
         """Moves the bar of a phase, which the first call adds."""
         if phase not in self._bars:
-            self._bars[phase] = self._progress.add_task(f"{self._job}: {phase}", total=total, grown=grown)
+            name = f"{self._job}: {phase}"
+            self._bars[phase] = self._progress.add_task(name, total=total, grown=grown)
+            if not self._progress.console.is_terminal:  # bars are printed at the end only
+                print(f"{name} …", file=sys.stderr, flush=True)
         self._progress.update(self._bars[phase], completed=done, grown=grown)
 
     def __enter__(self) -> Self:
@@ -102,7 +106,7 @@ def print_table(
         table.add_column(column, justify="right" if column in numbers else "left", overflow="fold")
     for row in rows:
         table.add_row(*(escape(visible(cell)) for cell in row))
-    console = Console()
+    console = Console(force_jupyter=False)
     if title:  # as the table's own it would wrap at its width
         console.print(title, style="italic", markup=False, highlight=False, soft_wrap=True)
     console.print(table)
@@ -118,7 +122,7 @@ def print_rows(rows: Sequence[Mapping[str, Any]]) -> None:
         cells.append((row["job"], f"{row['in']:,}", f"{row['out']:,}", reasons or "-", seconds, rate))
     columns = ("job", "in", "out", "rejected, failed", "seconds", "docs/s")
     print_table(columns, cells, numbers=("in", "out", "seconds", "docs/s"))
-    console = Console()
+    console = Console(force_jupyter=False)
     for row in rows:
         for remark in remarks(row["job"], row.get("tallies", {})):
             console.print(f"note: {remark}", markup=False, highlight=False, soft_wrap=True)

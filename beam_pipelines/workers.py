@@ -29,12 +29,13 @@ from apache_beam.runners.portability.fn_api_runner.fn_runner import ExtendedProv
 from apache_beam.runners.portability.fn_api_runner.worker_handlers import GrpcWorkerHandler, WorkerHandler
 from apache_beam.runners.portability.portable_runner import JobServiceHandle
 from apache_beam.transforms.environments import SubprocessSDKEnvironment
+from apache_beam.utils import interactive_utils
 from google.protobuf import json_format, text_format
 
 from ..errors import InputError, death_of
 from . import failures, worker
-from .parent import import_path
 from .shards import available_cores
+from .worker import import_path
 
 _LOCAL: Final = "FnApiRunner"
 _POLL_SECONDS: Final = 0.2
@@ -82,6 +83,18 @@ def make_pipeline(beam_args: Sequence[str], shard_count: int) -> beam.Pipeline:
     environment = SubprocessSDKEnvironment.from_command_string(worker.__name__)
     runner = FnApiRunner(default_environment=environment, provision_info=ExtendedProvisionInfo(provision))
     return beam.Pipeline(runner=runner, options=options)
+
+
+@contextlib.contextmanager
+def outside_of_notebooks() -> Iterator[None]:
+    """Makes Beam build and run pipelines as in a script; in a notebook it needs pandas, and keeps temporary folders."""
+    asked = interactive_utils.is_in_ipython
+    for module in (interactive_utils, beam.pipeline):
+        module.is_in_ipython = lambda: False
+    try:
+        yield
+    finally:
+        interactive_utils.is_in_ipython = beam.pipeline.is_in_ipython = asked
 
 
 def run(pipeline: beam.Pipeline) -> None:

@@ -5,9 +5,10 @@ prompt comes first in the document.
 
 - ``head``: the first tokens, as in training.
 - ``head+tail``: three quarters of the row from the start of the document, the rest from its end.
-- ``windows``: the document is cut in at most 8 rows, each is embedded, and the embedding is the weighted mean of theirs
-  scaled to length 1. Window k, counted from 0, has the weight 1 / (1 + k), times the share of the window that the
-  document fills: news articles begin with what matters most.
+- ``windows``: the document is cut in as many rows as hold 500 tokens, at most 8; each is embedded, and the embedding is
+  the weighted mean of theirs scaled to length 1. Window k, counted from 0, has the weight 1 / (1 + k), times the share
+  of the window that the document fills: news articles begin with what matters most. Later tokens took most of the time
+  and found no more same events (docs/results.md).
 
 Padding costs time with every text, and each new shape of a batch costs a compilation. `plan` weighs both as positions
 (cells of a batch), where a shape that was compiled before costs nothing. `by_bucket` groups by fixed lengths, so that a
@@ -28,7 +29,8 @@ from ..formats.vocabulary import CLS_ID, PAD_ID, SEP_ID
 
 HEAD, HEAD_TAIL, WINDOWS = "head", "head+tail", "windows"
 LONG_DOCUMENTS: Final = (HEAD, HEAD_TAIL, WINDOWS)
-MOST_WINDOWS: Final = 8
+_MOST_WINDOWS: Final = 8
+_WINDOWED: Final = 500  # tokens that windows hold: two of 256 tokens, one of 512
 _TAIL: Final = 4  # one token in four is from the end
 _WHOLE: Final = 1 << 30  # tokens: no document is cut
 
@@ -83,8 +85,14 @@ def checked(how: str | None, max_length: int) -> str:
 
 
 def tokens_read(how: str, max_length: int) -> int:
-    """Tokens to which a document is cut before `rows_of` divides it."""
-    return {HEAD: max_length, HEAD_TAIL: _WHOLE, WINDOWS: 2 + MOST_WINDOWS * (max_length - 2)}[how]
+    """Tokens to which a document is cut before `rows_of` divides it.
+
+    >>> tokens_read(WINDOWS, 256), tokens_read(WINDOWS, 512)
+    (510, 512)
+    """
+    room = max(1, max_length - 2)
+    windows = min(_MOST_WINDOWS, -(-_WINDOWED // room))
+    return {HEAD: max_length, HEAD_TAIL: _WHOLE, WINDOWS: 2 + windows * room}[how]
 
 
 def rows_of(document: Row, how: str, max_length: int) -> list[Row]:
@@ -105,7 +113,8 @@ def rows_of(document: Row, how: str, max_length: int) -> list[Row]:
         tail = room // _TAIL
         parts = [np.concatenate([inner[: room - tail], inner[len(inner) - tail :]])]
     else:
-        parts = [inner[start : start + room] for start in range(0, min(len(inner), MOST_WINDOWS * room), room)]
+        read = min(len(inner), tokens_read(how, max_length) - 2)
+        parts = [inner[start : start + room] for start in range(0, read, room)]
     return [np.concatenate([[CLS_ID], part, [SEP_ID]]).astype(np.int32) for part in parts]
 
 

@@ -200,6 +200,7 @@ class Loop:
         if run not in self._seen:
             self._seen.add(run)
             self._clock.is_spoilt = True  # the call compiles
+            self.report.progress.say(f"compiling the step of {draw.data_set.task}")
         return run(state, shard_batch(draw.batch, self.mesh) | {COUNTS: counts}, self.key)
 
     def _finish(self, pending: _Pending | None, *, last: bool = False) -> None:

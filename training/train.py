@@ -241,6 +241,9 @@ def _run(
         loop.report.progress.say(warning)
     try:
         if start.is_random:
+            if (rows := calibration.options.whitening_rows) and not calibration.is_pretraining:
+                how = "latent semantics, " if calibration.options.latent_semantics else ""
+                loop.report.progress.say(f"computing the start from {rows:,} rows: {how}weights of pieces, the head")
             state = start.state.replace(params=calibration.started(start.state.params))
             start = dataclasses.replace(start, state=state)
         return loop.run(start, train_steps, lambda state: state.replace(params=calibration.finished(state.params)))

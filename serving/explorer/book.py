@@ -128,7 +128,7 @@ class EventBook:
         """The given number of days up to the last byline date; by default the last day, week, month or year.
 
         The default is the shortest of these with a dozen events that several articles report, or else with most. Where
-        the last year has none, as after a wrong date, it ends with the last of them.
+        the last year has none, as after a wrong date, it ends with the last of a year that has a dozen.
 
         Raises:
           InputError: if no article has a date.
@@ -139,9 +139,11 @@ class EventBook:
         if count is not None:
             return DateRange(span[1] - datetime.timedelta(count - 1), span[1])
         several = self._days[[rows[0] for rows in self._rows if len(rows) > 1]]
+        several = np.sort(several[~np.isnat(several)])  # articles without a date are in no event
         end = np.datetime64(span[1])
-        if len(several) and (end - several.max()).astype(int) >= _PERIODS[-1]:
-            end = several.max()
+        if len(several) and (end - several[-1]).astype(int) >= _PERIODS[-1]:
+            in_a_year = np.arange(1, len(several) + 1) - np.searchsorted(several, several - _PERIODS[-1])
+            end = several[np.flatnonzero(in_a_year >= min(_ENOUGH, in_a_year.max()))[-1]]
         ages = (end - several).astype(np.int64)
         counts = [int((ages < days).sum()) for days in _PERIODS]
         chosen = next((n for n, found in enumerate(counts) if found >= _ENOUGH), counts.index(max(counts)))

@@ -40,22 +40,21 @@ from typing import Any, Final
 import numpy as np
 
 from ...beam_pipelines.progress import working
-from ...errors import InputError
-from ...formats.arrays import unflatten
+from ...errors import InputError, counted
+from ...formats.arrays import unflatten, write_teacher
 from ...formats.articles import read_articles
 from ...formats.command_line import Options, option, required
 from ...formats.folders import locked
-from ...formats.manifest import has_manifest
+from ...formats.manifest import has_manifest, read_manifest
 from ...formats.model_folder import ModelFolder
 from ...formats.remote import local_folder
-from ...formats.teacher import write_teacher
 from ...formats.vocabulary import VOCABULARY_FILE, read_vocabulary
 from ..shared.mining import build_folder
 from ..shared.runs import run_command
 from ..shared.static import count_pieces, write_latent_semantics, write_static_model
 from ..shared.steps import Command, claim, once, train_model, write_examples
 from .centring import centred_head, sampled, words_without_languages
-from .teacher import WORDS_SHARE, chosen_articles, embedded, make_teacher
+from .teacher import DOCUMENTS, WORDS_SHARE, chosen_articles, embedded, make_teacher
 
 _DISTILLATION: Final = "distillation"
 # How the layers are trained: the run file, by name of the recipe.
@@ -68,6 +67,7 @@ _UNREAD: Final = 2  # tokens of a text that the objective does not read, but tha
 _SHARE: Final = 0.55
 _SHARE_ACROSS: Final = 0.3  # words of two languages have nothing in common, so a text of another one is farther away
 _TEACHER: Final = "teacher.npz"
+_MINILM: Final = 6 * 384**2  # layers times the square of their width
 _PLACES: Final = ("start", "work", "output", "suite", "cross_publisher")  # options that change no number
 
 
@@ -186,12 +186,13 @@ class Lift:
             print(f"{self.work} has no triplets: words are latent semantics, layers stay as they are", file=sys.stderr)
         steps: dict[Callable[[], int], bool] = {
             self._import: options.start is not None,
+            self._say_minutes: True,
             self._vocabulary: options.start is None and not os.path.exists(self.vocabulary),
             lambda: write_examples(
                 self.command, self.work, self.vocabulary, self.folder("examples")
             ): self.has_triplets,
             self._words: options.words_steps > 0,
-            lambda: once(self.folder("centred"), self._write_centred): options.start is not None,
+            lambda: self._shown("centred", self._write_centred): options.start is not None,
             lambda: once(self.folder("teacher"), self._write_teacher): has_layers and options.recipe == _DISTILLATION,
             self._layers: has_layers,
             lambda: self._shown("untrained", lambda to: self._write_hybrid(to, 0.0)): has_layers,
@@ -249,6 +250,19 @@ class Lift:
             params["embedding_head"] = centred_head(start, articles, min(self.options.train_length, start.text_length))
         _write_start(target, start, params, {"centred_from": _name(str(self.options.start))})
 
+    def _say_minutes(self) -> int:
+        """Says how long the steps that are left take; returns 0."""
+        from ...serving.encoder import read_description
+
+        articles = int(read_manifest(f"{self.work}/clean")["counts"]["out"])
+        shape = self._checked(read_description(self.folder("import")).config) if self.options.start else None
+        size = shape.num_layers * shape.hidden_size**2 / _MINILM if shape else 0.0
+        seconds = seconds_of_steps(self.options, articles, size, has_triplets=self.has_triplets)
+        left = sum(value for step, value in seconds.items() if not os.path.isdir(self.folder(step)))
+        said = f"{counted(articles, 'article')}: about {counted(round(left / 60), 'minute')} on two free cores"
+        print(said, file=sys.stderr, flush=True)
+        return 0
+
     def _shown(self, step: str, write: Callable[[str], None]) -> int:
         with working(f"lift: {step}"):
             return once(self.folder(step), write)
@@ -264,7 +278,8 @@ class Lift:
         return self._train("words", ["runs/train_static.gin"], {**steps, "MIXTURE_OR_TASK_NAME": "triplets"})
 
     def _write_teacher(self, target: str) -> None:
-        articles = chosen_articles(self.work)
+        with working("lift: articles"):
+            articles = chosen_articles(self.work)
         keys = embedded(self.folder("centred"), articles, self._read_length())
         write_teacher(f"{target}/{_TEACHER}", make_teacher(articles, keys, self.options.teacher_share))
 
@@ -374,6 +389,25 @@ class Lift:
             parts.append(lexical.random_projection_of_tfidf(corpus.rarity, size, lead_length=lead_length))
         words = lexical.joined(parts, corpus.terms) if len(parts) > 1 else parts[0]
         return words_without_languages(words, corpus), len(corpus.of_language)
+
+
+def seconds_of_steps(options: LiftOptions, articles: int, size: float, *, has_triplets: bool) -> dict[str, float]:
+    """How long each long step of a lift takes on two cores, in seconds, by a lift of 16,480 articles (docs/results.md).
+
+    Args:
+      options: of the lift.
+      articles: of the archive.
+      size: of the layers, times MiniLM's; 0: none.
+      has_triplets: else nothing is trained.
+    """
+    pairs = options.train_steps * options.batch_size * has_triplets
+    return {
+        "examples": (15 + 0.004 * articles) * has_triplets,
+        "words": 45 + 3.3 * options.words_steps * has_triplets if options.words_steps else 0.0,
+        "teacher": 0.012 * min(articles, DOCUMENTS) * size * (pairs > 0),
+        "layers": 0.12 * pairs * size * options.train_length / 96,
+        "model": 70 + 0.003 * articles,
+    }
 
 
 def _name(path: str) -> str:

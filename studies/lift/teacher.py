@@ -10,10 +10,9 @@ from ...beam_pipelines.progress import JobProgress
 from ...errors import InputError, counted
 from ...evaluation.encoders import Document, TfidfEncoder
 from ...formats import parquet
-from ...formats.arrays import highest
+from ...formats.arrays import NO_DAY, Teacher, highest
 from ...formats.articles import ArticleText, read_articles
 from ...formats.records import Triplet, doc_id_to_words
-from ...formats.teacher import NO_DAY, Teacher
 from ...serving.analysis import base_language
 
 _SHOWN: Final = 512  # articles between two updates of the progress bar
@@ -22,12 +21,12 @@ WORDS_SHARE: Final = 0.7  # of TF-IDF in the similarity; the rest is the cosine 
 _NEIGHBORS: Final = 128  # nearest articles of each that get a share of their own, K at most
 _SLOPE_ARTICLES: Final = 2_048  # four million pairs
 _TEMPERATURE: Final = 0.05  # of the softmax of the similarities with all articles, whose values are the shares
-_DOCUMENTS: Final = 50_000  # articles at most; those of the triplets come first
+DOCUMENTS: Final = 50_000  # articles at most; those of the triplets come first
 
 FloatArray = npt.NDArray[np.float32]
 
 
-def chosen_articles(work: str, documents: int = _DOCUMENTS) -> list[ArticleText]:
+def chosen_articles(work: str, documents: int = DOCUMENTS) -> list[ArticleText]:
     """Returns the articles of a build that a teacher knows, in the order of their ids.
 
     Those that triplets name come first, then those with the lowest ids, which are digests and so a random sample.
@@ -71,22 +70,25 @@ def make_teacher(
       neighbors: nearest articles of each that get a share of their own.
       temperature: of the softmax of the similarities.
     """
-    words = TfidfEncoder().encode([Document(article.title, article.body) for article in articles])
-    count = min(neighbors, len(articles) - 1)
-    languages = np.unique([base_language(article.language) for article in articles], return_inverse=True)[1]
-    columns, blocks, slope = words.T.tocsr(), [], _slope(words, keys, languages)
-    for first in range(0, len(keys), _ROWS):
-        rows = slice(first, first + _ROWS)
-        exact, cosines = (words[rows] @ columns).toarray(), keys[rows] @ keys.T
-        exact = np.where(languages[rows, None] == languages, exact, slope * cosines)
-        similarities = np.float32(words_share) * exact + np.float32(1 - words_share) * cosines
-        own = np.arange(len(similarities))
-        similarities[own, first + own] = -np.inf
-        nearest, values = highest(similarities, count)
-        highest_one, scale = values[:, :1], np.float32(temperature)
-        total = np.exp((similarities - highest_one) / scale).sum(axis=1, keepdims=True, dtype=np.float64)
-        shares = np.exp((values - highest_one) / scale) / total
-        blocks.append((nearest.astype(np.int32), shares.astype(np.float32)))
+    with JobProgress("lift") as progress:
+        progress("nearest articles", 0, len(keys), "")
+        words = TfidfEncoder().encode([Document(article.title, article.body) for article in articles])
+        count = min(neighbors, len(articles) - 1)
+        languages = np.unique([base_language(article.language) for article in articles], return_inverse=True)[1]
+        columns, blocks, slope = words.T.tocsr(), [], _slope(words, keys, languages)
+        for first in range(0, len(keys), _ROWS):
+            rows = slice(first, first + _ROWS)
+            exact, cosines = (words[rows] @ columns).toarray(), keys[rows] @ keys.T
+            exact = np.where(languages[rows, None] == languages, exact, slope * cosines)
+            similarities = np.float32(words_share) * exact + np.float32(1 - words_share) * cosines
+            own = np.arange(len(similarities))
+            similarities[own, first + own] = -np.inf
+            nearest, values = highest(similarities, count)
+            highest_one, scale = values[:, :1], np.float32(temperature)
+            total = np.exp((similarities - highest_one) / scale).sum(axis=1, keepdims=True, dtype=np.float64)
+            shares = np.exp((values - highest_one) / scale) / total
+            blocks.append((nearest.astype(np.int32), shares.astype(np.float32)))
+            progress("nearest articles", first + len(own), len(keys), "")
     nearest, shares = (np.concatenate(parts) for parts in zip(*blocks, strict=True))
     ids = np.array([doc_id_to_words(article.doc_id) for article in articles], np.int32)
     dates = [article.byline_date for article in articles]

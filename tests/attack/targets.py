@@ -118,7 +118,7 @@ def run(text: str, folder: Path) -> None:
 def archive(path: Path) -> bytes:
     """Writes a WARC file of pages, a feed and an image; returns its index, CDXJ."""
     from newsembed.beam_pipelines.crawl.fetch import Fetched
-    from newsembed.beam_pipelines.crawl.warc import WarcWriter
+    from newsembed.beam_pipelines.crawl.state import WarcWriter
 
     sink = io.BytesIO()
     writer = WarcWriter(sink, "test")

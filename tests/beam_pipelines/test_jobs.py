@@ -6,11 +6,14 @@ import functools
 import hashlib
 import json
 import os
+import sys
+import tempfile
 import types
 
 import apache_beam as beam
 import numpy as np
 import pytest
+from apache_beam.utils import interactive_utils
 from newsembed.beam_pipelines import jobs, workers
 from newsembed.beam_pipelines.graph import Graph, Parts
 from newsembed.beam_pipelines.shards import Counts, GroupByShard, Phase, ProcessShards, shard_of
@@ -262,6 +265,18 @@ def test_a_phase_starts_when_all_shards_of_the_one_before_are_complete(tmp_path,
     assert files.read_json(str(tmp_path / "out/copies/part-00000-of-00002.json")) == [[5, 10], [0, 2, 4]]
     assert files.read_json(str(tmp_path / "out/copies/part-00001-of-00002.json")) == [[5, 10], [1, 3]]
     assert (counts["in"], counts["out"], len(pipelines)) == (5, 5, 1)
+
+
+def test_in_a_notebook_a_job_needs_no_interactive_beam_and_leaves_no_temporary_folder(tmp_path, monkeypatch):
+    (tmp_path / "temporary").mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
+    monkeypatch.setitem(sys.modules, "apache_beam.runners.interactive", None)  # its libraries are not installed
+    for module in (interactive_utils, beam.pipeline):
+        monkeypatch.setattr(module, "is_in_ipython", lambda: True)
+    execute(job_of(one_graph), tmp_path / "out")
+    assert not list((tmp_path / "temporary").iterdir())
+    assert interactive_utils.is_in_ipython()  # for pipelines of the user
+    assert beam.pipeline.is_in_ipython()
 
 
 def test_only_phases_that_are_not_complete_run_again(tmp_path, pipelines):

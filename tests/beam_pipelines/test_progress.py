@@ -3,7 +3,7 @@
 import types
 
 import pytest
-from newsembed.beam_pipelines.progress import why_empty
+from newsembed.beam_pipelines.progress import JobProgress, why_empty
 
 JOB = types.SimpleNamespace(switches={"no_author": "require_author=false"})
 
@@ -34,3 +34,10 @@ def test_an_empty_result_is_explained_with_the_option_that_keeps_the_most_freque
 
 def test_a_job_that_wrote_something_has_nothing_to_explain():
     assert why(out=1, read=9, rejected={"no_author": 8}) is None
+
+
+def test_a_phase_is_named_when_it_begins_where_no_bar_can_be_shown(capsys):
+    with JobProgress("lift") as progress:
+        for done in range(2):
+            progress("teacher", done, 2, "")
+        assert capsys.readouterr().err == "lift: teacher …\n"

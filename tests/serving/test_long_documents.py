@@ -11,7 +11,7 @@ from newsembed.launch import cli
 from newsembed.serving import embed, export, server
 from newsembed.serving.encoder import load_encoder
 from newsembed.serving.index import DocumentIndex
-from newsembed.serving.rows import LONG_DOCUMENTS, MOST_WINDOWS, row_weights, rows_of, tf_rows, tokens_read
+from newsembed.serving.rows import LONG_DOCUMENTS, row_weights, rows_of, tf_rows, tokens_read
 from newsembed.serving.saved_model import SavedModelEncoder
 
 LENGTH = 10  # tokens of a row: 8 beside [CLS] and [SEP]
@@ -38,8 +38,13 @@ def test_long_documents_are_divided_as_they_say():
     ]  # fmt: skip
     np.testing.assert_allclose(row_weights(windows, LENGTH), [1, 1 / 2, 1 / 3 * 4 / 8])
     np.testing.assert_allclose(row_weights(windows[2:], LENGTH), [1])
-    assert len(rows_of(document(500), "windows", LENGTH)) == MOST_WINDOWS
-    assert tokens_read("windows", LENGTH) == 2 + 8 * 8
+
+
+@pytest.mark.parametrize(("length", "windows"), [(LENGTH, 8), (128, 4), (256, 2), (384, 2), (512, 1)])
+def test_windows_hold_500_tokens_and_are_8_at_most(length, windows):
+    rows = rows_of(document(4_000), "windows", length)
+    assert [len(row) for row in rows] == [length] * windows
+    assert tokens_read("windows", length) == 2 + windows * (length - 2)
 
 
 @pytest.mark.parametrize("how", ["head+tail", "windows"])

@@ -14,17 +14,16 @@ import pytest
 from newsembed.beam_pipelines.workflow import STEPS
 from newsembed.errors import InputError
 from newsembed.formats import parquet
-from newsembed.formats.arrays import unflatten
+from newsembed.formats.arrays import read_teacher, unflatten
 from newsembed.formats.articles import read_articles
 from newsembed.formats.model_folder import ModelFolder
 from newsembed.formats.records import Article, Triplet, make_doc_id
-from newsembed.formats.teacher import read_teacher
 from newsembed.formats.vocabulary import SPECIAL_TOKENS, read_vocabulary
 from newsembed.launch import cli
 from newsembed.learning.model_files import architecture_gin, write_model_files
 from newsembed.models.encoders import EncoderConfig, HybridConfig
 from newsembed.serving.encoder import load_encoder, load_model
-from newsembed.studies.lift import Lift, LiftOptions
+from newsembed.studies.lift import Lift, LiftOptions, seconds_of_steps
 from newsembed.studies.lift.centring import centred_head, sampled
 from newsembed.studies.shared import static
 from newsembed.tasks.vocabulary import Vocabulary
@@ -136,7 +135,10 @@ def test_a_build_without_triplets_gives_words_and_keeps_the_layers(work, start, 
         lift = lift_of(name or None, str(tmp_path / "work"), output, options, recorded(commands))
         assert lift.run() == 0
         assert [command[0] for command in commands] == first
-        assert "has no triplets: words are latent semantics" in capsys.readouterr().err
+        said = capsys.readouterr().err
+        assert "has no triplets: words are latent semantics" in said
+        assert "1 article: about 2 minutes on two free cores" in said
+        assert ("lift: centred …" in said) == bool(name)
         assert ModelFolder(f"{output}/model").is_described
         assert not {"examples", "teacher", "layers", "untrained"} & set(os.listdir(output))
     kept, had = (params_of(f"{output}/{step}") for step in ("model", "import"))
@@ -145,6 +147,23 @@ def test_a_build_without_triplets_gives_words_and_keeps_the_layers(work, start, 
     write_manifest(str(tmp_path / "work" / "triplets"), "triplets")
     with pytest.raises(InputError, match="no finished build"):
         lift_of(None, str(tmp_path / "work"), str(tmp_path / "other"))
+
+
+def test_the_estimate_is_the_17_minutes_of_the_measured_lift_and_grows_with_the_work():
+    options = LiftOptions(work="", output="")
+    measured = seconds_of_steps(options, 16_480, 1.0, has_triplets=True)
+    assert sum(measured.values()) / 60 == pytest.approx(17, abs=0.5)
+    deeper = seconds_of_steps(options, 16_480, 2.0, has_triplets=True)
+    assert {step: deeper[step] / measured[step] for step in measured} == pytest.approx(
+        {"examples": 1, "words": 1, "teacher": 2, "layers": 2, "model": 1}
+    )
+    frozen = seconds_of_steps(dataclasses.replace(options, train_steps=0), 16_480, 1.0, has_triplets=True)
+    assert [step for step in frozen if not frozen[step]] == ["teacher", "layers"]
+    young = seconds_of_steps(options, 16_480, 1.0, has_triplets=False)
+    assert [step for step in young if not young[step]] == ["examples", "teacher", "layers"]
+    assert young["words"] < measured["words"] / 4
+    large = seconds_of_steps(options, 10**6, 1.0, has_triplets=True)
+    assert large["teacher"] == pytest.approx(600)  # it knows 50,000 articles at most
 
 
 @pytest.mark.parametrize(("asked", "expected"), [(None, 0.3), (0.4, 0.4)])

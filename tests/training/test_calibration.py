@@ -109,7 +109,7 @@ def test_too_few_pieces_are_an_error():
         whiten(encoder, params, batches(1))
 
 
-def test_a_pretraining_run_ends_with_it_and_resumes_to_the_same(tmp_path):
+def test_a_pretraining_run_ends_with_it_and_resumes_to_the_same(tmp_path, capsys):
     rng = np.random.default_rng(0)
     row = lambda: {  # noqa: E731
         "tokens": [2, *map(int, rng.integers(5, 64, LENGTH - 1))],
@@ -132,6 +132,7 @@ def test_a_pretraining_run_ends_with_it_and_resumes_to_the_same(tmp_path):
 
     unbroken, resumed = head("one", 4), head("two", 2, 4)
     np.testing.assert_array_equal(unbroken, resumed)
+    assert "computing the start" not in capsys.readouterr().err
     assert np.abs(unbroken).max() > 0.1  # at random it would be 0.02
 
 
@@ -209,7 +210,7 @@ def test_what_has_no_such_start_is_refused(changes, count, message):
         calibration(texts(count), encoder.config).with_token_table(params)
 
 
-def test_a_run_starts_there_once(tmp_path):
+def test_a_run_starts_there_once_and_says_what_it_does_before_its_steps(tmp_path, capsys):
     data, vocabulary = write_corpus(tmp_path / "data"), write_vocabulary(tmp_path / "vocab.txt")
 
     def trained(name, *steps, **changes):
@@ -220,6 +221,9 @@ def test_a_run_starts_there_once(tmp_path):
         return saved_params(tmp_path / name, steps[-1])
 
     unbroken, resumed = trained("unbroken", 2), trained("resumed", 1, 2)
+    said = [" ".join(line.split()[:3]) for line in capsys.readouterr().err.splitlines()]
+    begun = [line for line in said if line in ("computing the start", "compiling the step")]
+    assert begun == ["computing the start", "compiling the step"] * 2 + ["compiling the step"]
     jax.tree.map(np.testing.assert_array_equal, resumed, unbroken)
     assert json.loads((tmp_path / "unbroken" / "model.json").read_text())["text_length"] == LENGTH
     with pytest.raises(InputError, match=r"TEXT_LENGTH: got 17, expected 1 to 16, the architecture's positions"):

@@ -154,8 +154,14 @@ def test_the_shortest_period_with_enough_events_of_several_reports_is_shown_firs
 
 
 def test_a_last_article_years_after_all_events_is_not_the_period_that_is_shown():
-    articles = [article("a", day=0), article("b", day=1), article("late", day=900)]
-    days = book_of(articles, [0, 1, 90], ["a", "a", "late"]).last_days()
+    articles = [
+        article("a", day=0),
+        article("b", day=1),
+        article("late", day=900),
+        article("x", day=None),
+        article("y", day=None),
+    ]
+    days = book_of(articles, [0, 1, 90, 5, 6], ["a", "a", "late", "", ""]).last_days()
     assert (days.since, days.until) == (DAY, DAY)
 
 
