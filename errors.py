@@ -33,8 +33,8 @@ _WORDS: Final = {os.strerror(number): number for number in (*_WRITING, errno.EAC
 # Control characters but for line breaks and tabs, and what reverses the direction of text.
 _UNSEEN: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202d\u202e]")
 _NO_MEMORY: Final = re.compile(
-    r"can't start new thread|RESOURCE_EXHAUSTED|cannot allocate memory|out of memory|bad_alloc|failed to map segment|"
-    r"resource temporarily unavailable",
+    r".*(?:MemoryError|can't start new thread|RESOURCE_EXHAUSTED|cannot allocate memory|unable to allocate|"
+    r"out of memory|bad_alloc|failed to map segment|resource temporarily unavailable).*",
     re.IGNORECASE,
 )
 _LESS_MEMORY: Final = (
@@ -180,9 +180,8 @@ def death_of(code: int, what: str) -> InputError | None:
 
 def of_memory(error: BaseException) -> InputError | None:
     """What the user can do where memory ran out, for Python or in the words of a library; ``None`` for other errors."""
-    if isinstance(error, MemoryError) or _NO_MEMORY.search(str(error)):
-        said = visible(" ".join(str(error).split())[:_SAID])
-        return InputError(f"memory ran out{said and f': {said}'}", remedy=_LESS_MEMORY)
+    if found := _NO_MEMORY.search(f"{type(error).__name__}: {error}"):
+        return InputError(f"memory ran out: {found[0][:_SAID]}", remedy=_LESS_MEMORY)
     return None
 
 

@@ -55,6 +55,7 @@ def test_errors_of_reading_name_file_and_remedy(error: Exception, text: str) -> 
     [
         MemoryError(),
         RuntimeError("can't start new thread"),
+        RuntimeError("Traceback (most recent call last):\n x\nMemoryError [while running 'Process(know)']"),
         ValueError("RESOURCE_EXHAUSTED: Out of memory allocating 99 bytes.\n\x1b[31m"),
         ImportError("a.so: failed to map segment from shared object"),
     ],
@@ -64,6 +65,7 @@ def test_no_memory_is_said_with_the_options_that_take_less(error: Exception) -> 
     assert found is not None
     assert str(found).startswith("memory ran out")
     assert "\x1b" not in str(found)
+    assert "Traceback" not in str(found)
     assert all(option in str(found.remedy) for option in ("--direct_num_workers", "--max_length", "--batch_size"))
 
 

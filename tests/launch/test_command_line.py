@@ -81,7 +81,7 @@ def test_exit_codes(monkeypatch, capsys):
     codes = {given: cli.main(["build", given]) for given in ("ok", "missed", "stop", "broken", "large")}
     assert codes == {"ok": 0, "missed": 1, "stop": 130, "broken": 2, "large": 2}
     message = capsys.readouterr().err
-    assert "newsembed build: error: memory ran out\n  remedy: run the same command again" in message
+    assert "newsembed build: error: memory ran out: MemoryError: \n  remedy: run the same command again" in message
     with pytest.raises(RuntimeError, match="a mistake of ours"):
         cli.main(["build", "ours"])
     assert "newsembed build: stopped; run the same command again to resume" in message
