@@ -25,7 +25,7 @@ from ..formats.records import Failure
 from ..tasks.sentences import split_text
 from ..tasks.vocabulary import Vocabulary
 from .arrays import doc_id_of
-from .clean.languages import count_words
+from .clean.rules import count_words
 from .graph import Received, Rows
 from .shards import Shard
 from .texts import UNDETERMINED, ArticleText, language_key, load_vocabulary, read_text_batches, uniform_draw

@@ -34,8 +34,8 @@ from google.protobuf import json_format, text_format
 
 from ..errors import InputError, death_of
 from . import failures, worker
-from .parent import import_path
 from .shards import available_cores
+from .worker import import_path
 
 _LOCAL: Final = "FnApiRunner"
 _POLL_SECONDS: Final = 0.2

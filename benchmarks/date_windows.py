@@ -20,8 +20,16 @@ import time
 import numpy as np
 import pyarrow.parquet as pq
 from newsembed.beam_pipelines.neighbors import DateMode, NeighborsOptions
-from newsembed.beam_pipelines.neighbors.rows import Rows, concatenate, read_vectors, write_blocks
-from newsembed.beam_pipelines.neighbors.search import SPACES, keep_best, plan_tasks, run_task
+from newsembed.beam_pipelines.neighbors.search import (
+    SPACES,
+    Rows,
+    concatenate,
+    keep_best,
+    plan_tasks,
+    read_vectors,
+    run_task,
+    write_blocks,
+)
 from newsembed.beam_pipelines.triplets.rules import TripletsOptions, evidence
 from newsembed.formats import parquet
 from scipy.sparse import csr_matrix

@@ -23,7 +23,7 @@ import numpy as np
 import zstandard
 from newsembed.beam_pipelines.arrays import write_array
 from newsembed.beam_pipelines.clean.duplicates import SKETCH_BOUNDS, SKETCH_VALUES, find_edges, minhash, shingles, sign
-from newsembed.beam_pipelines.clean.options import CleanOptions
+from newsembed.beam_pipelines.clean.rules import CleanOptions
 from newsembed.formats.records import Article
 from scipy.sparse import csr_array
 

@@ -181,7 +181,7 @@ def encoding(case: Case) -> tuple[Any, float]:
     import jax
     import numpy as np
     from newsembed.learning.partitioning import Partitioner, shard_batch
-    from newsembed.models.flops import count_flops
+    from newsembed.training.metrics import count_flops
     from train_speed_ours import encoder_config
 
     config = encoder_config(case)

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import numpy as np
 from newsembed.beam_pipelines.neighbors.index import Engine, build_index
-from newsembed.beam_pipelines.neighbors.rows import read_vectors
+from newsembed.beam_pipelines.neighbors.search import read_vectors
 from newsembed.formats import parquet
 from newsembed.formats.records import Space
 from threadpoolctl import threadpool_limits

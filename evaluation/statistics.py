@@ -249,7 +249,11 @@ def _compare_cells(one: Result, two: Result) -> Iterator[Comparison]:
     left, right = ({score.part: score.value for score in result.scores if ARROW in score.part} for result in (one, two))
     has_averages = all(any(score.part == "Cross" for score in result.scores) for result in (one, two))
     for average in AVERAGES if has_averages else ():
-        parts = [part for part in left if part in right and average in ("All", _average_of(part))]
+        parts = [
+            part
+            for part in left
+            if part in right and average in ("All", "Same" if len(set(part.split(ARROW))) == 1 else "Cross")
+        ]
         if len(parts) >= 2:
             yield _t_test(one, two, average, [left[part] for part in parts], [right[part] for part in parts])
 
@@ -276,11 +280,6 @@ def _compare_printed(result: Result, benchmark: Mapping[str, Any]) -> Iterator[C
         difference, count = float(np.mean(folds[column])) - value, len(folds[column])
         row = (result.benchmark, column[1], result.encoder, system, difference, t, p, count)
         yield Comparison(*row, source=source)
-
-
-def _average_of(part: str) -> str:
-    source, _, target = part.partition(ARROW)
-    return "Same" if source == target else "Cross"
 
 
 def _t_test(one: Result, two: Result, part: str, left: Sequence[float], right: Sequence[float]) -> Comparison:

@@ -1,13 +1,18 @@
-"""Named arrays in npz and npy files (no Python objects), safetensors, word vectors; the highest scores of an array."""
+"""Named arrays in npz and npy files (no Python objects), safetensors, word vectors; the highest scores of an array.
+
+The vectors of articles, as ``newsembed embed`` writes them: NumPy and text, a Parquet file or a LanceDB table.
+"""
 
 import contextlib
+import dataclasses
 import gzip
 import io
 import json
+import os
 import tokenize
 import zipfile
 import zlib
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import IO, Any, BinaryIO, Final
 
 import numpy as np
@@ -15,7 +20,10 @@ import numpy.typing as npt
 
 from ..errors import InputError, reading
 from . import files
-from .files import read_bytes
+from .articles import ArticleText
+from .digests import check_sums, write_sums
+from .files import read_bytes, replacing
+from .folders import written
 
 Array = npt.NDArray[Any]
 
@@ -232,3 +240,152 @@ def highest(scores: Array, count: int) -> tuple[Array, Array]:
     values = np.take_along_axis(scores, columns, axis=1)
     order = np.argsort(-values, axis=1, kind="stable")
     return np.take_along_axis(columns, order, axis=1), np.take_along_axis(values, order, axis=1)
+
+
+_EMBEDDINGS: Final = "embeddings.npy"
+TABLE: Final = ".lance"  # the end of the name of a table
+
+Chunk = tuple[Sequence[ArticleText], npt.NDArray[np.float32]]  # articles, their embeddings [n, D]
+Named = tuple[Sequence[str], npt.NDArray[np.float32]]  # document ids, their embeddings [n, D]
+_COLUMNS: Final = ("doc_id", "url", "title", "publisher", "language", "byline_date")
+
+
+def has_vectors(output: str) -> bool:
+    """Whether there are vectors at a path, as a folder, a file or a table."""
+    if output.endswith(TABLE):
+        return os.path.isdir(output)
+    return os.path.isfile(output) or os.path.exists(os.path.join(output, _EMBEDDINGS))
+
+
+def write_folder(output: str, chunks: Iterator[Named], dimensions: int) -> None:
+    """Writes ``embeddings.npy`` (float32 [N, D]) and ``ids.txt`` (N lines) into a folder, with their digests.
+
+    Args:
+      output: the folder; replaced, if there is nothing else in it.
+      chunks: of documents with their embeddings.
+      dimensions: D.
+    """
+    parts, ids = [np.zeros((0, dimensions), np.float32)], list[str]()
+    for names, embeddings in chunks:
+        ids += names
+        parts.append(embeddings)
+    with written(output, overwrite=True) as folder:
+        np.save(os.path.join(folder, _EMBEDDINGS), np.concatenate(parts))
+        with open(os.path.join(folder, "ids.txt"), "w", encoding="utf-8") as file:
+            file.writelines(f"{name}\n" for name in ids)
+        write_sums(folder)
+
+
+def read_folder(path: str) -> npt.NDArray[np.float32]:
+    """The embeddings of a folder that `write_folder` wrote, [N, D].
+
+    Raises:
+      InputError: if the folder is incomplete, or a file changed since it was written.
+    """
+    remedy = "Remove the folder and run the command again."
+    check_sums(path, remedy)
+    with reading(path, remedy, *DAMAGE):
+        embeddings: npt.NDArray[np.float32] = np.load(os.path.join(path, _EMBEDDINGS), allow_pickle=False)
+    return embeddings
+
+
+def write_table(output: str, chunks: Iterator[Chunk], dimensions: int) -> None:
+    """Writes one row per document with what databases of vectors load; the rows appear when all are written.
+
+    The columns are ``doc_id``, ``url``, ``title``, ``publisher``, ``language``, ``byline_date`` (date32) and
+    ``embedding`` (a list of D float32).
+
+    Args:
+      output: a Parquet file, or ``FOLDER/NAME.lance``, a table of a LanceDB database (a folder or a URI).
+      chunks: of documents with their embeddings.
+      dimensions: D.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    kinds = [(name, pa.date32() if name == "byline_date" else pa.string()) for name in _COLUMNS]
+    schema = pa.schema([*kinds, ("embedding", pa.list_(pa.float32(), dimensions))])
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        for articles, embeddings in chunks:
+            columns: list[Any] = [pa.array([getattr(one, name) for one in articles], kind) for name, kind in kinds]
+            columns.append(pa.FixedSizeListArray.from_arrays(pa.array(embeddings.reshape(-1)), dimensions))
+            yield pa.RecordBatch.from_arrays(columns, schema=schema)
+
+    if output.endswith(TABLE):
+        import lancedb
+
+        folder, _, name = output.rpartition("/")
+        reader = pa.RecordBatchReader.from_batches(schema, batches())
+        lancedb.connect(folder or ".").create_table(name.removesuffix(TABLE), reader, mode="overwrite")
+        return
+    os.makedirs(os.path.dirname(os.path.abspath(output)), exist_ok=True)
+    with (
+        replacing(output) as temporary,
+        pq.ParquetWriter(temporary, schema, compression="zstd", write_page_checksum=True) as writer,
+    ):
+        for batch in batches():
+            writer.write_batch(batch)
+
+
+_NAMES: Final = ("doc_ids", "keys", "days", "neighbors", "probabilities")
+NO_DAY: Final = 0  # ordinals begin at 1
+_REMEDY: Final = "Delete it, and run what wrote it again."
+_TOLERANCE: Final = 1e-3  # of sums of float32
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Teacher:
+    """What a teacher knows of N documents.
+
+    Attributes:
+      doc_ids: int32 [N, 2], the two words of each document's id, see `records.doc_id_to_words`.
+      keys: float32 [N, D], a fixed vector of length 1 of each document.
+      days: int32 [N], the ordinal of the byline date, see `datetime.date.toordinal`; `NO_DAY` where it is unknown.
+      neighbors: int32 [N, K], rows of the documents that document i is near to; i itself is not among them.
+      probabilities: float32 [N, K], the share of each neighbor; the shares of a document add up to 1 at most, and
+        the rest is the share of all other documents together.
+    """
+
+    doc_ids: npt.NDArray[np.int32]
+    keys: npt.NDArray[np.float32]
+    days: npt.NDArray[np.int32]
+    neighbors: npt.NDArray[np.int32]
+    probabilities: npt.NDArray[np.float32]
+
+
+def write_teacher(path: str, teacher: Teacher) -> None:
+    """Writes an npz file completely or not at all."""
+    write_arrays(path, {name: getattr(teacher, name) for name in _NAMES})
+
+
+def read_teacher(path: str) -> Teacher:
+    """Returns the teacher of an npz file.
+
+    Raises:
+      InputError: if the file is missing, or holds other arrays than a teacher has.
+    """
+    arrays = read_arrays(path)
+    if missing := [name for name in _NAMES if name not in arrays]:
+        raise InputError("the array is missing", path=path, field=missing[0], remedy=_REMEDY)
+    teacher = Teacher(*(arrays[name] for name in _NAMES))
+    count, width = len(teacher.doc_ids), teacher.neighbors.shape[-1]
+    shapes = ((count, 2), (count, teacher.keys.shape[-1]), (count,), (count, width), (count, width))
+    for name, shape in zip(_NAMES, shapes, strict=True):
+        values, kind = arrays[name], np.float32 if name in ("keys", "probabilities") else np.int32
+        if values.dtype != kind or values.shape != shape or not count or not width:
+            problem = f"got {values.dtype} {list(values.shape)}, expected {np.dtype(kind)} {list(shape)}, not empty"
+            raise InputError(problem, path=path, field=name, remedy=_REMEDY)
+    numbers, sums = np.arange(count)[:, None], teacher.probabilities.sum(axis=1)
+    neighbors = np.sort(teacher.neighbors, axis=1)
+    wrong = (teacher.neighbors < 0) | (teacher.neighbors >= count) | (teacher.neighbors == numbers)
+    wrong[:, 1:] |= neighbors[:, 1:] == neighbors[:, :-1]
+    for name, holds, expected in (
+        ("keys", np.abs(np.linalg.norm(teacher.keys, axis=1) - 1) < _TOLERANCE, "vectors of length 1"),
+        ("neighbors", ~wrong, "rows of other documents, each once"),
+        ("probabilities", (sums < 1 + _TOLERANCE)[:, None] & (teacher.probabilities >= 0), "shares of 1 at most"),
+    ):
+        if not holds.all():
+            where = int(np.argwhere(~holds)[0][0])
+            raise InputError(f"document {where}: expected {expected}", path=path, field=name, remedy=_REMEDY)
+    return teacher

@@ -143,11 +143,12 @@ def gregorian(year: int, month: int, day: int) -> datetime.date | None:
         months = 31 * (month - 1) if month < 7 else 30 * (month - 7) + 186
         ordinal = 365 * cycle + cycle // 33 * 8 + (cycle % 33 + 3) // 4 + months + day - 356_033
     else:
-        return _day(year - 543 if 2_400 <= year <= 2_650 else year, month, day)  # the Buddhist year of Thailand
+        return existing_day(year - 543 if 2_400 <= year <= 2_650 else year, month, day)  # the Buddhist year of Thailand
     return datetime.date.fromordinal(ordinal)
 
 
-def _day(year: int, month: int, day: int) -> datetime.date | None:
+def existing_day(year: int, month: int, day: int) -> datetime.date | None:
+    """Returns a day of our calendar; ``None`` if it does not exist."""
     try:
         return datetime.date(year, month, day)
     except ValueError:

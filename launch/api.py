@@ -322,7 +322,7 @@ def _quiet() -> Iterator[None]:
 
 def _spec(folder: str) -> str:
     """``KIND:REST`` of a folder, by what is in it."""
-    from ..formats.saved_model import is_saved_model
+    from ..formats.model_folder import is_saved_model
 
     return f"savedmodel:{folder}" if is_saved_model(folder) else f"model:{folder}"
 

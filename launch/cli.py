@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from .. import __version__
 from ..beam_pipelines.failures import VERBOSE
-from ..beam_pipelines.parent import PARENT, end_with
+from ..beam_pipelines.worker import PARENT, end_with
 from ..errors import InputError, exit_code_of, of_file_system, of_memory
 from . import extras
 from .parsing import Parser, add_options, beam_arguments, did_you_mean, parse
@@ -69,7 +69,7 @@ _GROUPS: Final = {
         ("demo", "launch.demo", "mine train evaluate tensorflow", "crawl, mine, train and search a generated newsroom"),
         ("doctor", "launch.extras", "", "what this machine has, and which parts are installed"),
         ("completion", "launch.reference", "", "a script that completes commands in bash, zsh or tcsh"),
-        ("newsroom", "newsroom.command", "mine", "generate (and serve) a fictional newsroom"),
+        ("newsroom", "newsroom.generate", "mine", "generate (and serve) a fictional newsroom"),
     ),
     "Mine": (
         ("build", "launch.build", "mine", "all mining jobs in order: WARC and article files to training data"),

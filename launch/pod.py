@@ -30,8 +30,8 @@ from collections.abc import Sequence
 from typing import Final
 
 from . import tpu, train
-from .machines import SAVING_SECONDS, LaunchOptions
 from .parsing import Parser, add_options, parse
+from .tpu import SAVING_SECONDS, LaunchOptions
 
 _POLL_SECONDS: Final = 0.5
 _SIGNALLED: Final = 128  # the exit code of a shell for a program that a signal ended is that plus the signal

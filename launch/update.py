@@ -23,15 +23,14 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from ..beam_pipelines.clean.options import CleanOptions
+from ..beam_pipelines.clean.rules import CleanOptions
 from ..beam_pipelines.crawl.options import CrawlOptions
 from ..beam_pipelines.extract.job import ExtractOptions
 from ..beam_pipelines.progress import print_table
 from ..errors import InputError, counted
 from ..formats.archive_writer import Writer
 from ..formats.command_line import Options, option, required
-from ..formats.folders import locked
-from ..formats.trainings import trained_model, training_work
+from ..formats.folders import locked, trained_model, training_work
 from ..serving.events import EventOptions
 from ..serving.specs import ReadingOptions, encoder_from_spec, split_encoder
 from ..studies.retrain import Retraining, RetrainOptions, check_trainable

@@ -10,8 +10,8 @@ import flax.linen as nn
 import jax
 import jax.numpy as jnp
 
+from .attention import of_unit_length
 from .blocks import dense, norm, parameter
-from .pooling import of_unit_length
 
 _LONGEST_WAVE: Final = 10_000.0
 EPSILON: Final = 1e-5

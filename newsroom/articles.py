@@ -8,9 +8,8 @@ import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 
 from .prose import ABROAD, REGIONS, fill, load_prose, names, stable_number
-from .publishers import PUBLISHERS, Publisher, of_language
 from .telling import SITE_LEAK, Manner, Register, Teller, nickname, register_for
-from .world import Event, EventPlanner, NewsroomOptions, World, first_names
+from .world import PUBLISHERS, Event, EventPlanner, NewsroomOptions, Publisher, World, first_names, of_language
 
 NEWS, EVERGREEN, SYNDICATED = "news", "evergreen", "syndicated"
 _ARTICLES = {"en": 1150, "de": 465, "es": 465, "ru": 150}  # news and syndicated at full scale

@@ -10,10 +10,19 @@ from typing import Final
 
 from ..formats.files import check_output
 from .prose import ABROAD, LANGUAGES, REGIONS
-from .publishers import Publisher, of_language
 from .server import write_lines
 from .telling import FACT_SLOTS, SITE_LEAK, Manner, Register, Teller, register_for
-from .world import MATTERS_PER_TOPIC, TOPICS, Event, EventPlanner, NewsroomOptions, World, build_world
+from .world import (
+    MATTERS_PER_TOPIC,
+    TOPICS,
+    Event,
+    EventPlanner,
+    NewsroomOptions,
+    Publisher,
+    World,
+    build_world,
+    of_language,
+)
 
 # Share of names in a paraphrase that show their other side; without any, TF-IDF is no better than chance.
 PARAPHRASE_LEAK = 0.15

@@ -11,7 +11,7 @@ from xml.sax.saxutils import escape
 
 from .articles import Story, slug
 from .prose import load_prose
-from .publishers import Publisher
+from .world import Publisher
 
 _LONGEST_FEED = 60  # a feed holds the newest articles only
 

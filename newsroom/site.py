@@ -14,10 +14,9 @@ from typing import TYPE_CHECKING
 from .articles import Story, hub_words, slug
 from .pages import Link, Surroundings, article_page, author_url, feed, feed_url, hub_page
 from .prose import ABROAD, REGIONS, spell_name, stable_number
-from .publishers import PUBLISHERS, Publisher
 from .server import Resource
 from .telling import Manner, Register, Teller
-from .world import TOPICS, NewsroomOptions, World
+from .world import PUBLISHERS, TOPICS, NewsroomOptions, Publisher, World
 
 if TYPE_CHECKING:
     from PIL.Image import Image

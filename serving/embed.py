@@ -25,9 +25,9 @@ import numpy as np
 
 from ..errors import InputError, counted
 from ..formats import folders
+from ..formats.arrays import TABLE, has_vectors, write_folder, write_table
 from ..formats.articles import ArticleText, article_files, read_articles
 from ..formats.command_line import option, required
-from ..formats.embeddings import TABLE, has_vectors, write_folder, write_table
 from ..formats.files import check_output
 from .interface import FloatArray, TextEncoder
 from .specs import ReadingOptions, encoder_from_spec

@@ -47,9 +47,7 @@ from ..formats.command_line import Options, option, required
 from ..formats.digests import write_sums
 from ..formats.files import write_whole
 from ..formats.folders import check_output, written
-from ..formats.model_folder import ModelFolder
-from ..formats.remote import local_folder, uploaded
-from ..formats.saved_model import (
+from ..formats.model_folder import (
     DEFAULT_SIGNATURE,
     OUTPUT,
     QUERY_SIGNATURE,
@@ -57,9 +55,11 @@ from ..formats.saved_model import (
     TEXT_SIGNATURE,
     TOKEN_INPUTS,
     TOKENS,
+    ModelFolder,
     write_facts,
     write_vocabulary,
 )
+from ..formats.remote import local_folder, uploaded
 from ..formats.trust import allow
 from ..formats.vocabulary import PAD_ID
 from ..models.encoders import named_kind

@@ -11,7 +11,7 @@ import numpy as np
 
 from ..errors import InputError
 from ..formats.digests import check_sums
-from ..formats.saved_model import (
+from ..formats.model_folder import (
     BODY,
     DEFAULT_SIGNATURE,
     OUTPUT,

@@ -162,7 +162,7 @@ class StaticModel:
         return scaled + self._params[f"{name}.bias"] if self.config.biases else scaled
 
     def _token_weights(self, tokens: npt.NDArray[np.int32], number: npt.NDArray[np.int64]) -> npt.NDArray[Any]:
-        """The weight of each token, [L], where copies of a piece have one number; see `models.pooling.term_weights`."""
+        """The weight of each token, [L], where copies of a piece have one number, see `attention.term_weights`."""
         config = self.config
         weights: npt.NDArray[np.floating[Any]] = np.ones(len(tokens), np.float32)
         if config.pooling != "weighted":

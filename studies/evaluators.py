@@ -151,15 +151,14 @@ class XtremeEvaluator:
     """
 
     def __init__(self, task: str = gin.REQUIRED, data: str = gin.REQUIRED, *, tokens_per_batch: int = 16_384) -> None:
-        from ..evaluation.xtreme import TASKS
-        from ..evaluation.xtreme.readers import read_part
+        from ..evaluation.xtreme import TASKS, read_part
 
         self._task, self._tokens_per_batch = TASKS[task], tokens_per_batch
         self._part = read_part(self._task, data, "dev")
 
     def __call__(self, snapshot: "Snapshot") -> dict[str, float]:
         """The scores of the current parameters, by name."""
-        from ..evaluation.xtreme.metrics import scores
+        from ..evaluation.xtreme import scores
         from ..tasks.vocabulary import Vocabulary
         from .finetune.rows import RowMaker
 

@@ -30,7 +30,7 @@ from typing import Any, Final
 
 import numpy as np
 from newsembed.beam_pipelines import jobs, worker, workflow
-from newsembed.beam_pipelines.clean.languages import probabilities
+from newsembed.beam_pipelines.clean.rules import probabilities
 from newsembed.beam_pipelines.shards import Shard
 from newsembed.beam_pipelines.topics.names import place_names
 from newsembed.benchmarks import job_memory

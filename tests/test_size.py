@@ -17,25 +17,25 @@ ROOT = Path(__file__).parents[1]
 LAYOUT = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
 SLACK = 0.03  # of a limit: a package that is smaller by more lowers it
 LIMITS = {  # package: (lines, tokens)
-    "tests": (44_456, 515_758),
-    "beam_pipelines": (13_351, 145_651),
-    "serving": (4_941, 54_378),
-    "studies": (4_645, 51_440),
-    "formats": (4_385, 44_577),
-    "benchmarks": (4_041, 43_151),
-    "models": (3_292, 36_747),
-    "evaluation": (4_063, 47_878),
-    "training": (2_344, 24_253),
-    "launch": (2_494, 23_655),
-    "newsroom": (1_695, 18_889),
-    "learning": (1_573, 17_398),
+    "tests": (44_525, 516_342),
+    "beam_pipelines": (13_288, 144_907),
+    "serving": (4_957, 54_520),
+    "studies": (4_629, 51_384),
+    "formats": (4_341, 44_358),
+    "benchmarks": (4_049, 43_146),
+    "models": (3_249, 36_290),
+    "evaluation": (4_055, 47_819),
+    "training": (2_365, 24_558),
+    "launch": (2_492, 23_682),
+    "newsroom": (1_695, 18_858),
+    "learning": (1_571, 17_390),
     "tasks": (1_290, 13_173),
     "t5x_bridge": (798, 8_457),
-    "updates": (863, 10_109),
+    "updates": (861, 10_089),
     "root": (346, 2_224),
     "docs": (76, 760),
 }
-MOST_FILES = 367  # of the product
+MOST_FILES = 338  # of the product
 
 
 def docstring_lines(tree):

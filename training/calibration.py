@@ -33,8 +33,8 @@ from ..formats.vocabulary import PAD_ID
 from ..learning.batches import Batch
 from ..learning.mixture import MixtureBatches
 from ..learning.partitioning import Partitioner, place, shard_batch
+from ..models.attention import piece_starts
 from ..models.encoders import Architecture, Capability, require
-from ..models.pooling import piece_starts
 from ..tasks import registry
 from .options import CalibrationOptions
 

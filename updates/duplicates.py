@@ -21,7 +21,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from ..beam_pipelines.clean.duplicates import REASONS, sign, similarity
-from ..beam_pipelines.clean.options import CleanOptions
+from ..beam_pipelines.clean.rules import CleanOptions
 from ..formats.archive import SEEN, Archive
 from ..formats.arrays import Array
 from ..formats.articles import ArticleText

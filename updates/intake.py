@@ -15,8 +15,7 @@ from functools import partial
 from typing import Any, Final
 
 from ..beam_pipelines.clean import checked, with_latest_date
-from ..beam_pipelines.clean.options import CleanOptions
-from ..beam_pipelines.clean.rules import read_bad_words
+from ..beam_pipelines.clean.rules import CleanOptions, read_bad_words
 from ..beam_pipelines.crawl import JOB as CRAWL_JOB
 from ..beam_pipelines.extract import JOB as EXTRACT
 from ..beam_pipelines.jobs import InputSpec, Job, JobRun, execute, input_digest, resolve_inputs
@@ -25,11 +24,10 @@ from ..beam_pipelines.shards import Counts, Shard
 from ..errors import InputError
 from ..formats import files
 from ..formats.archive import CRAWL, Archive
-from ..formats.folders import written
+from ..formats.folders import read_json, written
 from ..formats.manifest import has_manifest, read_manifest
 from ..formats.parquet import read_records, read_stream, shard_paths
 from ..formats.records import Article, DeadLetter
-from ..formats.trainings import read_json
 from .duplicates import Seen, Signature, signature
 from .options import Sources, UpdateOptions
 

@@ -5,12 +5,12 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from ..beam_pipelines.clean.options import CleanOptions
+from ..beam_pipelines.clean.rules import CleanOptions
 from ..beam_pipelines.crawl.options import CrawlOptions
 from ..beam_pipelines.extract.job import ExtractOptions
 from ..errors import InputError
 from ..formats.archive import check_startable, read_runs
-from ..formats.trainings import trained_model
+from ..formats.folders import trained_model
 from ..formats.trust import check_encoder
 from ..serving.events import EventOptions
 

@@ -23,11 +23,11 @@ from ..formats.archive import Archive, EventMerge, read_runs, schema, vector_col
 from ..formats.archive_writer import Writer
 from ..formats.articles import ArticleText
 from ..formats.files import delete, write_json
-from ..formats.folders import empty
-from ..formats.trainings import (
+from ..formats.folders import (
     MODEL,
     TRIAL,
     decision_file,
+    empty,
     trained_model,
     training_folder,
     training_work,

@@ -4,7 +4,7 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from ..beam_pipelines.clean.options import SWITCHES
+from ..beam_pipelines.clean.rules import SWITCHES
 from ..beam_pipelines.progress import print_table
 from ..errors import counted
 from ..formats.records import Rejection

@@ -25,9 +25,9 @@ from ..formats.archive import CRAWL, DEAD_LETTERS, LAST_RUN, SEEN, WORK, Archive
 from ..formats.archive_writer import Writer
 from ..formats.arrays import DAMAGE, Array, read_arrays, write_arrays
 from ..formats.articles import ArticleText
+from ..formats.folders import read_json
 from ..formats.parquet import write_shard
 from ..formats.records import Article, DeadLetter
-from ..formats.trainings import read_json
 from ..serving.analysis import base_language
 from ..serving.embed import embedded
 from ..serving.events import NO_EVENT, UNDATED, Ids, Merge, Vectors, assign

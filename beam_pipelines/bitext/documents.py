@@ -16,7 +16,7 @@ from ...formats.records import Failure, Rejection, Space, Vector
 from ...tasks.margin import DEFAULT_MARGIN, NEIGHBORS, Floats
 from ...tasks.sentences import split_text
 from ..arrays import Array, read_array, write_array
-from ..clean.languages import count_words
+from ..clean.rules import count_words
 from ..encoders import embed_unit, opened
 from ..graph import Received, Rows, send
 from ..neighbors.index import Engine, build_index

@@ -27,7 +27,7 @@ from ...tasks.margin import (
     union,
 )
 from ..arrays import Array, doc_id_of, read_array
-from ..clean.languages import count_words, probabilities, script_share
+from ..clean.rules import count_words, probabilities, script_share
 from ..encoders import embed_unit, opened
 from ..entities.linking import words_of
 from ..graph import Received
@@ -205,7 +205,7 @@ def copied_share(left: str, right: str) -> float:
 
 
 def length_ratio(left: str, right: str) -> float:
-    """Returns the words of the longer side to those of the shorter, at least 1; see ``clean.languages.count_words``."""
+    """Returns the words of the longer side to those of the shorter, at least 1; see ``clean.rules.count_words``."""
     short, long = sorted(count_words(text) + _LENGTH_SLACK for text in (left, right))
     return long / short
 

@@ -20,8 +20,7 @@ from ..graph import Received, Rows, send
 from ..jobs import InputSpec, Job, JobRun, optional
 from ..shards import Shard
 from .duplicates import DECISION, ENTRY, KEPT, REASONS, SKETCH_BOUNDS, SKETCH_VALUES, find_clusters, find_edges, sign
-from .options import SWITCHES, CleanOptions
-from .rules import bad_word, cleaned, read_bad_words, rejection_of, rejection_of_lines
+from .rules import SWITCHES, CleanOptions, bad_word, cleaned, read_bad_words, rejection_of, rejection_of_lines
 
 # Rows that are sent to the shards of a later phase.
 _BUCKETS, _DECISIONS = "_buckets", "_decisions"

@@ -21,7 +21,7 @@ from scipy.sparse.csgraph import connected_components
 from ...formats import files
 from ...formats.records import Article, Rejection
 from ..arrays import Array, read_array
-from .options import CleanOptions
+from .rules import CleanOptions
 
 _SHINGLE_WORDS = 5
 _SEED = 20210814
@@ -96,11 +96,6 @@ def similarity(one: npt.NDArray[np.uint32], two: npt.NDArray[np.uint32]) -> floa
     return float(np.count_nonzero(common <= smallest[-1])) / SKETCH_SIZE
 
 
-def band_digests(signature: npt.NDArray[np.uint32], bands: int) -> list[int]:
-    """Returns one 64-bit digest for each band of a signature ``[permutations]``."""
-    return [_digest(row.tobytes()) for row in signature.reshape(bands, -1)]
-
-
 def body_digest(text: str) -> int:
     """Returns a 64-bit digest of the letters and digits of a text, independent of case, spaces and punctuation."""
     return _digest("".join(re.findall(r"\w+", text.casefold())).encode())
@@ -124,7 +119,8 @@ def sign(article: Article, shard: int, row: int, options: CleanOptions) -> tuple
       sketch is empty if near duplicates are not removed.
     """
     spans = shingles(article.body) if options.near_duplicate_threshold <= 1 else []
-    bands = band_digests(minhash(spans, options.permutations), options.bands) if spans else []
+    rows = minhash(spans, options.permutations).reshape(options.bands, -1) if spans else ()
+    bands = [_digest(band.tobytes()) for band in rows]
     entries = np.zeros(2 + len(bands), ENTRY)
     entries["reason"] = [_URL, _BODY, *[_NEAR] * len(bands)]
     entries["band"][2:] = range(len(bands))

@@ -20,8 +20,7 @@ import yarl
 
 from ...formats.codings import ACCEPTED, BrokenCodingError, TooLargeError, undo_codings
 from ...formats.records import Failure, Rejection
-from ..extract.media_types import kind_of, media_type
-from ..extract.redirects import STATUSES, target_of
+from ..extract.responses import STATUSES, kind_of, media_type, target_of
 from .options import CrawlOptions
 
 _CHUNK_BYTES = 1 << 16

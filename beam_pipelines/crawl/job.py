@@ -22,8 +22,17 @@ from ..shards import GroupByShard, ProcessShards, Shard, shard_of
 from .options import CrawlOptions, Scope
 from .politeness import shared_limiter
 from .site import SiteCrawler
-from .state import SiteReport, Visit, check_states, publish_states, read_report, read_state, write_report, write_state
-from .warc import WarcWriter
+from .state import (
+    SiteReport,
+    Visit,
+    WarcWriter,
+    check_states,
+    publish_states,
+    read_report,
+    read_state,
+    write_report,
+    write_state,
+)
 
 Site = tuple[str, Sequence[Visit]]  # (registered domain, first visits)
 _SEEDS, _ENTRIES, _IMAGES = "fetch", "entries", "images"

@@ -15,10 +15,9 @@ from urllib.parse import urlsplit
 from lxml import etree
 
 from ...formats.codings import BrokenCodingError, TooLargeError, gunzip
-from ...formats.dates import parse_day
+from ...formats.dates import day_in_url, parse_day
 from ...formats.urls import joined
 from ..extract.charsets import decode
-from ..extract.dates import day_in_url
 from ..extract.feeds import MAX_ENTRIES, parse_feed
 from ..extract.xml_text import child_text, head_of, html_of, local_name, root_of, xml_source
 from .fetch import IMAGE_TYPES, PAGE_TYPES, Fetched

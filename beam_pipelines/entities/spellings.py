@@ -185,7 +185,8 @@ class Spellings:
         """Latin words, and pairs of words that follow each other in a name, by sound keys, the most frequent first."""
         alone = {(word,) for word in self._spelled if len(word) >= _SHORTEST_SPELLED}
         pairs = {pair for name in self._names for pair in itertools.pairwise(name)}
-        spelled = [words for words in alone | pairs if all(word in self._words and _is_spelled(word) for word in words)]
+        may_be = {word for word in self._words if _LATIN.fullmatch(word) and not word.isupper()}
+        spelled = [words for words in alone | pairs if may_be.issuperset(words)]
         found: dict[tuple[str, ...], list[tuple[str, ...]]] = {}
         for words in sorted(spelled, key=lambda words: (max(self._words[word] for word in words), words)):
             keys_of_words = (dict.fromkeys(map(_key, readings(word))) for word in words)
@@ -246,10 +247,6 @@ def _bare(word: str) -> tuple[str, ...]:
     rules = _SCRIPTS.get(_script(word), {"starts": [""], "ends": [""]})
     ends = rules["ends"] if rules["starts"] == [""] else [""]
     return tuple(dict.fromkeys([word, *_stems(word, rules["starts"], ends, _SHORTEST + 1)]))
-
-
-def _is_spelled(word: str) -> bool:
-    return bool(_LATIN.fullmatch(word)) and not word.isupper()
 
 
 @functools.lru_cache(_MOST_REMEMBERED)

@@ -26,7 +26,6 @@ from ..texts import (
 )
 from ..token_store import TOKENS, DocumentTokens, day_number, open_store, places_sent, store_documents, write_index
 from ..triplets.table import STORIES
-from .augmentation import positive_document, usable_anchor_texts
 from .writing import (
     HELD_OUT_RECORDS,
     LABEL_COUNTS,
@@ -36,8 +35,10 @@ from .writing import (
     count_anchor_days,
     draw_rows,
     first_held_out_day,
+    positive_document,
     send_labels,
     send_triplets,
+    usable_anchor_texts,
     write_examples,
     write_first_day,
 )

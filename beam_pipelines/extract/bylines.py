@@ -12,8 +12,8 @@ from typing import Any
 from lxml import etree
 
 from ...formats.dates import EVENT, PUBLISHED, UPDATED, Day, parse_day, stated_days
+from ...formats.jsonl import load_json
 from ...formats.months import is_month
-from .decoding import load_json
 from .layout import Block, Layout, Name, judge_name, letters_of, text_of, words
 
 _MAX_AUTHORS = 10

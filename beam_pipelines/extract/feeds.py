@@ -9,8 +9,8 @@ from typing import Any, Final
 from urllib.parse import urljoin
 
 from ...formats.dates import is_impossible, parse_day
+from ...formats.jsonl import load_json
 from .charsets import readable
-from .decoding import load_json
 from .xml_text import child_text, head_of, local_name, parse_xml, root_of, whole_text, xml_source
 
 MAX_ENTRIES = 5_000

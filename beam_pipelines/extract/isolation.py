@@ -29,7 +29,7 @@ from typing import Any, Final
 import msgpack
 
 from ...formats.records import Article, Failure, Rejection
-from ..parent import PYTHON, child_environment, end_with_parent
+from ..worker import PYTHON, child_environment, end_with_parent
 from .charsets import decode
 from .feeds import Feed, parse_feed
 from .page import ExtractedPage, PageTooLargeError, extract_page
@@ -264,7 +264,7 @@ def read_payload(
 
     Args:
       max_links: number of links that are taken from a page.
-      kind: of `media_types.kind_of`. A page may turn out to be a feed.
+      kind: of `responses.kind_of`. A page may turn out to be a feed.
       payload: the body.
       charset: charset in the header, or "".
       url: URL of the response.

@@ -13,14 +13,21 @@ from urllib.parse import SplitResult, urlsplit
 
 from lxml import etree
 
-from ...formats.dates import is_impossible, parse_day, place_of
+from ...formats.dates import (
+    day_in_url,
+    has_impossible_day,
+    impossible_days_in,
+    is_impossible,
+    parse_day,
+    place_of,
+    states_impossible_day,
+)
 from ...formats.records import Article, Rejection, make_doc_id
 from ...formats.urls import canonical_url, registered_domain
 from .body import MARKUP, Body, is_within_slow_limits, read_body
 from .bylines import bylines, days, names_person, people
 from .charsets import decode, readable
 from .content import main_content, running_text
-from .dates import day_in_url, has_impossible_day, impossible_days_in, states_impossible_day
 from .layout import Block, Layout, lay_out, letters_of, text_of
 from .structured import Structured, read_structured
 
@@ -347,9 +354,7 @@ def _links(anchors: Iterator[Any], url: str) -> Iterator[tuple[str, str]]:
             yield target, text
 
 
-@functools.lru_cache(maxsize=20_000)
-def _canonical(href: str, origin: str) -> str:
-    return canonical_url(href, origin)
+_canonical = functools.lru_cache(maxsize=20_000)(canonical_url)
 
 
 def _target(href: str, url: str) -> str:

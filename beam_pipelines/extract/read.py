@@ -17,8 +17,8 @@ from .bylines import people
 from .feeds import MAX_ENTRIES, Feed
 from .isolation import Limits, PageError, read_payload, reader
 from .layout import letters_of
-from .media_types import kind_of
 from .page import MAX_LINKS, ExtractedPage
+from .responses import kind_of
 from .rows import feeds_of, remarks_on, row_to_article, row_to_post, unread_fields
 from .sources import Slice, lost_records, read_rows, read_warc
 from .warc import MAX_CONTENT_BYTES, Gap, Response

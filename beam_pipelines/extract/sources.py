@@ -21,10 +21,9 @@ from typing import Any, Final
 from ...errors import InputError, reading
 from ...formats import files
 from ...formats.codings import gunzip
-from ...formats.jsonl import ENDINGS, CompressionError, read_values
+from ...formats.jsonl import ENDINGS, CompressionError, load_json, read_values
 from ...formats.parquet import damage_named, read_batches
 from ...formats.records import Failure
-from .decoding import load_json
 from .warc import Frame, Gap, Response, read_frames, response_of
 
 RECORDS_PER_WARC_SLICE = 200

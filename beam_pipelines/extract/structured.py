@@ -10,10 +10,10 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ...formats.dates import Day, is_impossible, place_of, read_day
+from ...formats.jsonl import load_json
 from ...formats.urls import canonical_url
 from .bylines import in_order, listed_names
 from .charsets import readable
-from .decoding import load_json
 from .layout import words
 
 JSON_LD, META = "json-ld", "meta"

@@ -16,8 +16,7 @@ from collections.abc import Generator, Iterator
 from typing import Any, BinaryIO, Final, cast
 
 from ...formats.codings import TooLargeError, undo_codings
-from .media_types import media_type
-from .redirects import target_of
+from .responses import media_type, target_of
 
 MAX_CONTENT_BYTES: Final = 20 << 20  # of a record; what exceeds it is passed over
 _MAX_HEADER_BYTES: Final = 1 << 20

@@ -19,8 +19,19 @@ from ..entities.tables import NamedCounts
 from ..graph import Received, Rows, send
 from ..jobs import InputSpec, Job, JobRun
 from ..shards import Shard, shard_numbers
-from .rows import read_vectors, write_blocks
-from .search import FOUND, SPACES, DateMode, NeighborsOptions, Pairs, Task, keep_best, plan_tasks, run_task
+from .search import (
+    FOUND,
+    SPACES,
+    DateMode,
+    NeighborsOptions,
+    Pairs,
+    Task,
+    keep_best,
+    plan_tasks,
+    read_vectors,
+    run_task,
+    write_blocks,
+)
 
 __all__ = ["JOB", "DateMode", "NeighborsOptions"]
 

@@ -128,14 +128,14 @@ def place_names() -> Mapping[str, str]:
             if name := locale.languages.get(code):
                 languages[plain(name)].add(f"language:{code}")
     found = {**_of_one(languages), **_of_one(countries)}
-    known = {name: entity for name, entity in found.items() if not _is_short(name) and name not in section_names()}
+    known = {
+        name: entity
+        for name, entity in found.items()
+        if (len(name) >= _SHORTEST_LATIN or not name.isascii()) and name not in section_names()
+    }
     for code, names in _SHORT_FORMS.items():
         known.update((plain(name), f"place:{code}") for name in names.split(";"))
     return known
-
-
-def _is_short(name: str) -> bool:
-    return len(name) < _SHORTEST_LATIN and name.isascii()
 
 
 def _of_one(meanings: Mapping[str, set[str]]) -> dict[str, str]:

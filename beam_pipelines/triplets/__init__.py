@@ -18,7 +18,6 @@ from ..arrays import doc_id_of, read_array
 from ..graph import Received, Rows, send
 from ..jobs import ARTICLES, InputSpec, Job, JobRun, optional
 from ..shards import Shard, shard_numbers
-from .dates import FEATURES, FOLDS, count_by_month, date_stats, fit_model, with_read_words
 from .evergreen import EvergreenModel, check_labels, default_model, pair_features, read_labels
 from .evergreen import fit_model as fit_filter
 from .rules import (
@@ -33,12 +32,18 @@ from .rules import (
 )
 from .table import (
     ANCHORS,
+    FEATURES,
+    FOLDS,
     STORIES,
     TABLE,
+    count_by_month,
     crowded_out,
+    date_stats,
+    fit_model,
     links_of,
     read_table,
     stories_of,
+    with_read_words,
     write_part,
     write_stories,
     write_table,

@@ -22,7 +22,7 @@ from ...formats import files
 from ...formats.command_line import Options, option
 from ...formats.digests import SUMS
 from ...formats.manifest import read_manifest, read_seconds
-from ...formats.saved_model import graph_file
+from ...formats.model_folder import graph_file
 from ...newsroom import NewsroomServer
 from ...studies.report import write_report
 from ...studies.shared import newsroom

@@ -10,8 +10,8 @@ import jax.numpy as jnp
 from ...errors import InputError
 from ...formats.command_line import option
 from ...formats.vocabulary import PAD_ID
-from ...models.bags import distinct_words, reconstruction_loss
 from ...models.encoders import Capability
+from ...models.encoders.autoencoder import distinct_words, reconstruction_loss
 from ...models.softmax import chunk_of_device
 from .base import DeviceBatch, Metrics, Model, Objective, Pairs
 from .texts import pairs_of_texts, side_by_side

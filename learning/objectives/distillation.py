@@ -9,8 +9,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from ...errors import InputError
+from ...formats.arrays import NO_DAY, Teacher, read_teacher
 from ...formats.command_line import option
-from ...formats.teacher import NO_DAY, Teacher, read_teacher
 from ...models.losses import TEMPERATURE, alignment, mean_over
 from ..optimizers import matching_parameters
 from .base import DeviceBatch, Metrics, Model
@@ -59,7 +59,7 @@ class Distillation(PairObjective):
     teacher lacks have no part.
 
     Attributes:
-      teacher: file, see `formats.teacher`.
+      teacher: file, see `formats.arrays`.
       temperature: of the softmax.
       pair_weight: factor of the pairs' part; 0 leaves it out.
       near_days: an article at most this many days from one of the pair is no candidate for it,
@@ -87,7 +87,7 @@ class Distillation(PairObjective):
         """The teacher; read when it is first needed.
 
         Raises:
-          InputError: see `formats.teacher.read_teacher`.
+          InputError: see `formats.arrays.read_teacher`.
         """
         return read_teacher(self.teacher)
 
@@ -95,7 +95,7 @@ class Distillation(PairObjective):
         """Returns the arrays of the teacher.
 
         Raises:
-          InputError: see `formats.teacher.read_teacher`.
+          InputError: see `formats.arrays.read_teacher`.
         """
         return {_in_batch(name): getattr(self.known, name) for name in _TABLES}
 

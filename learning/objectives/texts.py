@@ -17,11 +17,10 @@ import numpy as np
 from ...errors import InputError
 from ...formats.command_line import option
 from ...formats.vocabulary import MASK_ID, PAD_ID, SPECIAL_TOKENS, UNK_ID
-from ...models.chunks import chunk_count, map_chunks, shard_count
 from ...models.encoders import Capability
 from ...models.losses import LossAndAccuracy, mean_cross_entropy, terms_of_table
 from ...models.masking import MASKING_RATE, gather_positions, mask_whole_words, whole_word_ids
-from ...models.softmax import SoftmaxTerms
+from ...models.softmax import SoftmaxTerms, chunk_count, map_chunks, shard_count
 from .base import DeviceBatch, Metrics, Model, Objective, Pairs
 
 _NO_WORDS: Final = tuple(number for number in range(len(SPECIAL_TOKENS)) if number != UNK_ID)

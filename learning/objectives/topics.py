@@ -7,9 +7,9 @@ import jax
 import jax.numpy as jnp
 
 from ...formats.vocabulary import CLS_ID, PAD_ID
-from ...models.chunks import map_chunks
 from ...models.encoders import Capability
 from ...models.losses import topic_bce
+from ...models.softmax import map_chunks
 from .base import DeviceBatch, Metrics, Model
 from .texts import TextObjective
 

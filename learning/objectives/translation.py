@@ -18,9 +18,8 @@ from ...formats.command_line import option
 from ...formats.tfrecords import LANGUAGES
 from ...formats.vocabulary import PAD_ID
 from ...models.architecture import parts_of
-from ...models.distances import Scale, contrastive_distance, draw_negatives, frobenius_gaps
 from ...models.encoders import Architecture, Capability
-from ...models.losses import terms_of_table
+from ...models.losses import Scale, contrastive_distance, draw_negatives, frobenius_gaps, terms_of_table
 from .base import DeviceBatch, Metrics, Model, Objective, Pairs
 from .texts import side_by_side
 

@@ -35,10 +35,9 @@ import jax
 import jax.numpy as jnp
 
 from ..architecture import Architecture, Capability, register
-from ..attention import PAD_ID, TYPES
+from ..attention import PAD_ID, TYPES, mean_of_tokens, of_unit_length
 from ..blocks import parameter
 from ..decoder import EncoderDecoder, OutputTable, Reading, linear, word_table
-from ..pooling import mean_of_tokens, of_unit_length
 from ..recurrence import Bidirectional, Gru, gru_step, recurrent_kernel
 
 _PARTS = ("translators_0", "translators_1")

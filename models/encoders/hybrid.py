@@ -23,9 +23,8 @@ import jax
 import jax.numpy as jnp
 
 from ..architecture import Capability, register
-from ..attention import PAD_ID
+from ..attention import PAD_ID, of_unit_length, term_weights
 from ..blocks import normal, parameter
-from ..pooling import of_unit_length, term_weights
 from .news import EncoderConfig, NewsEncoder, stop_rows
 
 HYBRID_KIND: Final = "hybrid"

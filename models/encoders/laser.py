@@ -16,9 +16,8 @@ import jax
 import jax.numpy as jnp
 
 from ..architecture import Architecture, Capability, register
-from ..attention import PAD_ID, TYPES
+from ..attention import PAD_ID, TYPES, largest_of_tokens
 from ..decoder import EncoderDecoder, OutputTable, Reading, language_table, linear, word_table
-from ..pooling import largest_of_tokens
 from ..recurrence import Bidirectional, Lstm, Memory, lstm_step, recurrent_kernel
 
 

@@ -16,7 +16,16 @@ import numpy as np
 import numpy.typing as npt
 
 from ..architecture import NEWS_KIND, Capability, register
-from ..attention import PAD_ID, choose_attention, visible
+from ..attention import (
+    PAD_ID,
+    choose_attention,
+    largest_of_pieces,
+    largest_of_tokens,
+    piece_ends,
+    piece_starts,
+    term_weights,
+    visible,
+)
 from ..blocks import (
     Block,
     Context,
@@ -34,7 +43,6 @@ from ..blocks import (
 )
 from ..huggingface import export_model, import_model
 from ..huggingface.interface import ExportedModel, HuggingFaceArchitecture, ImportedModel
-from ..pooling import largest_of_pieces, largest_of_tokens, piece_ends, piece_starts, term_weights
 from ..transformer import EXECUTION_OPTIONS, TransformerConfig
 
 _EMBEDDING_NORM_FLOOR: Final = 1e-12

@@ -15,9 +15,8 @@ import jax
 import jax.numpy as jnp
 
 from ..architecture import Architecture, Capability, register
-from ..attention import PAD_ID
+from ..attention import PAD_ID, of_unit_length
 from ..blocks import dense, parameter
-from ..pooling import of_unit_length
 from ..recurrence import Gru
 
 _TABLE_STDDEV: Final = 0.3  # a vector of 300 numbers is then as long as GloVe's are on average, about 5

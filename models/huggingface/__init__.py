@@ -26,8 +26,7 @@ from flax.traverse_util import flatten_dict, unflatten_dict
 
 from ..transformer import TransformerConfig
 from .families import Family, SpecialIds, family_by_shape, family_of, find_family
-from .interface import ExportedModel, UnsupportedArrayError, UnsupportedModelError, check_keys, integer
-from .layouts import Array
+from .interface import Array, ExportedModel, UnsupportedArrayError, UnsupportedModelError, check_keys, integer
 
 Arrays = Mapping[str, Array]
 

@@ -8,16 +8,20 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 from ..transformer import TransformerConfig
-from .interface import UnsupportedModelError, activation, integer, number, only
-from .layouts import (
+from .interface import (
     Entry,
     LayerNames,
+    UnsupportedModelError,
+    activation,
     attention_output,
     gated,
+    integer,
     layers,
     linear,
     masked_lm_head,
     norm,
+    number,
+    only,
     positions,
     query_key_value,
     same,

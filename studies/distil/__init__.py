@@ -27,9 +27,9 @@ import numpy as np
 
 from ...errors import InputError
 from ...formats import files
+from ...formats.arrays import read_folder, write_folder
 from ...formats.articles import read_articles
 from ...formats.command_line import Options, option, required
-from ...formats.embeddings import read_folder, write_folder
 from ...formats.folders import locked
 from ...formats.model_folder import ModelFolder
 from ...formats.remote import local_folder

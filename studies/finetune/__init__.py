@@ -26,8 +26,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from ...errors import InputError, counted
-from ...evaluation.xtreme import TASKS, XtremeTask
-from ...evaluation.xtreme.readers import languages_of, read_part
+from ...evaluation.xtreme import TASKS, XtremeTask, languages_of, read_part
 from ...formats.command_line import Options, option, required
 from ...formats.folders import locked
 from ...formats.manifest import DataSet, read_example_counts, write_manifest

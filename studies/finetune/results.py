@@ -13,9 +13,7 @@ from ...errors import counted
 from ...evaluation.benchmark import ALL, Result, Results, Score
 from ...evaluation.files import digest
 from ...evaluation.suites import run_manifest
-from ...evaluation.xtreme import TASKS, XtremeTask
-from ...evaluation.xtreme.metrics import scores
-from ...evaluation.xtreme.readers import Gold, part_file, read_labels, read_part
+from ...evaluation.xtreme import TASKS, Gold, XtremeTask, part_file, read_labels, read_part, scores
 from ...formats.arrays import unflatten
 from ...formats.command_line import without_secrets
 from ...formats.files import read_json, writing_text

@@ -15,8 +15,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ...evaluation.xtreme import XtremeTask
-from ...evaluation.xtreme.readers import Gold, Pair, Part, Question, Words
+from ...evaluation.xtreme import Gold, Pair, Part, Question, Words, XtremeTask
 from ...formats.vocabulary import CLS_ID, SEP_ID, UNK_ID
 from ...serving.rows import batches, by_bucket, length_buckets
 from ...tasks.vocabulary import Vocabulary, join_document

@@ -41,14 +41,13 @@ import numpy as np
 
 from ...beam_pipelines.progress import working
 from ...errors import InputError, counted
-from ...formats.arrays import unflatten
+from ...formats.arrays import unflatten, write_teacher
 from ...formats.articles import read_articles
 from ...formats.command_line import Options, option, required
 from ...formats.folders import locked
 from ...formats.manifest import has_manifest, read_manifest
 from ...formats.model_folder import ModelFolder
 from ...formats.remote import local_folder
-from ...formats.teacher import write_teacher
 from ...formats.vocabulary import VOCABULARY_FILE, read_vocabulary
 from ..shared.mining import build_folder
 from ..shared.runs import run_command

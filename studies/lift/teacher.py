@@ -10,10 +10,9 @@ from ...beam_pipelines.progress import JobProgress
 from ...errors import InputError, counted
 from ...evaluation.encoders import Document, TfidfEncoder
 from ...formats import parquet
-from ...formats.arrays import highest
+from ...formats.arrays import NO_DAY, Teacher, highest
 from ...formats.articles import ArticleText, read_articles
 from ...formats.records import Triplet, doc_id_to_words
-from ...formats.teacher import NO_DAY, Teacher
 from ...serving.analysis import base_language
 
 _SHOWN: Final = 512  # articles between two updates of the progress bar

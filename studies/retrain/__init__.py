@@ -21,19 +21,10 @@ from ...formats import trust
 from ...formats.archive import Archive, read_runs
 from ...formats.command_line import Options, option
 from ...formats.files import write_json
-from ...formats.folders import empty
+from ...formats.folders import MODEL, TRIAL, decision_file, empty, read_json, trained_model, training_work, trainings
 from ...formats.model_folder import ModelFolder
 from ...formats.parquet import schema_of, write_shard
 from ...formats.records import Article
-from ...formats.trainings import (
-    MODEL,
-    TRIAL,
-    decision_file,
-    read_json,
-    trained_model,
-    training_work,
-    trainings,
-)
 from ...serving.specs import encoder_from_spec, split_number
 from ..shared.mining import options_of
 from ..shared.runs import run_command

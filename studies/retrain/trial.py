@@ -29,9 +29,9 @@ from ...evaluation.benchmarks.retrieval import SameEventRetrieval
 from ...evaluation.encoders import normalised
 from ...evaluation.statistics import mean_interval
 from ...formats.files import writing_text
+from ...formats.folders import read_json
 from ...formats.parquet import read_stream
 from ...formats.records import Article, Triplet
-from ...formats.trainings import read_json
 from ...serving.interface import DocumentEncoder, TextEncoder
 
 MINED: Final = "mined_events.jsonl"

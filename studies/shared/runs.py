@@ -18,7 +18,7 @@ from concurrent.futures import ThreadPoolExecutor
 from types import FrameType
 from typing import Any, Final
 
-from ...beam_pipelines.parent import PARENT, PYTHON, child_environment
+from ...beam_pipelines.worker import PARENT, PYTHON, child_environment
 from ...errors import InputError, Terminated, death_of, raise_if_stopped
 from ...formats.files import writing_text
 from ...formats.model_folder import ModelFolder

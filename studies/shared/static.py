@@ -45,7 +45,7 @@ class Corpus:
       texts: with each piece, and last the number of all, [V + 1].
       of_language: the same for each language of `LEAST_OF_LANGUAGE` texts or more, [L, V + 1].
       terms: sparse [N, V], of the first articles: what each piece counts in the weighted mean of each text, apart from
-        the weight of the piece; see `models.pooling.term_weights`.
+        the weight of the piece; see `models.attention.term_weights`.
       languages: of these articles, without script and region.
     """
 

@@ -118,7 +118,7 @@ def run(text: str, folder: Path) -> None:
 def archive(path: Path) -> bytes:
     """Writes a WARC file of pages, a feed and an image; returns its index, CDXJ."""
     from newsembed.beam_pipelines.crawl.fetch import Fetched
-    from newsembed.beam_pipelines.crawl.warc import WarcWriter
+    from newsembed.beam_pipelines.crawl.state import WarcWriter
 
     sink = io.BytesIO()
     writer = WarcWriter(sink, "test")
@@ -363,6 +363,9 @@ def _short(folder: Path) -> list[tuple[Any, ...]]:
         ("bitext, aligned", "pairs.de", "", aligned, job_result, TEXT),
         ("aliases", "entities/aliases.tsv", "", aliases, job_result, TEXT),
         ("embeddings of words", "entities", "words.npy", words, job_result, EVERY),
+        ("embeddings of entities", "entities", "entities.npy", words, job_result, EVERY),
+        ("entities beside embeddings", "entities", "entities.tsv", words, job_result, TEXT),
+        ("aliases of a job", "entities", "aliases.tsv", words, job_result, TEXT),
         ("words beside embeddings", "entities", "words.tsv", words, job_result, TEXT),
         ("state of a crawl", "state", "fetch-a.example.json.gz", CRAWL, lambda *_: "no host answers", EVERY),
         ("model.json", "model", "model.json", model, file_result, TEXT, True),

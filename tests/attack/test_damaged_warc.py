@@ -10,7 +10,7 @@ import re
 import pytest
 from newsembed.beam_pipelines import jobs
 from newsembed.beam_pipelines.crawl.fetch import Fetched
-from newsembed.beam_pipelines.crawl.warc import WarcWriter
+from newsembed.beam_pipelines.crawl.state import WarcWriter
 from newsembed.beam_pipelines.extract import JOB
 from newsembed.beam_pipelines.extract.sources import read_warc, warc_slices
 from newsembed.beam_pipelines.extract.warc import Frame, Gap, read_frames

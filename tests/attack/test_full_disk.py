@@ -12,9 +12,8 @@ import pytest
 from newsembed.errors import of_file_system
 from newsembed.formats import files
 from newsembed.formats.archive import Archive, IndexedDocument
-from newsembed.formats.arrays import write_arrays
+from newsembed.formats.arrays import write_arrays, write_folder, write_table
 from newsembed.formats.articles import ArticleText
-from newsembed.formats.embeddings import write_folder, write_table
 from newsembed.formats.files import replacing
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "serving"))

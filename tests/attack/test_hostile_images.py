@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from newsembed.beam_pipelines.crawl.fetch import Fetched
-from newsembed.beam_pipelines.crawl.warc import WarcWriter
+from newsembed.beam_pipelines.crawl.state import WarcWriter
 from newsembed.beam_pipelines.vectors import Space
 from newsembed.formats import parquet
 from newsembed.formats.records import Article

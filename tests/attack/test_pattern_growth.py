@@ -14,7 +14,7 @@ from pathlib import Path
 
 import newsembed
 import pytest
-from newsembed.beam_pipelines.clean.languages import count_sentences, count_words
+from newsembed.beam_pipelines.clean.rules import count_sentences, count_words
 from newsembed.beam_pipelines.extract.warc import read_frames
 from newsembed.formats.dates import stated_days
 from newsembed.tasks.sentences import split_text
@@ -158,7 +158,7 @@ ALL_TEXT = "\n".join(path.read_text() for path in sources())
 BOUNDED = {
     "beam_pipelines/extract/bylines._FROM_DIGIT": 200,
     "beam_pipelines/extract/bylines._NAME_CASE": 100,
-    "beam_pipelines/extract/media_types:34": 1_000,
+    "beam_pipelines/extract/responses:34": 1_000,
     "beam_pipelines/extract/page._ITEM_NAME": 20,
 }
 MOST_SECONDS = 0.25  # of a pattern on a text of its bound

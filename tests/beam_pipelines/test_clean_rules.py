@@ -8,23 +8,21 @@ import types
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from newsembed.beam_pipelines.clean import CleanOptions, broken_rule, languages, with_latest_date
-from newsembed.beam_pipelines.clean.languages import (
-    count_sentences,
-    count_words,
-    detect_language,
-    ends_sentence,
-    script_share,
-)
+from newsembed.beam_pipelines.clean import CleanOptions, broken_rule, rules, with_latest_date
 from newsembed.beam_pipelines.clean.rules import (
     bad_word,
     clean_lines,
     cleaned,
+    count_sentences,
+    count_words,
+    detect_language,
+    ends_sentence,
     read_bad_words,
     rejection_of,
     rejection_of_lines,
     repeated_share,
     repeated_span_share,
+    script_share,
 )
 from newsembed.errors import InputError
 from newsembed.formats import dates
@@ -241,7 +239,7 @@ def test_a_colon_or_a_quote_ends_a_line_but_no_sentence():
 
 
 def test_a_declared_language_decides_between_near_ones(monkeypatch):
-    monkeypatch.setattr(languages, "probabilities", lambda _: {"gl": 0.6, "es": 0.15, "pt": 0.149})
+    monkeypatch.setattr(rules, "probabilities", lambda _: {"gl": 0.6, "es": 0.15, "pt": 0.149})
     found = {declared: detect_language(article(language=declared), OPTIONS) for declared in ("", "ES-mx", "pt", "en")}
     assert found == {"": "gl", "ES-mx": "es", "pt": "gl", "en": "gl"}  # a quarter of the best is enough
     for least, language in ((0.6, "gl"), (0.61, "")):
@@ -255,12 +253,12 @@ def test_the_identifier_reads_1500_characters_and_small_letters_of_a_text_in_cap
         asked.append((line, k))
         return ["__label__nn", "__label__no", "__label__war"], [0.3, 0.3, 0.4]
 
-    monkeypatch.setattr(languages, "_identifier", lambda: types.SimpleNamespace(predict=predict))
+    monkeypatch.setattr(rules, "_identifier", lambda: types.SimpleNamespace(predict=predict))
     for title, body in (("ABC def", ""), ("ABCD", ""), ("ABc\nDe", ""), ("ab", "c" * 5_000)):
         # A language written almost like another counts as that one.
         assert detect_language(article(title=title, body=body), OPTIONS) == "no"
     assert asked == [("ABC def", 5), ("abcd", 5), ("ABc De", 5), ("ab " + "c" * 1_497, 5)]
-    assert languages.text_of(article(title="ab", body="c" * 5_000)) == "ab\n" + "c" * 3_997
+    assert rules.text_of(article(title="ab", body="c" * 5_000)) == "ab\n" + "c" * 3_997
 
 
 def test_letters_of_another_script_than_the_language_has():

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from newsembed.beam_pipelines.arrays import doc_id_of
 from newsembed.beam_pipelines.shards import Phase, Shard, shard_of
 from newsembed.beam_pipelines.triplets import table
-from newsembed.beam_pipelines.triplets.dates import DateStats
+from newsembed.beam_pipelines.triplets.table import DateStats
 from newsembed.tests import document_table, phases
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from newsembed.beam_pipelines import jobs, token_store
-from newsembed.beam_pipelines.examples import JOB, ExamplesOptions, augmentation
+from newsembed.beam_pipelines.examples import JOB, ExamplesOptions, writing
 from newsembed.beam_pipelines.examples.writing import TripletRow, group_negatives, topic_features
 from newsembed.beam_pipelines.shards import Phase, Shard
 from newsembed.errors import InputError
@@ -61,10 +61,10 @@ def test_rows_of_table_1(row, anchor_text, positive_of, with_title):
         "p": document("p", title=(20,), body=(21, 22)),
         "n": document("n", title=(30,), body=(31, 32)),
     }
-    positive = augmentation.positive_document(row, documents["a"], documents["p"])
+    positive = writing.positive_document(row, documents["a"], documents["p"])
     assert positive is documents[positive_of]
     others = [positive, documents["n"], documents["p"]]
-    anchor, texts = augmentation.augment(row, documents["a"], others, max_length=20, key="k")
+    anchor, texts = writing.augment(row, documents["a"], others, max_length=20, key="k")
     assert anchor.tolist() == framed(*anchor_text)
     expected = [framed(*([one.title] if with_title else []), one.body) for one in others]
     assert [text.tolist() for text in texts] == expected
@@ -87,14 +87,14 @@ EMPTY = document(title=(), body=())
     ],
 )
 def test_rows_need_their_texts(anchor, positive, negative, rows):
-    assert set(augmentation.possible_augmentations(anchor, positive, negative)) == rows
+    assert set(writing.possible_augmentations(anchor, positive, negative)) == rows
 
 
 def test_the_key_draws_one_of_the_anchor_texts():
     texts = [(40, 41), (50, 51), (60, 61)]
     anchor, row = document("a", anchors=texts), Augmentation.ANCHOR_TEXT_TO_DOCUMENT
     drawn = collections.Counter(
-        tuple(augmentation.augment(row, anchor, [document()], 20, str(key))[0].tolist()) for key in range(600)
+        tuple(writing.augment(row, anchor, [document()], 20, str(key))[0].tolist()) for key in range(600)
     )
     assert set(drawn) == {tuple(framed(text)) for text in texts}
     assert min(drawn.values()) > 150
@@ -105,19 +105,19 @@ WEIGHTS = st.lists(st.floats(0, 5), min_size=4, max_size=4)
 
 @given(st.sets(st.sampled_from(Augmentation)), WEIGHTS, st.integers(1, 4), st.text())
 def test_draws_are_different_possible_weighted_rows(possible, weights, count, key):
-    drawn = augmentation.draw_augmentations(sorted(possible), weights, count, key)
+    drawn = writing.draw_augmentations(sorted(possible), weights, count, key)
     weighted = {row for row in possible if weights[row] > 0}
     assert set(drawn) <= weighted
     assert len(drawn) == len(set(drawn)) == min(count, len(weighted))
-    assert drawn == augmentation.draw_augmentations(sorted(possible), weights, count, key)
+    assert drawn == writing.draw_augmentations(sorted(possible), weights, count, key)
 
 
 def test_anchor_texts_must_resemble_the_title():
     title = ids(5, 6, 7, 8)
     texts = [ids(5, 6, 1, 2), ids(5, 6, 7), ids(5, 1, 2), ids(5, 6), ids(), ids(5, 6, 7)]
-    usable = augmentation.usable_anchor_texts(texts, title)
+    usable = writing.usable_anchor_texts(texts, title)
     assert [text.tolist() for text in usable] == [[5, 6, 7], [5, 6, 1, 2]]
-    assert len(augmentation.usable_anchor_texts([ids(5, 6, 7, n) for n in range(20)], title)) == 8
+    assert len(writing.usable_anchor_texts([ids(5, 6, 7, n) for n in range(20)], title)) == 8
 
 
 TOKENS = st.lists(st.integers(0, 2**31 - 1), max_size=6).map(lambda values: ids(*values))

@@ -20,8 +20,15 @@ from newsembed.beam_pipelines.neighbors.index import (
     build_index,
     choose_engine,
 )
-from newsembed.beam_pipelines.neighbors.rows import Rows, read_blocks, write_blocks
-from newsembed.beam_pipelines.neighbors.search import FOUND, Side, keep_best, plan_tasks
+from newsembed.beam_pipelines.neighbors.search import (
+    FOUND,
+    Rows,
+    Side,
+    keep_best,
+    plan_tasks,
+    read_blocks,
+    write_blocks,
+)
 from newsembed.errors import InputError
 from newsembed.formats import parquet
 from newsembed.formats.arrays import highest

@@ -9,12 +9,10 @@ import types
 import numpy as np
 import pytest
 from newsembed.beam_pipelines import clean, entities, pairs, shards, vectors
-from newsembed.beam_pipelines import time_limit as limits
 from newsembed.beam_pipelines.bitext import documents
 from newsembed.beam_pipelines.entities.linking import Mentions
 from newsembed.beam_pipelines.extract import read
-from newsembed.beam_pipelines.shards import Phase, Shard
-from newsembed.beam_pipelines.time_limit import RecordTimeoutError, time_limit
+from newsembed.beam_pipelines.shards import Phase, RecordTimeoutError, Shard, time_limit
 from newsembed.formats import files
 from newsembed.formats.articles import ArticleText
 from newsembed.formats.parquet import read_records, write_shard
@@ -60,15 +58,15 @@ def test_what_has_ended_is_not_disturbed_later(monkeypatch):
 
     with time_limit(9):
         pass
-    limits._look(time.monotonic() + 99)
+    shards._look(time.monotonic() + 99)
     spin()
     raised = []
-    monkeypatch.setattr(limits, "_raise_in", lambda *given: raised.append(given[1]))
+    monkeypatch.setattr(shards, "_raise_in", lambda *given: raised.append(given[1]))
     with time_limit(9):  # it is raised on the way out
-        limits._look(time.monotonic() + 8)
+        shards._look(time.monotonic() + 8)
         assert raised == []
-        limits._look(time.monotonic() + 10)
-        limits._look(time.monotonic() + 11)
+        shards._look(time.monotonic() + 10)
+        shards._look(time.monotonic() + 11)
     assert raised == [RecordTimeoutError, None]
 
 
@@ -145,7 +143,7 @@ def test_each_job_that_reads_text_gives_an_article_a_limit(tmp_path, monkeypatch
     write_shard(str(tmp_path / "in.parquet"), rows, Article)
     given = [{"url": row.url, "title": row.title, "body": row.body} for row in rows]
     monkeypatch.setattr(shards, "RECORD_SECONDS", 0.3)
-    monkeypatch.setattr(limits, "_LOOK_SECONDS", 0.05)
+    monkeypatch.setattr(shards, "_LOOK_SECONDS", 0.05)
     monkeypatch.setattr(entities, "_word_uses", lambda _: {})
     monkeypatch.setattr(entities, "_link_tables", lambda _: (None, {}))
     monkeypatch.setattr(vectors, "_load_tables", lambda _: NO_TABLES)

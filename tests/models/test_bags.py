@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from newsembed.models import bags
+from newsembed.models.encoders import autoencoder
 
 WORDS, UNITS = 17, 4
 ROWS = np.array([[2, 9, 16, 9, 5, 1, 3, 0], [0, 0, 0, 0, 0, 0, 0, 0], [2, 12, 11, 10, 4, 3, 0, 0]], np.int32)
@@ -23,20 +23,20 @@ def table(seed):
 
 
 def test_distinct_words_are_each_word_once_in_ascending_order():
-    found = np.asarray(bags.distinct_words(jnp.array(ROWS)))
+    found = np.asarray(autoencoder.distinct_words(jnp.array(ROWS)))
     assert [sorted(set(row) - {0}) for row in found.tolist()] == [[5, 9, 16], [], [10, 11, 12]]
     assert [sum(token > 0 for token in row) for row in found.tolist()] == [3, 0, 3]
 
 
 @pytest.mark.parametrize(("start", "size"), [(0, WORDS), (5, 5), (10, 7), (16, 1)])
 def test_binary_vectors_are_a_part_of_the_whole(start, size):
-    found = bags.binary_vectors(jnp.array(ROWS), start, size)
+    found = autoencoder.binary_vectors(jnp.array(ROWS), start, size)
     np.testing.assert_array_equal(found, reference()[:, start : start + size])
 
 
 @pytest.mark.parametrize("chunk", [100, 17, 6, 1])
 def test_sums_of_words_are_those_of_the_table(chunk):
-    found = bags.sum_of_words(jnp.array(ROWS), jnp.array(table(0)), chunk=chunk)
+    found = autoencoder.sum_of_words(jnp.array(ROWS), jnp.array(table(0)), chunk=chunk)
     np.testing.assert_allclose(found, reference() @ table(0), rtol=1e-5, atol=1e-6)
 
 
@@ -46,14 +46,14 @@ def test_the_cross_entropy_and_its_gradient_are_those_of_numpy(chunk):
     bias = np.linspace(-3, 2, WORDS).astype(np.float32)
 
     def total(hidden, kernel, bias):
-        losses = bags.reconstruction_loss(hidden, jnp.array(ROWS), kernel, bias, chunk=chunk)
+        losses = autoencoder.reconstruction_loss(hidden, jnp.array(ROWS), kernel, bias, chunk=chunk)
         return jnp.sum(losses * jnp.arange(1.0, 4.0)), losses
 
     arrays = [jnp.array(array) for array in (hidden, table(1), bias)]
     (_, losses), gradients = jax.jit(jax.value_and_grad(total, (0, 1, 2), has_aux=True))(*arrays)
     x, logits = reference(), hidden.astype(np.float64) @ table(1).T + bias
     y = 1 / (1 + np.exp(-logits))
-    is_word = np.arange(WORDS) >= bags.FIRST_WORD
+    is_word = np.arange(WORDS) >= autoencoder.FIRST_WORD
     np.testing.assert_allclose(losses, -((x * np.log(y) + (1 - x) * np.log(1 - y)) * is_word).sum(1), rtol=1e-6)
     of_logits = (y - x) * is_word * np.arange(1.0, 4.0)[:, None]
     expected = of_logits @ table(1), of_logits.T @ hidden, of_logits.sum(0)
@@ -63,5 +63,5 @@ def test_the_cross_entropy_and_its_gradient_are_those_of_numpy(chunk):
 
 def test_large_logits_overflow_nothing():
     hidden = jnp.array([[1e3, 0, 0, 0]])
-    loss = bags.reconstruction_loss(hidden, jnp.array(ROWS[:1]), jnp.array(table(1)), jnp.zeros(WORDS), chunk=17)
+    loss = autoencoder.reconstruction_loss(hidden, jnp.array(ROWS[:1]), jnp.array(table(1)), jnp.zeros(WORDS), chunk=17)
     assert np.isfinite(loss).all()

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from drawn_parameters import drawn
 from newsembed.models.architecture import Architecture
-from newsembed.models.distances import frobenius_gaps
 from newsembed.models.encoders import AttentiveConfig, BilingualConfig, Capability, config_from_dict
+from newsembed.models.losses import frobenius_gaps
 from newsembed.models.recurrence import Gru
 from scipy.special import expit as sigmoid
 from scipy.special import softmax

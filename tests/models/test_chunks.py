@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from newsembed.models.chunks import chunk_count, map_chunks
+from newsembed.models.softmax import chunk_count, map_chunks
 
 ROWS = jax.random.normal(jax.random.key(0), (12, 3))
 WEIGHTS = jax.random.normal(jax.random.key(1), (3, 3))

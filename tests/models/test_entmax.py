@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
-from newsembed.models.entmax import entmax
+from newsembed.models.encoders.star import entmax
 
 EXACT = 12  # steps for float64
 ALPHAS = np.array([1.05, 1.2, 1.5, 1.8, 2.0])

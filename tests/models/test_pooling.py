@@ -6,7 +6,7 @@ from collections import Counter
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from newsembed.models.pooling import largest_of_pieces, piece_ends, piece_starts, term_weights
+from newsembed.models.attention import largest_of_pieces, piece_ends, piece_starts, term_weights
 
 LENGTH = 16  # one shape, one compilation
 

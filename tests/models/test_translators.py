@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from drawn_parameters import drawn
 from newsembed.models.architecture import Architecture
-from newsembed.models.distances import contrastive_distance, draw_negatives
+from newsembed.models.attention import largest_of_tokens
 from newsembed.models.encoders import AttentiveConfig, Capability, LaserConfig, TranslatorConfig, config_from_dict
-from newsembed.models.pooling import largest_of_tokens
+from newsembed.models.losses import contrastive_distance, draw_negatives
 from newsembed.models.recurrence import Bidirectional, Lstm
 
 SIZES = {"vocab_size": 40, "num_languages": 3, "language_size": 4, "dropout_rate": 0.0, "max_length": 32}

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from drawn_parameters import drawn
 from newsembed.models.encoders import Capability, ConvolutionConfig, RecurrentConfig, StarConfig, config_from_dict
-from newsembed.models.entmax import entmax
+from newsembed.models.encoders.star import entmax
 
 V, L = 40, 12
 CONFIGS = [

@@ -13,11 +13,11 @@ from urllib.parse import urlparse
 
 import pytest
 from newsembed.errors import InputError
-from newsembed.newsroom import NewsroomOptions, generate_newsroom
+from newsembed.newsroom import NewsroomOptions, generate, generate_newsroom
 from newsembed.newsroom.generate import write_across_languages
-from newsembed.newsroom.publishers import PUBLISHERS
 from newsembed.newsroom.server import SiteReader
 from newsembed.newsroom.site import DISALLOWED_FOLDER, Junk
+from newsembed.newsroom.world import PUBLISHERS
 
 OPTIONS = NewsroomOptions(seed=3, scale=0.05)
 REGIONS = ("en", "de", "es")
@@ -192,14 +192,13 @@ def test_articles_in_the_layout_of_mldoc(tmp_path):
 
 
 def test_the_command_writes_the_layout_of_mldoc_without_a_site(tmp_path, capsys):
-    from newsembed.newsroom import command
 
     asked = {"output": str(tmp_path / "m"), "format": "mldoc", "scale": 0.05}
-    assert command.run(command.OPTIONS(**asked)) == 0
+    assert generate.run(generate.OPTIONS(**asked)) == 0
     assert "english.dev  50" in capsys.readouterr().out
     assert not (tmp_path / "m" / "seeds.txt").exists()
     with pytest.raises(InputError, match="given with --format mldoc"):
-        command.OPTIONS(**asked, serve=True)
+        generate.OPTIONS(**asked, serve=True)
 
 
 def test_every_language_tells_each_held_out_event_twice(newsroom, tmp_path):

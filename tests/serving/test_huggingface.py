@@ -14,7 +14,7 @@ import pytest
 import safetensors.numpy
 from newsembed.errors import InputError
 from newsembed.formats.vocabulary import SPECIAL_TOKENS
-from newsembed.models.pooling import term_weights
+from newsembed.models.attention import term_weights
 from newsembed.serving import export, huggingface
 from newsembed.serving.encoder import load_encoder
 from newsembed.tasks import huggingface_tokenizer

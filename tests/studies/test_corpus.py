@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from newsembed.errors import InputError
 from newsembed.formats.articles import ArticleText
-from newsembed.models.pooling import term_weights
+from newsembed.models.attention import term_weights
 from newsembed.studies.shared import static
 from newsembed.studies.shared.static import count_pieces, term_counts
 from newsembed.tasks.vocabulary import Vocabulary

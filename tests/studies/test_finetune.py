@@ -12,8 +12,7 @@ import numpy as np
 import pytest
 from newsembed.errors import InputError
 from newsembed.evaluation.suites import read_results
-from newsembed.evaluation.xtreme import TASKS
-from newsembed.evaluation.xtreme.readers import read_labels
+from newsembed.evaluation.xtreme import TASKS, read_labels
 from newsembed.formats.model_folder import ModelFolder
 from newsembed.launch import cli
 from newsembed.studies.finetune import TRAININGS, Finetune, FinetuneOptions

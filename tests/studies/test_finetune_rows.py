@@ -4,8 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
-from newsembed.evaluation.xtreme import TASKS
-from newsembed.evaluation.xtreme.readers import Pair, Part, Question
+from newsembed.evaluation.xtreme import TASKS, Pair, Part, Question
 from newsembed.formats.vocabulary import CLS_ID, SEP_ID, SPECIAL_TOKENS, UNK_ID
 from newsembed.studies.finetune.rows import RowMaker
 from newsembed.tasks.vocabulary import Vocabulary

@@ -12,8 +12,8 @@ import types
 import numpy as np
 import pytest
 from newsembed.beam_pipelines.shards import shard_of
-from newsembed.beam_pipelines.triplets.dates import DateStats
 from newsembed.beam_pipelines.triplets.evergreen import default_model, read_labels
+from newsembed.beam_pipelines.triplets.table import DateStats
 from newsembed.errors import InputError
 from newsembed.formats import files, parquet
 from newsembed.formats.records import Article, Neighbor, Space, make_doc_id

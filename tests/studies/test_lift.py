@@ -14,11 +14,10 @@ import pytest
 from newsembed.beam_pipelines.workflow import STEPS
 from newsembed.errors import InputError
 from newsembed.formats import parquet
-from newsembed.formats.arrays import unflatten
+from newsembed.formats.arrays import read_teacher, unflatten
 from newsembed.formats.articles import read_articles
 from newsembed.formats.model_folder import ModelFolder
 from newsembed.formats.records import Article, Triplet, make_doc_id
-from newsembed.formats.teacher import read_teacher
 from newsembed.formats.vocabulary import SPECIAL_TOKENS, read_vocabulary
 from newsembed.launch import cli
 from newsembed.learning.model_files import architecture_gin, write_model_files

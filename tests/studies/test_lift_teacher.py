@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from newsembed.errors import InputError
 from newsembed.formats import parquet
+from newsembed.formats.arrays import NO_DAY
 from newsembed.formats.articles import ArticleText
 from newsembed.formats.records import Article, Triplet, make_doc_id, words_to_doc_id
-from newsembed.formats.teacher import NO_DAY
 from newsembed.studies.lift import teacher as module
 from newsembed.studies.lift.teacher import chosen_articles, make_teacher
 from sklearn.feature_extraction.text import TfidfVectorizer

@@ -8,7 +8,7 @@ import numpy as np
 import optax
 import pytest
 from jax.sharding import NamedSharding, PartitionSpec
-from newsembed.formats.teacher import Teacher, write_teacher
+from newsembed.formats.arrays import Teacher, write_teacher
 from newsembed.learning.objectives import Model, Objectives
 from newsembed.learning.objectives.denoising import Denoising
 from newsembed.learning.objectives.distillation import Distillation

@@ -8,7 +8,7 @@ import shutil
 
 import numpy as np
 import pyarrow as pa
-from newsembed.beam_pipelines.clean.options import CleanOptions
+from newsembed.beam_pipelines.clean.rules import CleanOptions
 from newsembed.formats.archive import Archive, read_runs
 from newsembed.serving.events import EventOptions
 from newsembed.updates.options import EncoderChoice, Sources, UpdateOptions

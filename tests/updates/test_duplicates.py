@@ -15,7 +15,7 @@ from newsembed.beam_pipelines.clean.duplicates import (
     find_edges,
     sign,
 )
-from newsembed.beam_pipelines.clean.options import CleanOptions
+from newsembed.beam_pipelines.clean.rules import CleanOptions
 from newsembed.formats.records import Article, Rejection, make_doc_id
 from newsembed.updates.duplicates import Seen, find, record_digest, signature
 

@@ -3,7 +3,7 @@
 import dataclasses
 
 import pytest
-from newsembed.beam_pipelines.clean.options import CleanOptions
+from newsembed.beam_pipelines.clean.rules import CleanOptions
 from newsembed.beam_pipelines.crawl.options import CrawlOptions
 from newsembed.errors import InputError
 from newsembed.updates.options import EncoderChoice, UpdateOptions, check_same

@@ -17,10 +17,10 @@ from newsembed.errors import InputError
 from newsembed.formats import trust
 from newsembed.formats.archive import last_number, read_runs
 from newsembed.formats.digests import write_sums
+from newsembed.formats.folders import decision_file, trained_model, training_work, trainings
 from newsembed.formats.model_folder import ModelFolder
 from newsembed.formats.parquet import read_stream, write_shard
 from newsembed.formats.records import Article, Triplet
-from newsembed.formats.trainings import decision_file, trained_model, training_work, trainings
 from newsembed.formats.vocabulary import SPECIAL_TOKENS
 from newsembed.launch.verify import verify
 from newsembed.serving.index import DocumentIndex

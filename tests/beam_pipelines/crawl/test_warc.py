@@ -10,7 +10,7 @@ import pytest
 from crawling import crawl, page, stored
 from fastwarc.warc import ArchiveIterator, WarcRecordType
 from newsembed.beam_pipelines.crawl.fetch import Fetched
-from newsembed.beam_pipelines.crawl.warc import WarcWriter
+from newsembed.beam_pipelines.crawl.state import WarcWriter
 
 URL = "http://www.a.example/1"
 

@@ -6,7 +6,7 @@ import io
 import pytest
 from newsembed.beam_pipelines import jobs
 from newsembed.beam_pipelines.crawl.fetch import Fetched
-from newsembed.beam_pipelines.crawl.warc import WarcWriter
+from newsembed.beam_pipelines.crawl.state import WarcWriter
 from newsembed.beam_pipelines.extract import JOB
 from newsembed.beam_pipelines.extract.job import warc_digest
 from newsembed.beam_pipelines.extract.sources import Slice, indexes_beside, lost_records

@@ -3,7 +3,7 @@
 import codecs
 
 import pytest
-from newsembed.beam_pipelines.extract.decoding import load_json
+from newsembed.formats.jsonl import load_json
 
 
 def test_surrogates_without_their_half_are_replaced_wherever_they_are():

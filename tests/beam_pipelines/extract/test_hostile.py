@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from newsembed.beam_pipelines import jobs
 from newsembed.beam_pipelines.crawl.fetch import Fetched
-from newsembed.beam_pipelines.crawl.warc import WarcWriter
+from newsembed.beam_pipelines.crawl.state import WarcWriter
 from newsembed.beam_pipelines.extract import JOB
 from newsembed.beam_pipelines.extract.feeds import Feed
 from newsembed.beam_pipelines.extract.isolation import Limits, PageError, Reader, pack, read_payload, reader, unpack

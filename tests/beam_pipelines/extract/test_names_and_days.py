@@ -5,16 +5,17 @@ import datetime
 import pytest
 from newsembed.beam_pipelines.extract import bylines as people_module
 from newsembed.beam_pipelines.extract.bylines import names_person, people
-from newsembed.beam_pipelines.extract.dates import (
-    day_in_url,
-    has_impossible_day,
-    impossible_days_in,
-    states_impossible_day,
-)
 from newsembed.beam_pipelines.extract.layout import Name, is_body_name, is_hidden_name, judge_name
 from newsembed.beam_pipelines.extract.page import _element_title, clean_title, headings_of, parse
 from newsembed.beam_pipelines.extract.trimming import ends_article, is_boilerplate, is_portrait
-from newsembed.formats.dates import is_impossible, parse_day
+from newsembed.formats.dates import (
+    day_in_url,
+    has_impossible_day,
+    impossible_days_in,
+    is_impossible,
+    parse_day,
+    states_impossible_day,
+)
 
 URL = "http://rivernews.example/town/1"
 

@@ -8,8 +8,8 @@ from drawn_parameters import drawn
 from newsembed.errors import InputError
 from newsembed.learning.objectives import Model, Objectives
 from newsembed.learning.objectives.translation import BilingualTranslation, texts_by_language
-from newsembed.models.distances import draw_negatives
 from newsembed.models.encoders import BilingualConfig, TranslatorConfig
+from newsembed.models.losses import draw_negatives
 from objective_runs import translation_rows
 
 CONFIG = BilingualConfig(40, max_length=16, token_size=6, hidden_size=5, vector_size=4, num_heads=3)

@@ -8,8 +8,8 @@ import pytest
 from newsembed.errors import InputError
 from newsembed.learning.objectives import Model, Objectives
 from newsembed.learning.objectives.denoising import Denoising
-from newsembed.models.bags import distinct_words
 from newsembed.models.encoders import AutoencoderConfig
+from newsembed.models.encoders.autoencoder import distinct_words
 from toy_corpus import toy_config
 
 WORDS, UNITS, ROWS = 40, 6, 5

@@ -6,7 +6,7 @@ import jax
 import numpy as np
 import pytest
 from newsembed.errors import InputError
-from newsembed.formats.teacher import NO_DAY, Teacher, write_teacher
+from newsembed.formats.arrays import NO_DAY, Teacher, write_teacher
 from newsembed.learning.objectives import Model, Objectives
 from newsembed.learning.objectives.distillation import Distillation, soft_cross_entropy
 from objective_runs import WITHOUT_DROPOUT, assert_close, embeddings_of, jit, parameters

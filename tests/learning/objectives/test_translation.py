@@ -8,8 +8,8 @@ from drawn_parameters import drawn
 from newsembed.errors import InputError
 from newsembed.learning.objectives import Model, Objectives, objectives_of
 from newsembed.learning.objectives.translation import Translation
-from newsembed.models.distances import draw_negatives
 from newsembed.models.encoders import EncoderConfig, LaserConfig, TranslatorConfig
+from newsembed.models.losses import draw_negatives
 from newsembed.training.held_out import join_pairs
 from objective_runs import translation_rows
 

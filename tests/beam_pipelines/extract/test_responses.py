@@ -5,7 +5,7 @@ import time
 import pytest
 from newsembed.beam_pipelines.extract.feeds import parse_feed
 from newsembed.beam_pipelines.extract.isolation import read_payload
-from newsembed.beam_pipelines.extract.media_types import kind_of, media_type
+from newsembed.beam_pipelines.extract.responses import kind_of, media_type
 from newsembed.beam_pipelines.extract.xml_text import html_of, root_of
 
 XHTML = (

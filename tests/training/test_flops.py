@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import pytest
 from newsembed.models.encoders import KINDS, EncoderConfig
-from newsembed.models.flops import count_flops
+from newsembed.training.metrics import count_flops
 
 LEFT, RIGHT = jax.ShapeDtypeStruct((4, 3), jnp.float32), jax.ShapeDtypeStruct((3, 5), jnp.float32)
 ONE = 2 * 4 * 3 * 5
