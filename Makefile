@@ -63,6 +63,7 @@ attack: setup
 	$(BIN)/python -m pytest $(WORKERS) -m long --ignore=tests/beam_pipelines/test_limited_memory.py
 	$(BIN)/python tests/attack/fuzz.py --tries 400 $(ATTACK)
 	$(BIN)/python tests/attack/interrupted.py --kills 20 $(INTERRUPT)
+	$(BIN)/python tests/attack/decode_in_threads.py
 
 # Does a job hold the corpus? Each job of a build reads ten times the articles in the memory that the small corpus needed.
 memory: setup

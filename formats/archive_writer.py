@@ -258,7 +258,10 @@ def _prune(table: Any, oldest: int) -> None:
     """Removes the versions of a table before the oldest one that is kept."""
     versions = {version["version"]: version["timestamp"] for version in table.list_versions()}
     if oldest in versions and min(versions) < oldest:
-        table.optimize(cleanup_older_than=datetime.datetime.now(datetime.UTC) - versions[oldest].astimezone() + _SLACK)
+        first = min(time for version, time in versions.items() if version >= oldest)  # of a clock that jumped, too
+        age = datetime.datetime.now(datetime.UTC) - first.astimezone() + _SLACK
+        if age >= _SLACK:  # else the clock was ahead; they are removed when it is right again
+            table.optimize(cleanup_older_than=age)
 
 
 @contextlib.contextmanager

@@ -17,11 +17,11 @@ ROOT = Path(__file__).parents[1]
 LAYOUT = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
 SLACK = 0.03  # of a limit: a package that is smaller by more lowers it
 LIMITS = {  # package: (lines, tokens)
-    "tests": (44_445, 515_527),
+    "tests": (44_524, 516_244),
     "beam_pipelines": (13_288, 144_907),
-    "serving": (4_957, 54_520),
+    "serving": (4_942, 54_325),
     "studies": (4_629, 51_384),
-    "formats": (4_338, 44_333),
+    "formats": (4_341, 44_358),
     "benchmarks": (4_049, 43_146),
     "models": (3_249, 36_290),
     "evaluation": (4_055, 47_819),

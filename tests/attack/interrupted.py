@@ -369,6 +369,9 @@ def set_clock(day: str | None) -> None:
 
 def preload() -> None:
     """Loads what takes long and starts no thread, so that a kill seldom meets an import."""
+    from newsembed.launch import cli
+
+    cli.quiet_libraries()  # first, as in a command
     import apache_beam  # noqa: F401
     import flax.linen  # noqa: F401
     import jax  # noqa: F401
@@ -376,9 +379,6 @@ def preload() -> None:
     import newsembed.training.train  # noqa: F401
     import orbax.checkpoint  # noqa: F401
     import tensorflow_text  # noqa: F401
-    from newsembed.launch import cli
-
-    cli.quiet_libraries()
 
 
 def sha256(raw: bytes) -> str:

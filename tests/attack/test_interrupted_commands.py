@@ -72,7 +72,7 @@ def greedy(out):
 def silent(out):
     """Is ended by a limit of memory, without a word."""
     if resource.getrlimit(resource.RLIMIT_AS)[0] != resource.RLIM_INFINITY:
-        os.kill(os.getpid(), signal.SIGABRT)
+        os.kill(os.getpid(), signal.SIGKILL)
     return sound(out)
 
 

@@ -1,11 +1,13 @@
 """An archive on an object store: written, searched, appended to, and locked; and what a lock leaves behind."""
 
+import datetime
 import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 from newsembed.errors import InputError
+from newsembed.formats import archive_writer
 from newsembed.formats.archive import Archive, is_archive, read_runs
 from newsembed.formats.archive_writer import Writer
 from newsembed.formats.articles import ArticleText
@@ -60,3 +62,36 @@ def test_an_update_of_an_archive_on_an_object_store(stored, tmp_path):
         report = run(uri, path, beam_args=options)
         assert (report.version, report.articles, report.events) == (number, number, 1)
     assert len(Archive(uri)) == 2
+
+
+class Versions:
+    """A table with versions of these years; it keeps the age from which it was told to remove them."""
+
+    def __init__(self, *years):
+        self.years, self.removed = years, None
+
+    def list_versions(self):
+        times = (datetime.datetime(year, 1, 1) for year in self.years)
+        return [{"version": number, "timestamp": time} for number, time in enumerate(times, 1)]
+
+    def optimize(self, cleanup_older_than):
+        self.removed = datetime.datetime.now(datetime.UTC) - cleanup_older_than
+
+
+@pytest.mark.parametrize(
+    ("years", "oldest", "before"),
+    [
+        ((2020, 2021, 2022), 2, 2021),
+        ((2020, 2022, 2021), 2, 2021),  # the clock jumped back: the third version is kept, too
+        ((2020, 2021), 1, None),
+        ((2020, 2021), 9, None),
+        ((2020, 2900, 2901), 2, None),  # the clock was ahead
+    ],
+)
+def test_no_version_that_is_kept_is_removed_whatever_the_clock_said(years, oldest, before):
+    table = Versions(*years)
+    archive_writer._prune(table, oldest)
+    assert (table.removed is None) == (before is None)
+    if before is not None:
+        start = datetime.datetime(before, 1, 1).astimezone()
+        assert start - datetime.timedelta(minutes=1) < table.removed < start

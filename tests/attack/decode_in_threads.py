@@ -1,0 +1,69 @@
+"""Decodes examples in many threads under garbage collection: protobuf crashed once, in a training, by SIGSEGV.
+
+    python tests/attack/decode_in_threads.py --seconds 60 --starts 20
+
+Each start is a process of its own, whose threads ask for the message class at the same time, as in a training.
+"""
+
+import argparse
+import concurrent.futures
+import gc
+import subprocess
+import sys
+import threading
+import time
+
+THREADS = 16
+
+
+def decoded(seconds: float) -> int:
+    """Decodes and encodes for some seconds in threads that begin together; returns the number of examples."""
+    import numpy as np
+    from newsembed.formats.tfrecords import FeatureSpec, decode_example, encode_example
+
+    specs = [FeatureSpec("tokens", "int", (None,), "tokens"), FeatureSpec("name", "bytes", (), "a name")]
+    begin, end = threading.Barrier(THREADS + 1), time.monotonic() + seconds + 1
+
+    def work(seed: int) -> int:
+        begin.wait()
+        draw, count = np.random.default_rng(seed), 0
+        while time.monotonic() < end or not count:
+            tokens = draw.integers(0, 9_999, draw.integers(1, 400))
+            values = {"tokens": tokens.tolist(), "name": "x" * (seed + 1)}
+            raw = encode_example(values, specs)
+            found = [decode_example(raw, specs, "p") for _ in range(4)]
+            assert all((one["tokens"] == tokens).all() for one in found)
+            count += len(found)
+        return count
+
+    gc.set_threshold(10, 2, 2)
+    with concurrent.futures.ThreadPoolExecutor(THREADS) as pool:
+        running = [pool.submit(work, seed) for seed in range(THREADS)]
+        begin.wait()
+        while time.monotonic() < end:
+            gc.collect()
+        return sum(one.result() for one in running)
+
+
+def main() -> int:
+    """Prints how many processes were started and how many a signal ended; returns 1 if one was."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seconds", type=float, default=60)
+    parser.add_argument("--starts", type=int, default=20)
+    parser.add_argument("--inner", action="store_true", help=argparse.SUPPRESS)
+    args = parser.parse_args()
+    if args.inner:
+        print(decoded(args.seconds))
+        return 0
+    command = [sys.executable, __file__, "--inner", f"--seconds={args.seconds / args.starts}"]
+    done = [subprocess.run(command, check=False, capture_output=True, text=True) for _ in range(args.starts)]
+    bad = [one for one in done if one.returncode]
+    count = sum(int(one.stdout) for one in done if not one.returncode)
+    print(f"{count:,} examples in {args.starts} processes, of which {len(bad)} died")
+    for one in bad:
+        print(f"exit code {one.returncode}\n{one.stderr[-2000:]}")
+    return int(bool(bad))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
