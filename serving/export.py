@@ -321,7 +321,7 @@ def text_module(
         ragged = encoder.vocabulary.tf_encode_documents(title, body, tokens_read(how, length))
         if how == HEAD:
             return {OUTPUT: embed(_bucketed(ragged, encoder.buckets))[: ragged.nrows()]}
-        rows, owners, weights = tf_rows(ragged, how, length)
+        rows, owners, weights = tf_rows(ragged, length)
         vectors = embed(_bucketed(rows, encoder.buckets))[: rows.nrows()]
         sums = tf.math.segment_sum(vectors * weights[:, None], owners)
         return {OUTPUT: tf.math.l2_normalize(sums, axis=1, epsilon=1e-24)}

@@ -1,10 +1,9 @@
 """Rows of tokens: how documents that are longer than a row become rows, and rows become batches of few shapes.
 
-Long documents are read in one of three ways. A document that fits one row has the same embedding in all of them; a
+Long documents are read in one of two ways. A document that fits one row has the same embedding in both; a
 prompt comes first in the document.
 
 - ``head``: the first tokens, as in training.
-- ``head+tail``: three quarters of the row from the start of the document, the rest from its end.
 - ``windows``: the document is cut in as many rows as hold 500 tokens, at most 8; each is embedded, and the embedding is
   the weighted mean of theirs scaled to length 1. Window k, counted from 0, has the weight 1 / (1 + k), times the share
   of the window that the document fills: news articles begin with what matters most. Later tokens took most of the time
@@ -27,12 +26,10 @@ import numpy.typing as npt
 from ..errors import InputError
 from ..formats.vocabulary import CLS_ID, PAD_ID, SEP_ID
 
-HEAD, HEAD_TAIL, WINDOWS = "head", "head+tail", "windows"
-LONG_DOCUMENTS: Final = (HEAD, HEAD_TAIL, WINDOWS)
+HEAD, WINDOWS = "head", "windows"
+LONG_DOCUMENTS: Final = (HEAD, WINDOWS)
 _MOST_WINDOWS: Final = 8
 _WINDOWED: Final = 500  # tokens that windows hold: two of 256 tokens, one of 512
-_TAIL: Final = 4  # one token in four is from the end
-_WHOLE: Final = 1 << 30  # tokens: no document is cut
 
 SHORTEST: Final = 16
 SHORTEST_BUCKET: Final = 32
@@ -92,7 +89,7 @@ def tokens_read(how: str, max_length: int) -> int:
     """
     room = max(1, max_length - 2)
     windows = min(_MOST_WINDOWS, -(-_WINDOWED // room))
-    return {HEAD: max_length, HEAD_TAIL: _WHOLE, WINDOWS: 2 + windows * room}[how]
+    return max_length if how == HEAD else 2 + windows * room
 
 
 def rows_of(document: Row, how: str, max_length: int) -> list[Row]:
@@ -109,12 +106,8 @@ def rows_of(document: Row, how: str, max_length: int) -> list[Row]:
     if len(document) <= max_length:
         return [document]
     inner, room = document[1:-1], max_length - 2
-    if how == HEAD_TAIL:
-        tail = room // _TAIL
-        parts = [np.concatenate([inner[: room - tail], inner[len(inner) - tail :]])]
-    else:
-        read = min(len(inner), tokens_read(how, max_length) - 2)
-        parts = [inner[start : start + room] for start in range(0, read, room)]
+    read = min(len(inner), tokens_read(how, max_length) - 2)
+    parts = [inner[start : start + room] for start in range(0, read, room)]
     return [np.concatenate([[CLS_ID], part, [SEP_ID]]).astype(np.int32) for part in parts]
 
 
@@ -150,12 +143,11 @@ def embed_rows(
     return np.where(several[:, None], means, embeddings[firsts]).astype(np.float32)
 
 
-def tf_rows(documents: Any, how: str, max_length: int) -> tuple[Any, Any, Any]:
-    """`rows_of` and `row_weights` as TensorFlow operations, for a SavedModel.
+def tf_rows(documents: Any, max_length: int) -> tuple[Any, Any, Any]:
+    """`rows_of` with windows and `row_weights` as TensorFlow operations, for a SavedModel.
 
     Args:
       documents: tf.RaggedTensor int32 [b, (length)], ``[CLS] … [SEP]``, cut to `tokens_read`.
-      how: ``head+tail`` or ``windows``.
       max_length: of a row.
 
     Returns:
@@ -167,27 +159,15 @@ def tf_rows(documents: Any, how: str, max_length: int) -> tuple[Any, Any, Any]:
     room = max_length - 2
     inner = documents[:, 1:-1]
     lengths = inner.row_lengths()
-    if how == HEAD_TAIL:
-        tail = room // _TAIL
-        places = tf.ragged.range(lengths)
-        total = tf.gather(lengths, places.value_rowids())
-        kept = (places.values < room - tail) | (places.values >= total - tail) | (total <= room)
-        rows = tf.ragged.boolean_mask(inner, inner.with_values(kept))
-        return _closed(rows), tf.range(documents.nrows()), tf.ones_like(lengths, tf.float32)
     counts = tf.maximum((lengths + room - 1) // room, 1)
     owners = tf.repeat(tf.range(documents.nrows()), counts)
     number = tf.ragged.range(counts).values
     own_lengths = tf.minimum(tf.gather(lengths, owners) - number * room, room)
     weights = tf.cast(own_lengths, tf.float32) / room / tf.cast(number + 1, tf.float32)
     weights = tf.where(tf.gather(counts, owners) > 1, weights, tf.ones_like(weights))
-    return _closed(tf.RaggedTensor.from_row_lengths(inner.values, own_lengths)), owners, weights
-
-
-def _closed(rows: Any) -> Any:
-    import tensorflow as tf
-
+    rows = tf.RaggedTensor.from_row_lengths(inner.values, own_lengths)
     ends = [tf.fill([rows.nrows(), 1], tf.constant(token, tf.int32)) for token in (CLS_ID, SEP_ID)]
-    return tf.concat([ends[0], rows, ends[1]], axis=1)
+    return tf.concat([ends[0], rows, ends[1]], axis=1), owners, weights
 
 
 def row_lengths(max_length: int) -> tuple[int, ...]:

@@ -17,8 +17,8 @@ if TYPE_CHECKING:  # the package exports `factories`, and imports nothing else
     from .interface import DocumentEncoder, TextEncoder
 
 _LONG_DOCUMENTS_HELP: Final = (
-    "of a document longer than --max_length, embed its head, its head and tail in one row, or the weighted mean of "
-    "windows, where the first counts most (default: as model.json says, or head)"
+    "of a document longer than --max_length, embed its head, or the weighted mean of windows, where the first counts "
+    "most (default: as model.json says, or head)"
 )
 _CLS: Final = "#cls"
 PROMPT_HELP: Final = "text before each {}, instead of the model's own prompt; '' for none (default: the model's)"

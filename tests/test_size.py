@@ -17,9 +17,9 @@ ROOT = Path(__file__).parents[1]
 LAYOUT = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
 SLACK = 0.03  # of a limit: a package that is smaller by more lowers it
 LIMITS = {  # package: (lines, tokens)
-    "tests": (44_525, 516_342),
-    "beam_pipelines": (13_288, 144_907),
-    "serving": (4_957, 54_520),
+    "tests": (44_524, 516_248),
+    "beam_pipelines": (13_290, 144_927),
+    "serving": (4_942, 54_325),
     "studies": (4_629, 51_384),
     "formats": (4_341, 44_358),
     "benchmarks": (4_049, 43_146),

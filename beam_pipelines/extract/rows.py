@@ -1,5 +1,6 @@
 """Converts rows of JSONL or Parquet: pre-extracted articles, and posts in social networks that link to articles."""
 
+import dataclasses
 import re
 import reprlib
 from collections.abc import Iterator, Mapping
@@ -26,6 +27,7 @@ _HASHTAG = re.compile(r"[#\uff03](\w+)")
 _WORD = re.compile(r"(?<=[^\W\d_A-Z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|(?<=[^\W\d_])(?=\d)|_+")
 _READ_TEXTS = {"doc_id", "url", "publisher", "title", "body", "text", "image_url", "language"}
 _READ_LISTS = {"authors", "keywords", "anchor_texts", "feeds"}
+_OURS = {field.name for field in dataclasses.fields(Article)}
 _READ = _READ_TEXTS | _READ_LISTS | {"byline_date", "published_at", "modified_date"}
 
 
@@ -93,11 +95,13 @@ def feeds_of(row: Mapping[str, Any]) -> tuple[str, ...]:
 def unread_fields(row: Mapping[str, Any], known: set[str]) -> list[str]:
     """Returns the names of the fields that have a value which nothing reads, such as ``author`` for ``authors``.
 
+    Fields of `Article` that only a crawl can fill are left out: newsembed wrote them.
+
     Args:
       row: a row.
       known: names that earlier rows of the slice had; new ones are added until there are enough.
     """
-    names = [name[:40] for name in row if name not in _READ and row[name] not in (None, "", [])]
+    names = [name[:40] for name in row if name not in _READ | _OURS and row[name] not in (None, "", [])]
     known.update([name for name in names if name not in known][: _MAX_UNREAD - len(known)])
     return [name for name in names if name in known]
 

@@ -71,7 +71,7 @@ def test_of_fields_that_nothing_reads_the_first_twenty_are_counted():
     known = set()
     assert unread_fields({f"f{number}": 1 for number in range(18)}, known) == [f"f{number}" for number in range(18)]
     assert unread_fields({"f0": 1} | {f"g{number}": 1 for number in range(5)}, known) == ["f0", "g0", "g1"]
-    assert unread_fields({"g4": 1, "f3": 1, "url": 1}, known) == ["f3"]
+    assert unread_fields({"g4": 1, "f3": 1, "url": 1, "date_source": "given"}, known) == ["f3"]
     assert len(known) == 20
 
 
