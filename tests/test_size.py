@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[1]
 LAYOUT = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
 SLACK = 0.03  # of a limit: a package that is smaller by more lowers it
 LIMITS = {  # package: (lines, tokens)
-    "tests": (44_524, 516_248),
+    "tests": (44_526, 516_261),
     "beam_pipelines": (13_290, 144_927),
     "serving": (4_942, 54_325),
     "studies": (4_629, 51_384),
@@ -32,7 +32,7 @@ LIMITS = {  # package: (lines, tokens)
     "tasks": (1_290, 13_173),
     "t5x_bridge": (798, 8_457),
     "updates": (861, 10_089),
-    "root": (346, 2_224),
+    "root": (345, 2_194),
     "docs": (76, 760),
 }
 MOST_FILES = 338  # of the product
