@@ -17,11 +17,11 @@ ROOT = Path(__file__).parents[1]
 LAYOUT = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
 SLACK = 0.03  # of a limit: a package that is smaller by more lowers it
 LIMITS = {  # package: (lines, tokens)
-    "tests": (44_526, 516_261),
+    "tests": (44_548, 516_494),
     "beam_pipelines": (13_290, 144_927),
     "serving": (4_942, 54_325),
     "studies": (4_629, 51_384),
-    "formats": (4_341, 44_358),
+    "formats": (4_375, 44_691),
     "benchmarks": (4_049, 43_146),
     "models": (3_249, 36_290),
     "evaluation": (4_055, 47_819),
