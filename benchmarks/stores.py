@@ -211,8 +211,20 @@ def work(demo: str, place: Place) -> dict[str, tuple[Any, float]]:
     return found | train_interrupted(place)
 
 
+def print_table(found: Mapping[str, Mapping[str, tuple[Any, float]]]) -> int:
+    """Prints seconds by row and place, and what differs from the disk; returns how many rows of places do."""
+    expected = found["disk"]
+    differing = [(row, name) for name, rows in found.items() for row in expected if rows[row][0] != expected[row][0]]
+    print("| | " + " | ".join(f"{name}, s" for name in found) + " | equal |\n|---" + "|--:" * len(found) + "|---|")
+    for row in expected:
+        seconds = " | ".join(f"{rows[row][1]:.1f}" for rows in found.values())
+        print(f"| {row} | {seconds} | {'NO' if any(one == row for one, _ in differing) else 'yes'} |")
+    print(f"{len(expected)} rows, {len(differing)} differ: {differing}", flush=True)
+    return len(differing)
+
+
 def main() -> int:
-    """Prints the table; returns 1 if a row differs."""
+    """Prints the table after each store, so that a later failure does not hide it; returns 1 if a row differs."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--demo", required=True, help="output folder of `newsembed demo`; its crawl is the input")
     parser.add_argument("--output", required=True, help="folder for the server, the local results and the logs")
@@ -230,14 +242,8 @@ def main() -> int:
             found[place.name] = work(args.demo, place)
             faults = ", ".join(f"{count} {kind}" for kind, count in sorted(place.proxy.faults.items()))
             print(f"{place.name}: {place.proxy.requests} requests; {faults}")
-    expected = found["disk"]
-    differing = [(row, name) for name, rows in found.items() for row in expected if rows[row][0] != expected[row][0]]
-    print("| | " + " | ".join(f"{name}, s" for name in found) + " | equal |\n|---" + "|--:" * len(found) + "|---|")
-    for row in expected:
-        seconds = " | ".join(f"{rows[row][1]:.1f}" for rows in found.values())
-        print(f"| {row} | {seconds} | {'NO' if any(one == row for one, _ in differing) else 'yes'} |")
-    print(f"{len(expected)} rows, {len(differing)} differ: {differing}")
-    return int(bool(differing))
+        differing = print_table(found)
+    return int(differing > 0)
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ from newsembed.beam_pipelines import dataflow, jobs, workers
 from newsembed.beam_pipelines.crawl import JOB
 from newsembed.beam_pipelines.extract import job as extract_job
 from newsembed.errors import InputError
+from packaging.utils import canonicalize_name
 
 GOOD = ["--runner=DataflowRunner", "--project=my-project", "--region=europe-west4", "--temp_location=gs://bucket/tmp"]
 IMAGE = "--sdk_container_image=x"
@@ -68,6 +69,15 @@ def test_what_is_staged_lacks_nothing():
     listed = {line.partition("==")[0] for line in dataflow.requirements()}
     assert dataflow.lacking(listed) == []
     assert dataflow.lacking(listed - {"protego", "babel"}) == ["babel", "protego"]
+
+
+def test_workers_install_the_versions_of_the_constraints():
+    lines = (Path(__file__).parents[2] / "constraints.txt").read_text(encoding="utf-8").splitlines()
+    pairs = [line.split("==") for line in lines if "==" in line]
+    stated = {canonicalize_name(name): version for name, version in pairs}
+    staged = [line.split("==") for line in dataflow.requirements((*dataflow.JOBS, "jax")) if "==" in line]
+    assert len(staged) > 50
+    assert {name: version for name, version in staged if stated.get(name) != version} == {}
 
 
 def test_all_jobs_can_be_imported():
