@@ -260,7 +260,8 @@ class Gate:
                 return
             sent = Headers(scope=scope)
             is_coded = "content-encoding" in sent
-            if scope["path"] == _PREDICT:  # of TensorFlow Serving, which reads JSON of any content type
+            # As TensorFlow Serving, which reads JSON of any content type; a browser says which page sends a form.
+            if scope["path"] == _PREDICT and "origin" not in sent:
                 sent = Headers({**sent, "content-type": "application/json"})
             body = await run_in_threadpool(self._json, sent, body) if is_coded else self._json(sent, body)
             headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body))]

@@ -128,6 +128,8 @@ def test_predict_reads_json_of_any_content_type(client):
     assert expected.status_code == 200
     for kind in ("application/x-www-form-urlencoded", "text/plain;charset=ascii", ""):
         assert client.post("/predict", content=body, headers={"content-type": kind}).json() == expected.json()
+    form = {"content-type": "text/plain", "origin": "https://other.example"}  # a page of another site
+    assert client.post("/predict", content=body, headers=form).status_code == 415
     packed = {"content-type": "text/plain", "content-encoding": "gzip"}
     assert client.post("/predict", content=gzip.compress(body, mtime=0), headers=packed).json() == expected.json()
 
