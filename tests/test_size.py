@@ -17,9 +17,9 @@ ROOT = Path(__file__).parents[1]
 LAYOUT = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
 SLACK = 0.03  # of a limit: a package that is smaller by more lowers it
 LIMITS = {  # package: (lines, tokens)
-    "tests": (44_556, 516_626),
+    "tests": (44_567, 516_751),
     "beam_pipelines": (13_290, 144_927),
-    "serving": (4_942, 54_325),
+    "serving": (4_942, 54_330),
     "studies": (4_629, 51_384),
     "formats": (4_375, 44_691),
     "benchmarks": (4_052, 43_185),
