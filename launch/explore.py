@@ -37,7 +37,6 @@ from .extras import PACKAGED_MODELS
 if TYPE_CHECKING:
     from ..serving.index import DocumentIndex
 
-_UPDATE: Final = "update"
 _LISTS: Final = (".txt", ".opml")
 
 
@@ -96,7 +95,7 @@ def run(options: ExploreOptions) -> int:
     served = server.ServeOptions(index=archive, host=options.host, port=options.port)
     if not model or not (spec := exploration.other_model(output, model)):
         return server.run(served)
-    with child([_UPDATE, f"--archive={archive}", f"--encoder={spec}", "--replace_encoder"]) as process:
+    with child(["update", f"--archive={archive}", f"--encoder={spec}", "--replace_encoder"]) as process:
 
         def notice(index: "DocumentIndex") -> str:
             if process.poll() == 0 and index.archive.run.number == last_number(archive):

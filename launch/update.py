@@ -114,7 +114,9 @@ def run(options: UpdateCommandOptions) -> int:
     has_sources = any((sources.feeds, sources.warc, sources.articles))
     if has_sources or not (options.train or options.replace_encoder):
         check_sources(sources)  # a wrong path is noticed before the model is read
-    choice = current_choice(archive, options.choice)
+    choice = current_choice(archive, None if options.replace_encoder else options.choice)
+    if options.replace_encoder and options.choice:
+        choice = options.choice
     if options.encoder is None and not os.path.isdir(split_encoder(choice.spec)[1]):
         problem = f"the encoder of the archive was not found: {choice.spec}"
         kind = choice.spec.partition(":")[0]

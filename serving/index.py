@@ -314,7 +314,7 @@ class DocumentIndex:
 
     @functools.cached_property
     def _groups(self) -> Groups:
-        return Groups(self.archive.rows(["language"])["language"].to_pylist())
+        return Groups(self.archive.rows(["language"])["language"])
 
     @functools.cached_property
     def _spread(self) -> Spread:

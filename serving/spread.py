@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from .analysis import base_language
 
@@ -25,20 +26,24 @@ Floats = npt.NDArray[np.float64]
 class Groups:
     """Articles by language.
 
+    Args:
+      languages: the tag of each article, "" or null if unknown.
+
     Attributes:
       of: the group of each article, int64 ``[N]``: 0 for rare languages, or for all where there is one language only.
       tags: for each group from 1 the tags of its language, as the archive writes them.
     """
 
-    def __init__(self, languages: Sequence[str]) -> None:
-        values, places = np.unique(np.array([tag or "" for tag in languages]), return_inverse=True)
-        bases = [base_language(value) for value in values.tolist()]
+    def __init__(self, languages: pa.ChunkedArray) -> None:
+        encoded = languages.fill_null("").combine_chunks().dictionary_encode()
+        values, places = encoded.dictionary.to_pylist(), encoded.indices.to_numpy()
+        bases = [base_language(value) for value in values]
         counts = np.bincount(places, minlength=len(values))
         held = {base: sum(counts[[other == base for other in bases]]) for base in bases}
         names = [base for base in sorted(held) if held[base] >= LEAST]
         names = names if len(held) > 1 else []
         self.of: Numbers = np.array([names.index(base) + 1 if base in names else 0 for base in bases])[places]
-        self.tags = [[str(v) for v, base in zip(values, bases, strict=True) if base == name] for name in names]
+        self.tags = [[value for value, base in zip(values, bases, strict=True) if base == name] for name in names]
 
     def samples(self) -> list[Numbers]:
         """Places of up to 4,096 of all articles, and of up to 1,024 of each group from 1."""

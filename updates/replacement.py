@@ -28,6 +28,7 @@ from ..formats.folders import (
     TRIAL,
     decision_file,
     empty,
+    locked,
     trained_model,
     training_folder,
     training_work,
@@ -97,19 +98,22 @@ def change_encoder(archive: str, encoder: TextEncoder, choice: EncoderChoice) ->
     if "://" in archive:
         problem, remedy = "is not a local archive", "change the encoder of a local copy"
         raise InputError(problem, path=archive, field="--replace_encoder", remedy=remedy)
-    if runs := read_runs(archive):
-        if runs[-1].settings["encoder_digest"] == encoder.digest:
-            return runs[-1].number
+    runs = read_runs(archive)
+    if not runs:
+        raise _no_version(archive)
+    if runs[-1].settings["encoder_digest"] == encoder.digest:
+        return runs[-1].number
+    with locked(training_work(archive), "--replace_encoder"):  # a training has its work there, too
         _embedded(Archive(archive), encoder)  # most of the work is done while other runs may use the archive
-    with Writer(archive, "--archive") as writer:
-        before, now = _version_before(writer), datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
-        known = _embedded(before, encoder)
-        event_of, merges = _events_anew(before, known, [merge for one in writer.runs for merge in one.merges])
-        report = {"version": before.run.number + 1, "started": now, "articles": len(before)}
-        values = {**_written(writer, before, encoder, choice, known, event_of), "ranking": None}
-        run = writer.finish(values, report, merges, KEEP_VERSIONS)
-        writer.publish(run)
-    empty(training_work(archive))
+        with Writer(archive, "--archive") as writer:
+            before, now = _version_before(writer), datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+            known = _embedded(before, encoder)
+            event_of, merges = _events_anew(before, known, [merge for one in writer.runs for merge in one.merges])
+            report = {"version": before.run.number + 1, "started": now, "articles": len(before)}
+            values = {**_written(writer, before, encoder, choice, known, event_of), "ranking": None}
+            run = writer.finish(values, report, merges, KEEP_VERSIONS)
+            writer.publish(run)
+        empty(training_work(archive))
     return run.number
 
 
@@ -165,9 +169,13 @@ def _write_version(
     return run.number
 
 
+def _no_version(archive: str) -> InputError:
+    return InputError("the archive has no version", path=archive, remedy="run newsembed update")
+
+
 def _version_before(writer: Writer) -> Archive:
     if writer.base is None:
-        raise InputError("the archive has no version", path=writer.uri, remedy="run newsembed update")
+        raise _no_version(writer.uri)
     if os.path.isdir(work_folder(writer.uri)):
         problem = "an update was cut off, and what it has crawled belongs to the current encoder"
         raise InputError(problem, path=writer.uri, field="--archive", remedy="run the update again first")

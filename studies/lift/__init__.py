@@ -392,7 +392,10 @@ class Lift:
 
 
 def seconds_of_steps(options: LiftOptions, articles: int, size: float, *, has_triplets: bool) -> dict[str, float]:
-    """How long each long step of a lift takes on two cores, in seconds, by a lift of 16,480 articles (docs/results.md).
+    """About how long each long step of a lift takes on two cores, in seconds.
+
+    They add up to the 17 minutes of a lift of MiniLM on 16,480 articles (docs/results.md); how these are divided among
+    the steps was estimated. A vocabulary as large as that of E5 takes longer.
 
     Args:
       options: of the lift.

@@ -18,9 +18,7 @@ def make_axes(width: float = 8, height: float = 2.8, columns: int = 1) -> tuple[
     import matplotlib.pyplot as plt
 
     mpl.use("svg")
-    with mpl.rc_context(
-        {"text.parse_math": False, "font.size": 9, "axes.spines.top": False, "axes.spines.right": False}
-    ):
+    with mpl.rc_context(_TEXT | {"font.size": 9, "axes.spines.top": False, "axes.spines.right": False}):
         return plt.subplots(1, columns, figsize=(width, height))
 
 

@@ -12,13 +12,14 @@ import time
 import newsembed
 import pytest
 from newsembed.errors import InputError
-from newsembed.launch import cli, exploration, explore
+from newsembed.launch import cli, exploration
 from newsembed.launch.exploration import _seeds
 from newsembed.launch.explore import inputs_of
 from newsembed.serving import server
 from newsembed.serving.index import DocumentIndex
 from newsembed.serving.ranking import LATENT_SEMANTICS, Ranking
 from newsembed.serving.specs import encoder_from_spec
+from newsembed.studies.shared import runs
 
 STORIES = {
     "flood": "The river rose over night and the flood reached the old town before the dam was closed.",
@@ -221,7 +222,8 @@ def test_with_a_model_the_page_begins_with_latent_semantics_and_changes_to_the_m
 
 def test_a_model_that_fails_is_told_and_the_archive_stays(explored, model, tmp_path, monkeypatch):
     output, told = str(tmp_path / "out"), []
-    monkeypatch.setattr(explore, "_UPDATE", "no-such-command", raising=True)
+    child = runs.child
+    monkeypatch.setattr(runs, "child", lambda _: child(["no-such-command"]))
 
     def serve(options, notice):
         index = DocumentIndex.load(options.index)

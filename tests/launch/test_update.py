@@ -94,6 +94,19 @@ def retrain(monkeypatch, capsys):
     return run
 
 
+def test_the_encoder_that_replaces_that_of_the_archive_may_be_any(monkeypatch, capsys):
+    asked = []
+    monkeypatch.setattr(module, "current_choice", lambda _, given: asked.append(given) or CHOICE)
+    monkeypatch.setattr(module, "encoder_from_spec", lambda spec, **_: spec)
+    monkeypatch.setattr(module, "change_encoder", lambda *given: asked.append(given) or 4)
+    options = module.UpdateCommandOptions(archive="a", encoder="model:other", replace_encoder=True)
+    assert module.run(options) == 0
+    assert asked == [None, ("a", "model:other", EncoderChoice("model:other"))]
+    assert capsys.readouterr().out == "a: version 4 has the vectors of model:other\n"
+    with pytest.raises(InputError, match="--replace_encoder: got no --encoder"):
+        module.UpdateCommandOptions(archive="a", replace_encoder=True)
+
+
 def test_a_training_waits_for_enough_articles(retrain):
     done, shown = retrain(missing=12)
     assert [name for name, *_ in done] == ["locked", "training"]

@@ -8,6 +8,7 @@ import pytest
 from newsembed.errors import InputError
 from newsembed.formats.archive import Archive, last_number
 from newsembed.formats.archive_writer import Writer
+from newsembed.formats.folders import locked, training_work
 from newsembed.launch.verify import verify
 from newsembed.serving.explorer.book import EventBook
 from newsembed.serving.index import DocumentIndex
@@ -117,11 +118,19 @@ def test_the_encoder_of_the_archive_changes_nothing(changed):
     assert Archive(str(changed)).run.number == 2
 
 
+def test_two_at_once_and_a_training_do_not_work_in_one_folder(made, tmp_path):
+    archive = copied(made, tmp_path / "archive")
+    with locked(training_work(str(archive)), "--train"), pytest.raises(InputError, match="--replace_encoder"):
+        change_encoder(str(archive), Halves(), OTHER)
+    assert last_number(str(archive)) == 1
+
+
 def test_what_cannot_be_changed_is_refused(made, tmp_path):
     with pytest.raises(InputError, match="not a local archive"):
         change_encoder("s3://bucket/archive", Halves(), OTHER)
     with pytest.raises(InputError, match="no version"):
         change_encoder(str(tmp_path / "none"), Halves(), OTHER)
+    assert not (tmp_path / "none").exists()
     archive = copied(made, tmp_path / "archive")
     shutil.copytree(tmp_path / "archive" / "articles.lance", work_folder(str(archive)))
     with pytest.raises(InputError, match="an update was cut off"):
