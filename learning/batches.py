@@ -62,6 +62,8 @@ class BatchOptions:
       process_count: number of shares.
       batch_days: BATCH_DAYS; each batch holds rows of one period of this many days, see `DayOrder`. 0 shuffles all
         records together.
+      mixed: sets of one task whose rows every batch mixes, with their weights, in place of the set that is opened;
+        empty: that set alone.
     """
 
     directory: str
@@ -72,6 +74,7 @@ class BatchOptions:
     process_index: int = 0
     process_count: int = 1
     batch_days: int = 0
+    mixed: Mapping[DataSet, float] = dataclasses.field(default_factory=dict)
 
 
 class BatchOpener(Protocol):
@@ -113,20 +116,22 @@ class GrainBatches:
         prefetch_batches: int = 4,
         copied_gigabytes: float = _COPIED_GIGABYTES,
     ) -> None:
-        source = RecordSource(data_set, options, int(copied_gigabytes * 1e9))
+        weights = options.mixed or {data_set: 1.0}
+        self._sources = [RecordSource(one, options, int(copied_gigabytes * 1e9)) for one in weights]
+        self._starts = [0, *itertools.accumulate(map(len, self._sources))]
         self._identity = {
             "set": str(data_set),
-            "records": len(source),
+            "records": self._starts[-1],
             "seed": options.seed,
             "batch_size": options.batch_size * options.process_count,
         }
         if options.batch_days:
             self._identity["batch_days"] = options.batch_days
-        if not source.is_local:
+        if not all(source.is_local for source in self._sources):
             self._identity["order"] = "blocks"
-        self._source = source
         self._records = np.zeros(0, np.int64)
-        stream = _rows(source, data_set, options)
+        rows = [_rows(*one, data_set.task, options) for one in zip(self._sources, self._starts, strict=False)]
+        stream = grain.MapDataset.mix(rows, list(weights.values())) if options.mixed else rows[0]
         stream = stream.batch(options.batch_size, drop_remainder=True)[options.process_index :: options.process_count]
         reading = grain.ReadOptions(num_threads=num_threads, prefetch_buffer_size=prefetch_batches)
         self._iterator: Any = iter(stream.to_iter_dataset(reading))
@@ -143,7 +148,11 @@ class GrainBatches:
     def places(self) -> Callable[[], list[str]]:
         """What names the records of the last batch, also after the next one."""
         records = self._records
-        return lambda: [self._source.place(int(record)) for record in records]
+        return lambda: list(map(self._place, records.tolist()))
+
+    def _place(self, record: int) -> str:
+        number = bisect.bisect_right(self._starts, record) - 1
+        return self._sources[number].place(record - self._starts[number])
 
     def get_state(self) -> bytes:
         """JSON: grain's position, and the data and options that it belongs to."""
@@ -166,18 +175,18 @@ class GrainBatches:
         self._iterator.set_state(values["position"])
 
 
-def _rows(source: "RecordSource", data_set: DataSet, options: BatchOptions) -> Any:
-    """The rows of all epochs, in the order of the global batches; each carries its number."""
+def _rows(source: "RecordSource", start: int, task: str, options: BatchOptions) -> Any:
+    """The rows of all epochs, in the order of the global batches; each carries its number, counted from `start`."""
     size = options.batch_size * options.process_count
     numbers = grain.MapDataset.range(len(source))
-    has_days = bool(options.batch_days and registry.get(data_set.task).day)
+    has_days = bool(options.batch_days and registry.get(task).day)
     # A set of fewer rows than a batch has only one batch, which spans epochs.
     if source.is_local and (not has_days or len(source) < size):
         numbers = numbers.seed(options.seed).shuffle().repeat()
     else:
         order = source.day_order(size) if has_days else source.block_order(size)
         numbers = grain.MapDataset.range(len(order)).repeat().map_with_index(lambda number, _: order[number])
-    return numbers.map(lambda number: source[number] | {_RECORD: np.asarray(number, np.int64)})
+    return numbers.map(lambda number: source[number] | {_RECORD: np.asarray(start + number, np.int64)})
 
 
 class RecordSource:

@@ -1,9 +1,10 @@
-"""The choice of the (task, language) set of each step (paper, section 3.4).
+"""The choice of the (task, language) set of each step (paper, section 3.4), or rows of all sets in each (Table 10).
 
-It depends on the step number and the seed only, so all hosts choose the same set.
+The choice depends on the step number and the seed only, so all hosts choose the same set.
 """
 
 import base64
+import dataclasses
 import json
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
@@ -13,7 +14,7 @@ import numpy as np
 from ..errors import InputError
 from ..formats.manifest import DataSet
 from ..tasks import registry
-from ..tasks.registry import SMOOTHING, smoothed_sizes
+from ..tasks.registry import MIXED, SMOOTHING, smoothed_sizes
 from .batches import Batch, BatchIterator, BatchOpener, BatchOptions
 
 
@@ -135,3 +136,66 @@ class MixtureBatches:
             )
         for data_set, iterator in self._iterators.items():
             iterator.set_state(base64.b64decode(states[str(data_set)]))
+
+
+def mixed_rows(weights: Mapping[DataSet, float], batch_size: int, parts: int) -> dict[str, int]:
+    """How many rows of each task are in a mixed batch: in proportion to the weights, and a multiple of `parts`.
+
+    Args:
+      weights: of each set.
+      batch_size: rows of a global batch, a multiple of `parts`.
+      parts: how many parts the devices cut a batch into.
+
+    Raises:
+      InputError: if there are fewer rows on a device than tasks.
+    """
+    tasks = sorted({data_set.task for data_set in weights})
+    spare = batch_size // parts - len(tasks)  # each task has one row on each part
+    if spare < 0:
+        raise InputError(
+            f"a batch of {batch_size} rows on {parts} devices cannot hold rows of {', '.join(tasks)} on each of them",
+            field="BATCH_SIZE",
+            remedy=f"Set BATCH_SIZE = {len(tasks) * parts} or more, or DataOptions.mixed_batches = False.",
+        )
+    shares = np.array([sum(weight for one, weight in weights.items() if one.task == task) for task in tasks])
+    wanted = np.maximum(shares / shares.sum() * (spare + len(tasks)) - 1, 0)
+    wanted *= spare / max(wanted.sum(), 1e-9)
+    rows = np.floor(wanted).astype(int)
+    rows[np.argsort(rows - wanted, kind="stable")[: spare - rows.sum()]] += 1
+    return {task: parts * (1 + int(number)) for task, number in zip(tasks, rows, strict=True)}
+
+
+class MixedBatches(MixtureBatches):
+    """Batches with rows of all sets: the ablation of alternating steps (paper, Table 10).
+
+    Each task has a fixed number of rows in a batch. They come from its languages by their weights, interleaved.
+    Features are named ``<task>/<feature>``.
+
+    Args:
+      weights: of each set, in proportion to its probability.
+      open_set: makes the iterator of the sets of a task.
+      options: given to `open_set`, with the number of rows of the task.
+      rows: of each task in a global batch, see `mixed_rows`.
+    """
+
+    def __init__(
+        self, weights: Mapping[DataSet, float], open_set: BatchOpener, options: BatchOptions, rows: Mapping[str, int]
+    ) -> None:
+        self._sets = [DataSet(task, MIXED) for task in sorted(rows)]
+        self._iterators = {}
+        for part in self._sets:
+            own = {data_set: weights[data_set] for data_set in sorted(weights) if data_set.task == part.task}
+            size = rows[part.task] // options.process_count
+            self._iterators[part] = open_set(part, dataclasses.replace(options, batch_size=size, mixed=own))
+
+    def choose(self, step: int) -> DataSet:  # noqa: ARG002
+        """All sets."""
+        return DataSet(MIXED, MIXED)
+
+    def draw(self, step: int) -> Draw:
+        """The next batch. Call it once for each step, in order."""
+        batch: Batch = {}
+        for part, iterator in self._iterators.items():
+            batch |= {f"{part.task}/{name}": values for name, values in next(iterator).items()}
+        places = [iterator.places() for iterator in self._iterators.values()]
+        return Draw(self.choose(step), batch, lambda: [place for of_part in places for place in of_part()])

@@ -35,6 +35,8 @@ class DataOptions(GinOptions):
       task_weights: factor on the sampling weight of all sets of a task, 1 where absent.
       batch_days: BATCH_DAYS; a batch of triplets holds anchors of one period of this many days, whose other reports
         are harder negatives than those of any day. 0 draws from all days.
+      mixed_batches: every batch has rows of all sets, see `mixture.MixedBatches`. The paper's Table 10 compares this
+        with steps of one set each.
     """
 
     data_dir: str
@@ -46,6 +48,7 @@ class DataOptions(GinOptions):
     smoothing: float = SMOOTHING
     task_weights: Mapping[str, float] | None = None
     batch_days: int = option(0, ge=0, macro="BATCH_DAYS")
+    mixed_batches: bool = False
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -56,6 +59,8 @@ class DataOptions(GinOptions):
                 field="DataOptions.task_weights",
                 remedy="Name a single task as MIXTURE_OR_TASK_NAME to leave the others out.",
             )
+        if self.mixed_batches and self.batch_days:
+            raise self.refuse("mixed_batches", "False where BATCH_DAYS groups the rows of a batch by date")
 
     def weights(self) -> dict[DataSet, float]:
         """Returns the sampling probability of every set of the mixture.

@@ -228,6 +228,8 @@ def make_recipe(
     seen = Model(config, continuation_pieces(vocabulary))
     if data is None:
         return Recipe(None, vocabulary, Objectives(seen, {}), None, model.text_length_of(None, config))
+    if data.mixed_batches:
+        raise data.refuse("mixed_batches", "False: the steps of T5X are those of one set each; use newsembed train")
     tasks = {data_set.task for data_set in data.weights()}
     data.check_lengths(tasks, config)
     table = Objectives(seen, objectives_of(tasks, objectives))

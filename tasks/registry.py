@@ -21,6 +21,7 @@ from ..formats.vocabulary import CLS_ID, PAD_ID
 Row = dict[str, np.ndarray]
 
 SMOOTHING: Final = 0.7
+MIXED: Final = "mixed"  # no task: a batch with rows of all tasks, or rows of all languages
 _NAME: Final = re.compile(r"[a-z0-9_]+")
 _REMEDY: Final = "Import the module that registers the task: newsembed --import MODULE COMMAND …"
 _LENGTHS: Final = "TASK_FEATURE_LENGTHS"

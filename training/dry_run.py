@@ -131,9 +131,10 @@ class _Plan:
         listed = recorded_files(read_manifest(folder), folder).items()
         size = sum(size for name, size in listed if name.startswith(f"{data_set.stream}/"))
         steps = weight * (self._groups["run"].train_steps - first)
+        share = f"{weight:.1%} of {'each batch' if data.mixed_batches else f'the steps, about {steps:,.0f}'}"
         return (
-            f"  {data_set}: {weight:.1%} of the steps, about {steps:,.0f}: {steps * data.batch_size / records:,.2f} "
-            f"epochs of {counted(records, 'record')} in {counted(files, 'file')}, {size / 1e9:,.3f} GB"
+            f"  {data_set}: {share}: {steps * data.batch_size / records:,.2f} epochs of {counted(records, 'record')} "
+            f"in {counted(files, 'file')}, {size / 1e9:,.3f} GB"
         )
 
     def _objectives(

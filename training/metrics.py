@@ -140,8 +140,8 @@ def total_peak_flops(per_device: float | None) -> float | None:
 
 def count_tokens(draw: Draw) -> tuple[int, int]:
     """Returns how many input positions of this process's rows hold a token, and how many there are."""
-    texts = registry.get(draw.data_set.task).text_features
-    rows = [values for name, values in draw.batch.items() if name in texts]
+    texts = registry.text_features()
+    rows = [values for name, values in draw.batch.items() if name.rpartition("/")[2] in texts]
     return sum(int((values != PAD_ID).sum()) for values in rows), sum(values.size for values in rows)
 
 

@@ -18,12 +18,13 @@ from ..formats.model_folder import ModelFolder, check_place
 from ..formats.trust import allow
 from ..formats.vocabulary import VocabularyFile, read_vocabulary
 from ..learning.batches import Batch, BatchOptions
-from ..learning.mixture import MixtureBatches
+from ..learning.mixture import MixedBatches, MixtureBatches, mixed_rows
 from ..learning.model_files import write_model_files
 from ..learning.objectives import Model, Objective, Objectives, continuation_pieces, objectives_of
 from ..learning.options import DataOptions, ModelOptions
-from ..learning.partitioning import Partitioner, check_batch_size, data_share
+from ..learning.partitioning import DATA_AXIS, Partitioner, check_batch_size, data_share
 from ..models.encoders import Architecture
+from ..tasks.registry import MIXED
 from .calibration import Calibration, check_calibration, first_rows
 from .checkpoints import Checkpoints, Start, start_state
 from .guards import Watch
@@ -136,6 +137,7 @@ class Setup:
       text_length: see `ModelOptions.text_length_of`.
       partitioner: the axis rules.
       mesh: the devices.
+      mixed_rows: of each task in a batch, where batches are mixed.
     """
 
     data: DataOptions
@@ -146,6 +148,7 @@ class Setup:
     text_length: int | None
     partitioner: Partitioner
     mesh: Mesh
+    mixed_rows: Mapping[str, int]
 
     @property
     def config(self) -> Architecture:
@@ -165,6 +168,8 @@ class Setup:
 
     def open_batches(self) -> MixtureBatches:
         """Returns the batches of the run from the first one."""
+        if rows := self.mixed_rows:
+            return MixedBatches(self.weights, self.data.open_set, self.batch_options, rows)
         return MixtureBatches(self.weights, self.data.open_set, self.batch_options)
 
     def calibration(self, options: CalibrationOptions) -> Calibration:
@@ -173,7 +178,7 @@ class Setup:
         check_calibration(self.config, options, is_pretraining=is_pretraining)
 
         def rows() -> Iterator[Batch]:
-            return first_rows(self.open_batches(), count)
+            return first_rows(MixtureBatches(self.weights, self.data.open_set, self.batch_options), count)
 
         pieces = self.vocabulary.pieces
         return Calibration(self.config, self.partitioner, self.mesh, rows, options, pieces, is_pretraining)
@@ -195,10 +200,10 @@ class Setup:
         """Returns the step of every task, with its model FLOPs."""
         compiled = make_train_steps(self.objectives, optimizer, layout)
         lengths, size, params = self.data.lengths, self.data.batch_size, layout.abstract.params
-        return {
-            task: TaskStep(step, step_flops(self.objectives, task, params, lengths, size))
-            for task, step in compiled.items()
-        }
+        rows = dict.fromkeys(self.objectives.of_task, size) | self.mixed_rows
+        flops = {task: step_flops(self.objectives, task, params, lengths, rows[task]) for task in rows}
+        flops[MIXED] = sum(flops.values())
+        return {task: TaskStep(step, flops[task]) for task, step in compiled.items()}
 
 
 def prepare(run: RunOptions, data: DataOptions, model: ModelOptions, objectives: Sequence[Objective] = ()) -> Setup:
@@ -212,9 +217,11 @@ def prepare(run: RunOptions, data: DataOptions, model: ModelOptions, objectives:
     weights = data.weights()
     tasks = {data_set.task for data_set in weights}
     data.check_lengths(tasks, config)
-    table = Objectives(Model(config, continuation_pieces(vocabulary)), objectives_of(tasks, objectives))
     mesh = model.partitioner.make_mesh()
     check_batch_size(data.batch_size, mesh)
+    rows = mixed_rows(weights, data.batch_size, mesh.shape[DATA_AXIS]) if data.mixed_batches else {}
+    shares = {task: number / data.batch_size for task, number in rows.items()}
+    table = Objectives(Model(config, continuation_pieces(vocabulary)), objectives_of(tasks, objectives), shares)
     share = data_share(mesh)
     options = BatchOptions(
         directory=data.data_dir,
@@ -227,7 +234,7 @@ def prepare(run: RunOptions, data: DataOptions, model: ModelOptions, objectives:
         batch_days=data.batch_days,
     )
     text_length = model.text_length_of(None if table.pretrains else data.feature_lengths, config)
-    return Setup(data, vocabulary, table, weights, options, text_length, model.partitioner, mesh)
+    return Setup(data, vocabulary, table, weights, options, text_length, model.partitioner, mesh, rows)
 
 
 def _run(

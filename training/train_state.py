@@ -15,6 +15,7 @@ from jax.sharding import AbstractMesh, Mesh
 from ..errors import InputError
 from ..learning.objectives import DeviceBatch, Metrics, Objectives
 from ..learning.partitioning import Partitioner, place_all, replicated
+from ..tasks.registry import MIXED
 
 # int32 [devices, n] in a batch and [n] in the metrics: the messages between processes, see `processes`.
 COUNTS: Final = "counts"
@@ -152,4 +153,5 @@ def make_train_steps(
     for task, objective in objectives.of_task.items():
         if id(objective) not in made:
             made[id(objective)] = make_train_step(task, objectives, optimizer, layout)
-    return {task: made[id(objective)] for task, objective in objectives.of_task.items()}
+    mixed = {MIXED: make_train_step(MIXED, objectives, optimizer, layout)} if objectives.mixed else {}
+    return {task: made[id(objective)] for task, objective in objectives.of_task.items()} | mixed

@@ -7,12 +7,14 @@ from typing import Any, ClassVar, NamedTuple, Self
 
 import flax.linen as nn
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from ...formats.command_line import GinOptions
 from ...formats.tfrecords import PIECES, TOPICS
 from ...formats.vocabulary import VocabularyFile
 from ...models.encoders import Architecture, Capability, require
+from ...tasks.registry import MIXED
 
 DeviceBatch = Mapping[str, jax.Array]
 Metrics = dict[str, jax.Array]
@@ -148,6 +150,7 @@ class Objectives:
     Attributes:
       model: the model that all of them train.
       of_task: the objective of each task; tasks may share one.
+      mixed: the share of each task in the loss of a mixed batch (`mixture.MixedBatches`); empty: no batch is mixed.
 
     Raises:
       InputError: from the constructor, for a model that lacks what an objective needs, or options that do not fit it.
@@ -155,6 +158,7 @@ class Objectives:
 
     model: Model
     of_task: Mapping[str, Objective]
+    mixed: Mapping[str, float] = dataclasses.field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for objective in self.distinct():
@@ -182,13 +186,24 @@ class Objectives:
     def loss(self, task: str, params: Any, batch: DeviceBatch, key: jax.Array) -> tuple[jax.Array, Metrics]:
         """Returns the loss and the metrics of one batch of a task, see `Objective.loss`.
 
-        Tables that the batch lacks are constants of the program that calls this; see `tables`.
+        Tables that the batch lacks are constants of the program that calls this; see `tables`. The loss of a mixed
+        batch is the mean over its rows.
         """
+        if task == MIXED:
+            total, metrics = jnp.zeros(()), {}
+            for number, (part, share) in enumerate(self.mixed.items()):
+                own = {name.partition("/")[2]: values for name, values in batch.items() if name.startswith(f"{part}/")}
+                loss, found = self.loss(part, params, own, jax.random.fold_in(key, number))
+                total += share * loss
+                metrics |= {f"{name}_{part}": value for name, value in ({"loss": loss} | found).items()}
+            return total, metrics
         objective = self.of_task[task]
         return objective.loss(self.model, params, {**objective.tables(), **batch}, key)
 
     def tables(self, task: str) -> dict[str, np.ndarray]:
         """Returns what a caller adds to every batch of a task, see `Objective.tables`."""
+        if task == MIXED:
+            return {f"{part}/{name}": table for part in self.mixed for name, table in self.tables(part).items()}
         return self.of_task[task].tables()
 
     def pairs(self, task: str, params: Any, batch: DeviceBatch) -> Pairs | None:

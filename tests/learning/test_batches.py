@@ -9,7 +9,7 @@ from newsembed.errors import InputError
 from newsembed.formats.manifest import DataSet
 from newsembed.formats.tfrecords import PIECES, FeatureSpec
 from newsembed.learning.batches import BatchOptions, GrainBatches
-from newsembed.learning.mixture import MixtureBatches, select_sets, smoothed_weights
+from newsembed.learning.mixture import MixedBatches, MixtureBatches, mixed_rows, select_sets, smoothed_weights
 from newsembed.tasks import registry
 from newsembed.tasks.registry import TEXT, Task
 from toy_corpus import BOUNDS, LENGTHS, event, topics, triplet, write_corpus, write_sets
@@ -204,3 +204,65 @@ def test_batches_of_the_same_days_continue_exactly_and_are_shared_by_processes(w
 def test_records_without_days_cannot_be_grouped(corpus):
     with pytest.raises(InputError, match="anchor_event: no record has a day"):
         GrainBatches(TRIPLETS, options(corpus, batch_days=7))
+
+
+WEIGHTS = {DataSet("topics", "en"): 0.5, DataSet("triplets", "de"): 0.125, DataSet("triplets", "en"): 0.375}
+
+
+def mixed(corpus, **changes):
+    given = options(corpus, batch_size=8, **changes)
+    return MixedBatches(WEIGHTS, GrainBatches, given, {"topics": 4, "triplets": 4})
+
+
+@pytest.mark.parametrize(
+    ("batch_size", "parts", "expected"),
+    [(8, 1, (4, 4)), (8, 4, (4, 4)), (10, 1, (5, 5)), (12, 4, (4, 8)), (2, 1, (1, 1))],
+)
+def test_a_mixed_batch_has_rows_of_each_task_on_each_part(batch_size, parts, expected):
+    weights = WEIGHTS if batch_size != 12 else WEIGHTS | {DataSet("triplets", "en"): 0.6}
+    assert tuple(mixed_rows(weights, batch_size, parts).values()) == expected
+
+
+def test_rows_of_a_small_task_are_not_lost():
+    assert mixed_rows({TOPICS: 0.001, TRIPLETS: 0.999}, 16, 2) == {"topics": 2, "triplets": 14}
+    with pytest.raises(InputError, match="4 rows on 4 devices cannot hold rows of topics, triplets on each"):
+        mixed_rows(WEIGHTS, 4, 4)
+
+
+def test_mixed_batches_draw_from_the_languages_by_their_weights_and_read_every_record(corpus):
+    batches = mixed(corpus)
+    draws = [batches.draw(step) for step in range(46)]
+    assert {str(draw.data_set) for draw in draws} == {"mixed/mixed"}
+    for draw in draws:
+        assert len(draw.batch["topics/tokens"]) == len(draw.batch["triplets/anchor_tokens"]) == 4
+    places = collections.Counter(place for draw in draws for place in draw.places())
+    by_set = {
+        name: sum(n for place, n in places.items() if f"/{name}/" in place) for name in ("language=de", "task=topics")
+    }
+    assert by_set == {"language=de": 46, "task=topics": 184}  # a quarter of the rows of triplets; half of all
+    assert len(places) == 23 + 23 + 11
+    names = [place for place in draws[0].places() if "task=triplets" in place]
+    assert sum("language=de" in place for place in names) == 1
+
+
+def test_mixed_batches_continue_exactly_and_do_not_depend_on_the_processes(corpus):
+    whole = mixed(corpus)
+    [whole.draw(step) for step in range(5)]
+    state = whole.get_state()
+    halves = [
+        MixedBatches(
+            WEIGHTS,
+            GrainBatches,
+            options(corpus, batch_size=4, process_index=index, process_count=2),
+            {"topics": 4, "triplets": 4},
+        )
+        for index in range(2)
+    ]
+    for half in halves:
+        half.set_state(state)
+    for step in range(5, 9):
+        expected, *found = (batches.draw(step).batch for batches in (whole, *halves))
+        for name, values in expected.items():
+            np.testing.assert_array_equal(values, np.concatenate([half[name] for half in found]))
+    with pytest.raises(InputError, match="trained on topics/mixed, triplets/mixed, this run on topics/en"):
+        MixtureBatches(WEIGHTS, GrainBatches, options(corpus)).set_state(state)

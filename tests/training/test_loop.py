@@ -271,3 +271,38 @@ def test_steps_without_a_finite_gradient_are_left_out(corpus, tmp_path, monkeypa
     (record,) = records(tmp_path / "model")
     assert record["skipped_steps"] == 1
     assert all(np.isfinite(value) for value in record.values())
+
+
+def test_a_run_of_mixed_batches_learns_from_all_tasks_and_resumes(corpus, pretrained, tmp_path):
+    changes = {
+        "INITIAL_CHECKPOINT_PATH": str(pretrained),
+        "MIXTURE_OR_TASK_NAME": "weak_supervision",
+        "CHECKPOINT_PERIOD": 2,
+        "DataOptions.mixed_batches": True,
+    }
+    for folder, ends in (("whole", (4,)), ("resumed", (2, 4))):
+        for steps in ends:
+            bindings = train_bindings(tmp_path / folder, *corpus, TRAIN_STEPS=4, LOG_PERIOD=1, **changes)
+            with pytest.MonkeyPatch.context() as patch:
+                if steps < 4:
+                    draw = mixture.MixedBatches.draw
+
+                    def stop(self, step, draw=draw):
+                        if step == 2:
+                            os.kill(os.getpid(), signal.SIGTERM)
+                        return draw(self, step)
+
+                    patch.setattr(mixture.MixedBatches, "draw", stop)
+                run_training(TRAIN, bindings)
+    whole, resumed = (params(tmp_path / folder, 4) for folder in ("whole", "resumed"))
+    assert_same(whole, resumed)
+    for record in records(tmp_path / "whole"):
+        parts = record["loss_topics/mixed/mixed"], record["loss_triplets/mixed/mixed"]
+        rows = record["loss/mixed/mixed"]
+        assert min(parts) < rows < max(parts)
+
+
+def test_mixed_batches_are_refused_where_batches_are_grouped_by_date(corpus, pretrained, tmp_path):
+    changes = {"INITIAL_CHECKPOINT_PATH": str(pretrained), "DataOptions.mixed_batches": True, "BATCH_DAYS": 7}
+    with pytest.raises(InputError, match="mixed_batches: got True, expected False where BATCH_DAYS"):
+        run_training(TRAIN, train_bindings(tmp_path / "model", *corpus, **changes))

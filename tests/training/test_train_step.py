@@ -16,6 +16,7 @@ class Toy:
 
     def __init__(self):
         self.of_task = dict.fromkeys(("a", "b"), self) | {"c": object()}
+        self.mixed = {}
 
     def tables(self, task):
         return {"factor": np.float32({"a": 1.0, "c": 3.0}[task])}
