@@ -200,7 +200,7 @@ class Setup:
         """Returns the step of every task, with its model FLOPs."""
         compiled = make_train_steps(self.objectives, optimizer, layout)
         lengths, size, params = self.data.lengths, self.data.batch_size, layout.abstract.params
-        rows = dict.fromkeys(self.objectives.of_task, size) | self.mixed_rows
+        rows = {**dict.fromkeys(self.objectives.of_task, size), **self.mixed_rows}
         flops = {task: step_flops(self.objectives, task, params, lengths, rows[task]) for task in rows}
         flops[MIXED] = sum(flops.values())
         return {task: TaskStep(step, flops[task]) for task, step in compiled.items()}

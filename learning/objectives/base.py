@@ -190,7 +190,8 @@ class Objectives:
         batch is the mean over its rows.
         """
         if task == MIXED:
-            total, metrics = jnp.zeros(()), {}
+            total = jnp.zeros(())
+            metrics: Metrics = {}
             for number, (part, share) in enumerate(self.mixed.items()):
                 own = {name.partition("/")[2]: values for name, values in batch.items() if name.startswith(f"{part}/")}
                 loss, found = self.loss(part, params, own, jax.random.fold_in(key, number))
