@@ -46,7 +46,6 @@ CORE = [
     "unicodedata2>=16,<17",  # the Unicode of the tokenizer, under every Python
     "babel>=2.14,<3",  # CLDR: names of months and countries, order of day and month, lists of names
     "tqdm>=4.66",
-    "shtab>=1.7",
 ]
 ZST = ["zstandard>=0.23"]
 BROTLI = ["brotli>=1.2,<2"]

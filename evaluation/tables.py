@@ -210,15 +210,7 @@ def text_of(tables: Sequence[Table], form: str) -> str:
     if form == "md":
         return "\n\n".join(table.section() for table in tables) + "\n"
     if form == "json":
-        values = [
-            {
-                "caption": table.caption,
-                "headings": list(table.headings),
-                "rows": list(table.rows),
-                "notes": list(table.notes),
-            }
-            for table in tables
-        ]
+        values = list(map(dataclasses.asdict, tables))
         return json.dumps(values, indent=1, ensure_ascii=False) + "\n"
     return "\n".join(map(_html if form == "html" else _latex, tables)) + "\n"
 

@@ -68,7 +68,6 @@ _GROUPS: Final = {
         ("explore", "launch.explore", "mine train evaluate serve", "any articles as a page: events, search, topics"),
         ("demo", "launch.demo", "mine train evaluate tensorflow", "crawl, mine, train and search a generated newsroom"),
         ("doctor", "launch.extras", "", "what this machine has, and which parts are installed"),
-        ("completion", "launch.reference", "", "a script that completes commands in bash, zsh or tcsh"),
         ("newsroom", "newsroom.generate", "mine", "generate (and serve) a fictional newsroom"),
     ),
     "Mine": (

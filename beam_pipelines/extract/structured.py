@@ -283,11 +283,8 @@ def _article_item(
             2 * is_own + 2 * (max(shares, default=0) >= _MIN_SHARE) - is_other - (max(shares, default=1) < _MAX_OTHER)
         )
 
-    def completeness(item: Mapping[str, Any]) -> int:
-        return sum(bool(item.get(name)) for name in _FIELDS)
-
     articles = [(rank(item), item) for item in items if _types(item) & _ARTICLE_TYPES]
-    articles.sort(key=lambda ranked: (-ranked[0], -completeness(ranked[1])))
+    articles.sort(key=lambda ranked: (-ranked[0], -sum(bool(ranked[1].get(name)) for name in _FIELDS)))
     if not articles or articles[0][0] <= _OTHER_PAGE:
         return {}
     best, *others = articles

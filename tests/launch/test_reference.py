@@ -1,14 +1,10 @@
-"""Texts that follow from the code: a page for each command, the overview, and what bash completes."""
+"""Texts that follow from the code: a page for each command, and the overview."""
 
 import argparse
-import contextlib
-import io
 import re
-import shutil
-import subprocess
 
 import pytest
-from newsembed.launch import cli, reference
+from newsembed.launch import reference
 from newsembed.launch.cli import COMMANDS, parser_of
 
 
@@ -39,41 +35,3 @@ def test_the_overview_lists_each_command_once():
     page = reference.overview_page()
     for name, command in COMMANDS.items():
         assert page.count(f"- [`{name}`]({name}.md): {command.summary}\n") == 1
-
-
-@pytest.fixture(scope="module")
-def script(tmp_path_factory):
-    path, out = tmp_path_factory.mktemp("completion") / "newsembed.bash", io.StringIO()
-    with contextlib.redirect_stdout(out):
-        assert cli.main(["completion", "bash"]) == 0
-    path.write_text(out.getvalue())
-    return path
-
-
-def offered(script, *words):
-    """What bash completes the last word to."""
-    code = (
-        'source "$1"; shift; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); '
-        '_shtab_newsembed newsembed "${@: -1}" "${@: -2:1}"; printf "%s\\n" "${COMPREPLY[@]}"'
-    )
-    command = [shutil.which("bash") or "bash", "-c", code, "bash", str(script), *words]
-    return subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()
-
-
-def test_commands_and_options_are_completed(script):
-    assert offered(script, "newsembed", "cl") == ["clean", "cluster"]
-    assert offered(script, "newsembed", "clean", "--min_words_") == ["--min_words_per_line"]
-    assert set(COMMANDS) <= set(offered(script, "newsembed", ""))
-
-
-def test_a_command_without_its_extra_keeps_its_name(monkeypatch):
-    def only_clean(name):
-        if name != "clean":
-            raise ModuleNotFoundError(name=name)
-        return parser_of(name)
-
-    monkeypatch.setattr(reference, "parser_of", only_clean)
-    choices = reference.all_commands()._subparsers._group_actions[0].choices
-    assert set(choices) == set(COMMANDS)
-    assert "--min_words" in choices["clean"]._option_string_actions
-    assert set(choices["train"]._option_string_actions) == {"-h", "--help"}
