@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[1]
 LAYOUT = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
 SLACK = 0.03  # of a limit: a package that is smaller by more lowers it
 LIMITS = {  # package: (lines, tokens)
-    "tests": (44_555, 516_717),
+    "tests": (44_635, 517_633),
     "beam_pipelines": (13_288, 144_907),
     "serving": (4_944, 54_330),
     "studies": (4_627, 51_382),
@@ -25,12 +25,12 @@ LIMITS = {  # package: (lines, tokens)
     "benchmarks": (4_052, 43_185),
     "models": (3_249, 36_290),
     "evaluation": (4_047, 47_789),
-    "training": (2_365, 24_558),
+    "training": (2_374, 24_755),
     "launch": (2_464, 23_434),
     "newsroom": (1_695, 18_858),
-    "learning": (1_571, 17_390),
-    "tasks": (1_290, 13_173),
-    "t5x_bridge": (798, 8_457),
+    "learning": (1_628, 18_239),
+    "tasks": (1_291, 13_178),
+    "t5x_bridge": (800, 8_471),
     "updates": (867, 10_124),
     "root": (344, 2_192),
     "docs": (76, 760),
