@@ -5,7 +5,6 @@ not found, shows its printed values and why there are none of ours.
 """
 
 import dataclasses
-import html
 import json
 import os
 import re
@@ -16,9 +15,9 @@ from typing import Any, Final
 from ..errors import InputError, counted
 from .benchmark import Benchmark, Results, discover
 from .statistics import published
-from .table import Table, escaped
+from .table import Table
 
-FORMATS: Final = ("md", "html", "json", "tex")
+FORMATS: Final = ("md", "json", "tex")
 _ABSENT: Final = "-"
 _SIMLTE_HEAD: Final = "simlte"
 _AS_SIMLTE: Final = {"head": _SIMLTE_HEAD, "tasks": ("classification", "few_shot")}
@@ -212,15 +211,7 @@ def text_of(tables: Sequence[Table], form: str) -> str:
     if form == "json":
         values = list(map(dataclasses.asdict, tables))
         return json.dumps(values, indent=1, ensure_ascii=False) + "\n"
-    return "\n".join(map(_html if form == "html" else _latex, tables)) + "\n"
-
-
-def _html(table: Table) -> str:
-    head, *body = [[html.escape(escaped(str(cell))) for cell in line] for line in (table.headings, *table.rows)]
-    lines = "".join(f"<tr><th>{row[0]}</th>{''.join(f'<td>{cell}</td>' for cell in row[1:])}</tr>\n" for row in body)
-    notes = "".join(f"<li>{html.escape(note)}</li>" for note in table.notes)
-    cells = "".join(f"<th>{cell}</th>" for cell in head)
-    return f"<table><caption>{html.escape(table.caption)}</caption><tr>{cells}</tr>\n{lines}</table><ul>{notes}</ul>"
+    return "\n".join(map(_latex, tables)) + "\n"
 
 
 def _latex(table: Table) -> str:

@@ -32,7 +32,7 @@ from ..formats import files
 from ..formats.command_line import Options, option
 from ..formats.files import check_output, writing_text
 from ..formats.remote import uploaded
-from ..studies.shared.pages import with_interval
+from ..studies.shared.pages import Part, page, with_interval
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -44,7 +44,9 @@ class TablesOptions(Options):
         (), "an encoder, see newsembed evaluate; repeat for more rows", many=True, repeated=True, metavar="NAME=SPEC"
     )
     data: str | None = option(None, "folder with benchmarks as distributed", metavar="DIR")
-    output: str | None = option(None, f"folder for tables.{{{','.join(FORMATS)}}} (default: print them)", metavar="DIR")
+    output: str | None = option(
+        None, f"folder for tables.{{{','.join(FORMATS)},html}} (default: print them)", metavar="DIR"
+    )
     cache: str | None = option(None, "folder that keeps embeddings by content", metavar="DIR")
     train: str | None = option(None, "folder of the studies of Tables 10 and 11; trains those not there", metavar="DIR")
     finetuned: tuple[str, ...] = option(
@@ -103,22 +105,24 @@ def run(options: TablesOptions) -> int:
         return 0
     if options.output:
         check_output(options.output, is_folder=True)
-    parts = list(map(read_results, options.finetuned))
+    found = list(map(read_results, options.finetuned))
     if options.encoder and benchmarks:
         factories, specs = serving.factories(), encoder_specs(options.encoder)
         encoders = {name: encoder_factory(spec, factories) for name, spec in specs.items()}
-        parts.append(run_suites(encoders, benchmarks, cache=options.cache, specs=specs, on_result=tell))
-    results, made = joined(parts), []
+        found.append(run_suites(encoders, benchmarks, cache=options.cache, specs=specs, on_result=tell))
+    results, made = joined(found), []
     for table in tables:
         made.append(filled(table, results))
         if options.train and table.name in _STUDIES:
             made.append(_studied(table.name, options.train))
     if options.output:
         with uploaded(options.output, overwrite=True) as folder:
-            for form in FORMATS:
+            parts = [Part(one.caption, one.caption, [dataclasses.replace(one, caption="")]) for one in made]
+            texts = {form: text_of(made, form) for form in FORMATS} | {"html": page("Tables", None, parts)}
+            for form, text in texts.items():
                 with writing_text(f"{folder}/tables.{form}") as file:
-                    file.write(text_of(made, form))
-        print(f"{len(made)} tables: {options.output}/tables.md, and as {', '.join(FORMATS[1:])}")
+                    file.write(text)
+        print(f"{len(made)} tables: {options.output}/tables.md, and as {', '.join([*texts][1:])}")
     else:
         print(text_of(made, "md"), end="")
     return int(bool(results and results.failed))

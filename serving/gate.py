@@ -68,7 +68,8 @@ def check_key(key: str, source: str) -> str:
 LOCAL_HOSTS: Final = ("localhost", "127.0.0.1", "[::1]")
 ANY_HOST: Final = "*"
 KEY_VARIABLE: Final = "NEWSEMBED_API_KEY"
-OPEN_PATHS: Final = frozenset({"/", "/page.css", "/page.js", "/healthz", "/docs", "/openapi.json"})  # hold no data
+# These hold no data.
+OPEN_PATHS: Final = frozenset({"/", "/style.css", "/page.css", "/page.js", "/healthz", "/docs", "/openapi.json"})
 _PREDICT: Final = "/predict"
 KINDS: Final = {  # of the routes that use the encoder or the index, as messages call them
     **dict.fromkeys(("/embed", _PREDICT), "requests to embed"),

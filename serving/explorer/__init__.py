@@ -29,7 +29,7 @@ from ..index import DocumentIndex
 from .book import Card, EventBook, center_of, found_events
 from .topic_map import LARGEST, TopicMap, draw
 
-FILES: Final = {"/": "text/html", "/page.css": "text/css", "/page.js": "text/javascript"}
+FILES: Final = {"/": "text/html", "/style.css": "text/css", "/page.css": "text/css", "/page.js": "text/javascript"}
 _MOST_DAYS: Final = 366
 _PATIENCE: Final = 1.0  # seconds that a request waits for the events
 _SIMILAR: Final = 10

@@ -21,7 +21,7 @@ from ...evaluation.encoders import Embeddings, Encoder, encode_checked
 from ...evaluation.events import Collection, EventDocument
 from ...formats.model_folder import ONNX_FILE, ModelFolder
 from ...tasks import parts_of_speech
-from ..shared.charts import DASHES, SERIES, make_axes, svg_of
+from ..shared.charts import BESIDE, DASHES, SERIES, make_axes, svg_of
 from ..shared.pages import Block, Cell, Heading, Included, Missing, Part, Plot, Table
 from . import DiagnoseOptions
 
@@ -240,7 +240,7 @@ def histograms(title: str, edges: Any, cosines: Mapping[str, Any]) -> str:
         place.stairs(density, edges, fill=True, color=colour, alpha=0.12)
     place.set_xlabel("cosine")
     place.set_ylabel("density")
-    place.legend(frameon=False)
+    place.legend(**BESIDE)
     return svg_of(figure, f"{title}: histograms of {', '.join(cosines)} over cosine")
 
 

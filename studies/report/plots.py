@@ -9,7 +9,7 @@ from typing import Any
 from ...formats import files
 from ...formats.model_folder import ModelFolder
 from ...formats.parquet import read_batches, shard_paths
-from ..shared.charts import BLUE, GREY, RED, make_axes, svg_of
+from ..shared.charts import BESIDE, BLUE, GREY, RED, make_axes, svg_of
 
 
 def all_plots(output: str, rows: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]]:
@@ -37,7 +37,7 @@ def _funnel(rows: Sequence[Mapping[str, Any]]) -> Any:
         axes.barh(names, widths, left=left, color=colour, label=label)
         left = [start + width for start, width in zip(left, widths, strict=True)]
     axes.invert_yaxis()
-    axes.legend(frameon=False)
+    axes.legend(**BESIDE)
     axes.set_xlabel("records")
     return figure
 
@@ -97,13 +97,13 @@ def _losses(output: str) -> Any:
     curves = {name: curve for name, curve in curves.items() if curve}
     if not curves:
         return None
-    figure, axes = make_axes(columns=len(curves), width=4.5 * len(curves))
+    figure, axes = make_axes(columns=len(curves), width=5.5 * len(curves))
     for place, (name, tasks) in zip([axes] if len(curves) == 1 else axes, curves.items(), strict=True):
         for task, points in sorted(tasks.items()):
             place.plot([step for step, _ in points], [loss for _, loss in points], label=task, linewidth=1.2)
         place.set_title(name)
         place.set_xlabel("step")
-        place.legend(frameon=False, fontsize=7)
+        place.legend(**BESIDE, fontsize=7)
     return figure
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...evaluation.statistics import Interval
 from ...evaluation.table import Table, escaped
+from .charts import themed
 
 if TYPE_CHECKING:
     import jinja2
@@ -104,10 +105,10 @@ class Part:
 def _environment() -> "jinja2.Environment":
     import jinja2
 
-    loader = jinja2.FileSystemLoader(os.path.dirname(os.path.dirname(__file__)))
+    root = os.path.dirname(__file__)
+    loader = jinja2.FileSystemLoader([f"{root}/..", f"{root}/../../serving/explorer"])
     environment = jinja2.Environment(loader=loader, autoescape=True)
-    # Plots of matplotlib take the colours of the page, light or dark.
-    environment.filters["themed"] = lambda svg: svg.replace("#000000", "currentColor").replace("#ffffff", "none")
+    environment.filters["themed"] = themed
     return environment
 
 
@@ -116,7 +117,7 @@ def render(template: str, **values: Any) -> str:
     return _environment().get_template(template).render(values)
 
 
-def page(title: str, facts: Table, parts: Sequence[Part]) -> str:
+def page(title: str, facts: Table | None, parts: Sequence[Part]) -> str:
     """A whole page of parts, below what it is about."""
     return render("shared/base.html", title=title, facts=facts, parts=parts)
 
