@@ -151,5 +151,4 @@ def plot(lines: Sequence[Line]) -> str:
         place.set_ylabel(label)
     both[1].axhline(0, color=GREY, linewidth=1)
     both[0].legend(frameon=False, fontsize=7, title="documents up to")
-    figure.tight_layout()
     return svg_of(figure, "Scores by months since the cutoff")

@@ -9,8 +9,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 # style sheet -> (colours of text, colours behind it)
 COLOURS = {
-    "studies/shared/base.html": (("ink", "dim", "good", "bad", "link"), ("bg", "wash")),
-    "serving/explorer/page.css": (("soft", "accent", "bad"), ("back", "card")),
+    "serving/explorer/style.css": (("text", "soft", "accent", "bad", "strong", "fair", "weak"), ("back", "card")),
 }
 
 
@@ -51,3 +50,21 @@ def test_text_can_be_read(name, mode):
         if contrast(colours[text], colours[back]) < 4.5
     }
     assert weak == {}
+
+
+PAGES = sorted(
+    path.relative_to(ROOT).as_posix()
+    for package in ("serving", "studies")
+    for end in ("html", "css")
+    for path in (ROOT / package).rglob(f"*.{end}")
+    if path.name != "style.css"
+)
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_a_page_takes_its_colours_from_the_one_style_sheet_and_fits_a_phone(name):
+    text = (ROOT / name).read_text()
+    assert not re.findall(r"(?<!&)#(?:[0-9a-f]{6}|[0-9a-f]{3})\b|rgba?\(|font-family", text, re.IGNORECASE)
+    if "<!doctype html>" in text.lower():
+        assert '<meta name="viewport" content="width=device-width, initial-scale=1">' in text
+        assert "style.css" in text

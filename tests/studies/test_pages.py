@@ -47,7 +47,7 @@ PARTS = [
 def test_a_page_escapes_text_and_needs_nothing_else():
     made = page("A & B", FACTS, PARTS)
     for shown in (
-        "<title>A &amp; B</title>", "<h1>A &amp; B</h1>", '<a href="#one">First &lt;part&gt;</a>',
+        "<title>A &amp; B</title>", "<h1>A &amp; B</h1>", '<h2 class="part">First &lt;part&gt;</h2>',
         "<tr><td>written</td><td>&lt;today&gt;</td></tr>", '<p class="dim">What it means.</p>',
         '<p class="dim">Some &lt;b&gt;words.</p>', "<caption>c &lt; d</caption>",
         '<th scope="col" class="n">share | of</th>',
@@ -59,6 +59,10 @@ def test_a_page_escapes_text_and_needs_nothing_else():
     ):  # fmt: skip
         assert shown in made
     assert not re.search(r"<script|<link|<img|src=|https?:", made)
+    assert '<a href="#one">' not in made  # one part needs no list of parts
+    assert '<a href="#one">First &lt;part&gt;</a> <a href="#two">' in page(
+        "A", None, [*PARTS, Part("two", "Second", [])]
+    )
     assert made.count("<tr>") == 1 + 3 + 3  # the facts have no row of headings
 
 

@@ -65,7 +65,10 @@ def test_a_run_file_with_all_that_it_needs(run, everything, capsys):
     ((steps, rows),) = found(r"^steps: 0 to ([0-9,]+), ([0-9,]+) rows each$", said)
     assert f"TRAIN_STEPS = {steps.replace(',', '')}\n" in said
     assert f"BATCH_SIZE = {rows.replace(',', '')}\n" in said
-    shares = found(r"^  \w+/[\w-]+: (.*)% of (?:the steps, .*|each batch:) [0-9.,]+ epochs of 640,000 records in 1 file, 0.003 GB$", said)
+    shares = found(
+        r"^  \w+/[\w-]+: (.*)% of (?:the steps, .*|each batch:) [0-9.,]+ epochs of 640,000 records in 1 file",
+        said,
+    )
     assert sum(map(float, shares)) == pytest.approx(100, abs=0.2)
     assert found(r"^model: .*, [0-9.]+ M parameters$", said)
     assert len(found(r"^  \w+: [0-9.]+e\+[0-9]+ FLOPs a step$", said)) == len(shares)
