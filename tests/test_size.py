@@ -17,16 +17,16 @@ ROOT = Path(__file__).parents[1]
 LAYOUT = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
 SLACK = 0.03  # of a limit: a package that is smaller by more lowers it
 LIMITS = {  # package: (lines, tokens)
-    "tests": (44_635, 517_633),
+    "tests": (44_657, 517_795),
     "beam_pipelines": (13_288, 144_907),
-    "serving": (4_944, 54_330),
-    "studies": (4_627, 51_382),
+    "serving": (4_944, 54_336),
+    "studies": (4_634, 51_468),
     "formats": (4_375, 44_691),
     "benchmarks": (4_052, 43_185),
     "models": (3_249, 36_290),
-    "evaluation": (4_047, 47_789),
+    "evaluation": (4_040, 47_689),
     "training": (2_374, 24_755),
-    "launch": (2_464, 23_434),
+    "launch": (2_468, 23_499),
     "newsroom": (1_695, 18_858),
     "learning": (1_628, 18_239),
     "tasks": (1_291, 13_178),
