@@ -2,6 +2,7 @@
 
 import collections
 import glob
+import itertools
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 from ...formats import files
 from ...formats.model_folder import ModelFolder
 from ...formats.parquet import read_batches, shard_paths
-from ..shared.charts import BESIDE, BLUE, GREY, RED, make_axes, svg_of
+from ..shared.charts import BESIDE, BLUE, GREY, RED, SERIES, make_axes, svg_of
 
 
 def all_plots(output: str, rows: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]]:
@@ -99,8 +100,9 @@ def _losses(output: str) -> Any:
         return None
     figure, axes = make_axes(columns=len(curves), width=5.5 * len(curves))
     for place, (name, tasks) in zip([axes] if len(curves) == 1 else axes, curves.items(), strict=True):
-        for task, points in sorted(tasks.items()):
-            place.plot([step for step, _ in points], [loss for _, loss in points], label=task, linewidth=1.2)
+        for (task, points), colour in zip(sorted(tasks.items()), itertools.cycle(SERIES), strict=False):
+            steps, losses = zip(*points, strict=True)
+            place.plot(steps, losses, label=task, linewidth=1.2, color=colour)
         place.set_title(name)
         place.set_xlabel("step")
         place.legend(**BESIDE, fontsize=7)
