@@ -354,11 +354,13 @@ def test_the_page_of_the_api_needs_no_other_site(client):
     assert "text/html" in answer.headers["content-type"]
     assert not re.search(r"https?://|<script|src=", answer.text)
     for shown in (
-        "<h2>POST /embed</h2>",
-        "<h2>GET /search</h2>",
+        '<h2 class="part">POST /embed</h2>',
+        '<h2 class="part">GET /search</h2>',
         "<td>since</td>",
         "<td>documents</td>",
         "<td>hits</td>",
     ):
         assert shown in answer.text
-    assert set(re.findall(r"<h2>\w+ ([^<]+)</h2>", answer.text)) == set(client.get("/openapi.json").json()["paths"])
+    assert set(re.findall(r"<h2 class=\"part\">\w+ ([^<]+)</h2>", answer.text)) == set(
+        client.get("/openapi.json").json()["paths"]
+    )

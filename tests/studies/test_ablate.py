@@ -75,11 +75,11 @@ def test_every_row_is_trained_for_each_seed_and_scored_at_each_step(study, bench
     statuses = {name: row["status"] for name, row in rows.items()}
     assert statuses.pop("without_translation") == "not applicable"
     assert set(statuses.values()) == {"ok"}
-    assert len(statuses) == 13
+    assert len(statuses) == 14
     scores = rows["full"]["scores"]
     assert [(cell["seed"], cell["step"]) for cell in scores] == [(0, 20), (0, 40), (1, 20), (1, 40)]
-    # Two seeds: one shared pretraining and two ablated ones each, then thirteen rows.
-    assert len(bench.trained) == len(set(bench.trained)) == 2 * (1 + 2 + 13)
+    # Two seeds: one shared pretraining and two ablated ones each, then fourteen rows.
+    assert len(bench.trained) == len(set(bench.trained)) == 2 * (1 + 2 + 14)
     table = numbers(tmp_path)
     assert (table["settings"]["table"], table["settings"]["evaluated_steps"]) == ("newsembed", [20, 40])
     assert table["benchmarks"]["events"]["data"][0]["sha256"]

@@ -163,7 +163,7 @@ def test_every_part_is_made(tmp_path, model, capsys):
     assert page.count('type="radio"') == 3
     assert "".join(parsed.shown).count("Neighbors side by side") == 2
     assert "## Neighbors side by side" in text
-    assert "prefers-color-scheme:dark" in page
+    assert "prefers-color-scheme: dark" in page
     assert re.findall(r"<svg (?![^>]*role=\"img\" aria-label)", page.replace('<svg class="dots" ', "<svg ")) == []
 
 
