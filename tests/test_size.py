@@ -17,10 +17,10 @@ ROOT = Path(__file__).parents[1]
 LAYOUT = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
 SLACK = 0.03  # of a limit: a package that is smaller by more lowers it
 LIMITS = {  # package: (lines, tokens)
-    "tests": (44_657, 517_795),
+    "tests": (44_659, 517_795),
     "beam_pipelines": (13_288, 144_907),
     "serving": (4_944, 54_336),
-    "studies": (4_634, 51_468),
+    "studies": (4_636, 51_491),
     "formats": (4_375, 44_691),
     "benchmarks": (4_052, 43_185),
     "models": (3_249, 36_290),
