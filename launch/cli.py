@@ -109,7 +109,7 @@ _GROUPS: Final = {
         ),
     ),
     "Use": (
-        ("tables", "launch.tables", "evaluate", "the tables of the papers: printed rows, and encoders beside them"),
+        ("tables", "launch.tables", "evaluate", "the tables of the papers: printed rows and those of encoders"),
         ("evaluate", "launch.evaluate", "evaluate", "benchmarks over any encoders, side by side"),
         ("diagnose", "studies.diagnose", "evaluate", "a page that compares encoders: neighbors, attention, map"),
         ("export", "serving.export", "jax", "convert a trained model to SavedModel, safetensors or Hugging Face"),

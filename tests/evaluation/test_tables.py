@@ -178,6 +178,10 @@ def test_the_command_prints_writes_and_checks(benchmarks, tmp_path, capsys):
     assert all(cell in shown for row in table["rows"] for cell in row)
     assert shown.count("<li") == len(table["notes"]) > 0
     assert "| tfidf | " in (output / "tables.md").read_text()
+    assert cli.main(["tables", "--output", str(tmp_path / "all")]) == 0
+    _, *shown = (tmp_path / "all" / "tables.html").read_text().split("<table>")
+    written = json.loads((tmp_path / "all" / "tables.json").read_text())
+    assert [part.count("<tr>") - 1 for part in shown] == [len(one["rows"]) for one in written]
     assert cli.main(["tables", "newsembed-4", "--encoder", "tfidf=tfidf"]) == 2
 
 

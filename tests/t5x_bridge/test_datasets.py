@@ -9,7 +9,9 @@ from newsembed.errors import InputError
 from newsembed.formats.manifest import DataSet
 from newsembed.learning.batches import RecordSource
 from newsembed.learning.mixture import select_sets
+from newsembed.learning.options import DataOptions, ModelOptions
 from newsembed.t5x_bridge.datasets import get_dataset, get_eval_datasets, seqio_mixture
+from newsembed.t5x_bridge.recipe import make_recipe
 from newsembed.t5x_bridge.rows import ConverterClass
 from newsembed.tasks.seqio_tasks import register_tasks
 
@@ -147,3 +149,10 @@ def test_seqio_s_own_reader_gives_batches_of_our_rows(make, corpus):
 def test_a_mixture_that_seqio_does_not_have_is_refused(corpus):
     with pytest.raises(InputError, match="got 'weak_supervision', but seqio has newsembed_mlm_en"):
         seqio_mixture(*corpus, "weak_supervision")
+
+
+def test_mixed_batches_are_refused(corpus):
+    data = DataOptions(*corpus, "weak_supervision", toy.LENGTHS, 8, mixed_batches=True)
+    model = ModelOptions(lambda vocab_size: toy.toy_config(vocab_size=vocab_size))
+    with pytest.raises(InputError, match="mixed_batches: got True, expected False: the steps of T5X"):
+        make_recipe(corpus[1], model, data)

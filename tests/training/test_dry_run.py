@@ -66,7 +66,8 @@ def test_a_run_file_with_all_that_it_needs(run, everything, capsys):
     assert f"TRAIN_STEPS = {steps.replace(',', '')}\n" in said
     assert f"BATCH_SIZE = {rows.replace(',', '')}\n" in said
     shares = found(
-        r"^  \w+/[\w-]+: (.*)% of (?:the steps, .*|each batch:) [0-9.,]+ epochs of 640,000 records in 1 file",
+        r"^  \w+/[\w-]+: (.*)% of (?:the steps, .*|each batch:) [0-9.,]+ epochs"
+        r" of 640,000 records in 1 file, 0.003 GB$",
         said,
     )
     assert sum(map(float, shares)) == pytest.approx(100, abs=0.2)

@@ -3,7 +3,9 @@
 import dataclasses
 from typing import ClassVar
 
+import jax
 import jax.numpy as jnp
+import numpy as np
 import optax
 import pytest
 from newsembed.errors import InputError
@@ -13,6 +15,7 @@ from newsembed.learning.objectives.contrastive import Contrastive
 from newsembed.learning.objectives.topics import Topics
 from newsembed.learning.partitioning import Partitioner
 from newsembed.models.encoders import Capability
+from newsembed.tasks.registry import MIXED
 from newsembed.training.train_state import make_train_steps, plan_state
 from objective_runs import CONFIG
 
@@ -101,3 +104,29 @@ def test_held_out_losses_are_without_dropout_and_without_the_masked_language_mod
     table = Objectives(Model(CONFIG, jnp.zeros(1, bool)), {"triplets": contrastive}).evaluated()
     assert table.model.config.dropout_rate == 0.0
     assert table.of_task == {"triplets": Contrastive(temperature=0.3)}
+
+
+@dataclasses.dataclass(frozen=True)
+class Scaled(Objective):
+    """The sum of the rows, by a factor of its table."""
+
+    tasks: ClassVar[tuple[str, ...]] = ("scaled",)
+    factor: float = 1.0
+
+    def tables(self):
+        return {"factor": np.float32(self.factor)}
+
+    def loss(self, model, params, batch, key):
+        assert set(batch) == {"rows", "factor"}
+        return batch["factor"] * jnp.sum(batch["rows"]), {"drawn": jax.random.uniform(key)}
+
+
+def test_the_loss_of_a_mixed_batch_is_the_mean_over_its_rows():
+    table = Objectives(Model(CONFIG), {"a": Scaled(2.0), "b": Scaled(3.0)}, {"a": 0.25, "b": 0.75})
+    assert table.tables(MIXED) == {"a/factor": 2.0, "b/factor": 3.0}
+    given = {"a/rows": jnp.array([1.0, 2.0]), "b/rows": jnp.array([4.0])}
+    for batch in (given, given | {"a/factor": 2.0, "b/factor": 3.0}):
+        loss, metrics = table.loss(MIXED, {}, batch, jax.random.key(0))
+        assert float(loss) == 0.25 * 2.0 * 3.0 + 0.75 * 3.0 * 4.0
+        assert (float(metrics["loss_a"]), float(metrics["loss_b"])) == (6.0, 12.0)
+        assert metrics["drawn_a"] != metrics["drawn_b"]
