@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[1]
 LAYOUT = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
 SLACK = 0.03  # of a limit: a package that is smaller by more lowers it
 LIMITS = {  # package: (lines, tokens)
-    "tests": (44_659, 517_795),
+    "tests": (44_692, 518_266),
     "beam_pipelines": (13_288, 144_907),
     "serving": (4_944, 54_336),
     "studies": (4_636, 51_491),
