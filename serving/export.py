@@ -33,9 +33,10 @@ The Hugging Face folder is for transformers and sentence-transformers:
 (`lead_length`, `sublinear`) has a module of its own, which the library runs with ``trust_remote_code=True``.
 """
 
+import contextlib
 import dataclasses
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -388,7 +389,26 @@ def _module(encoder: JaxEncoder, arrays: Mapping[str, Any], platforms: tuple[str
     module = tf.Module()
     # Variables, not constants: a protocol buffer holds at most 2 GB, and a table of 500 000 words alone takes 1.5 GB.
     module.params = {name: tf.Variable(value, trainable=False, name=name) for name, value in arrays.items()}
-    return module, lambda tokens: converted(module.params, tokens)
+
+    def with_parameters(tokens: Any) -> Any:
+        with _without_source_lines():
+            return converted(module.params, tokens)
+
+    return module, with_parameters
+
+
+@contextlib.contextmanager
+def _without_source_lines() -> Iterator[None]:
+    """Keeps the paths and lines of this code out of compiled programs: they differ from one installation to another."""
+    import jax
+
+    name = "jax_traceback_in_locations_limit"
+    before = getattr(jax.config, name)
+    jax.config.update(name, 0)
+    try:
+        yield
+    finally:
+        jax.config.update(name, before)
 
 
 def _bucketed(ragged: Any, lengths: Sequence[int]) -> Any:

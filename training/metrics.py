@@ -230,7 +230,7 @@ class MetricWriter:
         self._events: Any = None
         if not enabled:
             return
-        import tensorboardX
+        from tensorboardX.event_file_writer import EventsWriter
 
         path = ModelFolder(model_dir).metrics_file
         kept = [line for line in _lines(path) if json.loads(line)["step"] <= start_step]
@@ -239,7 +239,9 @@ class MetricWriter:
             file.writelines(kept)
         os.replace(f"{path}.tmp", path)
         self._file = open(path, "a", encoding="utf-8")  # noqa: SIM115 - closed by __exit__
-        self._events = tensorboardX.SummaryWriter(model_dir, purge_step=start_step + 1, flush_secs=30)
+        # Not SummaryWriter: its thread ends where a disk is full or a clock jumps back, and the training would wait for it.
+        self._events = EventsWriter(os.path.join(model_dir, "events"))
+        self._write_events(start_step + 1, {"session_log": {"status": "START"}})  # TensorBoard forgets what follows
 
     def __enter__(self) -> Self:
         return self
@@ -255,8 +257,14 @@ class MetricWriter:
             return
         self._file.write(json.dumps({"step": step, **record}) + "\n")
         self._file.flush()
-        for name, value in record.items():
-            self._events.add_scalar(name, value, step)
+        values = [{"tag": name, "simple_value": value} for name, value in record.items()]
+        self._write_events(step, {"summary": {"value": values}})
+
+    def _write_events(self, step: int, event: Mapping[str, Any]) -> None:
+        from tensorboardX.proto.event_pb2 import Event
+
+        self._events.write_event(Event(step=step, wall_time=time.time(), **event))
+        self._events.flush()
 
 
 def _lines(path: str) -> list[str]:

@@ -1,10 +1,13 @@
-"""Exports of one model have equal bytes from run to run."""
+"""Exports of one model have equal bytes from run to run, wherever newsembed is installed."""
 
 import hashlib
 import os
+import shutil
 import subprocess
 import sys
+from pathlib import Path
 
+import newsembed
 import pytest
 from newsembed.formats.arrays import read_safetensors, write_safetensors
 from targets import written_model
@@ -19,9 +22,12 @@ def digests(folder):
 @pytest.mark.parametrize("kind", ["savedmodel", "safetensors", "huggingface", "onnx"])
 def test_two_exports_have_equal_bytes(tmp_path, kind):
     written_model(tmp_path / "model")
+    others = shutil.ignore_patterns(".*", "tests", "build", "demo-output", "__pycache__")
     for seed in ("1", "2"):
+        site = tmp_path / f"site-{seed}"  # one installation each, in folders of different names
+        shutil.copytree(Path(newsembed.__file__).parent, site / "newsembed", ignore=others)
         command = [sys.executable, "-m", "newsembed", "export", "--model", str(tmp_path / "model"), "--format", kind]
-        environment = os.environ | {"PYTHONHASHSEED": seed, "PYTHONPATH": os.pathsep.join(sys.path)}
+        environment = os.environ | {"PYTHONHASHSEED": seed, "PYTHONPATH": os.pathsep.join([str(site), *sys.path])}
         subprocess.run([*command, "--output", str(tmp_path / seed / "out")], env=environment, check=True)
     assert digests(tmp_path / "1") == digests(tmp_path / "2")
 

@@ -51,6 +51,32 @@ def test_a_run_that_resumes_replaces_the_records_after_its_first_step(tmp_path):
     assert not (tmp_path / "metrics.jsonl.tmp").exists()
 
 
+def test_tensorboard_reads_them_at_once_and_forgets_the_steps_that_come_again(tmp_path):
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    def shown():
+        events = EventAccumulator(str(tmp_path)).Reload()
+        return {name: [(one.step, one.value) for one in events.Scalars(name)] for name in events.Tags()["scalars"]}
+
+    with MetricWriter(str(tmp_path), 0) as writer:
+        writer.write(1, {"loss/triplets/en": 4.0, "learning_rate": 0.5})
+        writer.write(2, {"loss/triplets/en": 3.0})
+        assert shown() == {"loss/triplets/en": [(1, 4.0), (2, 3.0)], "learning_rate": [(1, 0.5)]}
+    (events,) = tmp_path.glob("events.out.tfevents*")
+    events.rename(tmp_path / "events.out.tfevents.1")  # the name of the next file may have the same second
+    with MetricWriter(str(tmp_path), 1) as writer:
+        writer.write(2, {"loss/triplets/en": 2.0})
+    assert shown() == {"loss/triplets/en": [(1, 4.0), (2, 2.0)], "learning_rate": [(1, 0.5)]}
+
+
+def test_a_clock_that_jumps_back_for_years_stops_no_training(tmp_path, monkeypatch):
+    with MetricWriter(str(tmp_path), 0) as writer:
+        for step, now in enumerate((2.2e9, 3.1e7, *range(30)), 1):
+            monkeypatch.setattr(metrics.time, "time", lambda now=now: now)
+            writer.write(step, {"loss": 1.0})
+    assert len(records(tmp_path)) == 32
+
+
 def test_other_hosts_write_and_show_nothing(tmp_path, capsys):
     progress = Progress(9, 0, enabled=False)
     with MetricWriter(str(tmp_path), 0, enabled=False) as writer:
