@@ -6,7 +6,7 @@ const isUrl = text => /^https?:\/\/\S+$/.test(text);
 const VIEWS = ["events", "search", "map"];
 const FILTERS = ["since", "until", "language", "publisher"];
 const PAGE = 40, RETRY_MS = 1500, NOTICE_MS = 5000, FACETS = 8, SPARK_DAYS = 3, MANY_MONTHS = 36, STREAM_BARS = 60;
-const COLORS = ["#4e79a7", "#f28e2b", "#59a14f", "#e15759", "#76b7b2", "#b6992d", "#af7aa1", "#ff9da7", "#9c755f", "#79706e", "#499894", "#d37295", "#8cd17d", "#86bcb6"];
+const topicColor = (topic) => `var(--t${topic % 14})`;
 const BANDS = { strong: "strong match: has nearly all words of the query", fair: "fair match: has half of the words, or means the same", weak: "weak match: has few of the words" };
 let turn = 0;  // an answer that comes after a later question is dropped
 let shown = 0;  // events on the page
@@ -343,7 +343,8 @@ async function showMap(mine) {
   const centers = body.topics.map(() => [0, 0, 0, 0]);
   for (const event of [...body.events].sort((one, two) => two.articles - one.articles)) {
     const [x, y] = at(event.place);
-    const point = drawing("circle", { cx: x, cy: y, r: 4 + 3 * Math.sqrt(event.articles), fill: COLORS[event.topic % COLORS.length], tabindex: 0, role: "button", "data-topic": event.topic });
+    const point = drawing("circle", { cx: x, cy: y, r: 4 + 3 * Math.sqrt(event.articles), tabindex: 0, role: "button", "data-topic": event.topic });
+    point.style.fill = topicColor(event.topic);
     const title = drawing("title", {});
     title.textContent = `${event.title}\n${counted(event.articles, "report", "reports")} by ${counted(event.publishers, "publisher", "publishers")}`;
     point.append(title);
@@ -370,7 +371,7 @@ async function showMap(mine) {
       placed.push([left, top, half]);
     }
     const item = button("", "", () => choose(item, topic)), dot = element("i");
-    dot.style.background = COLORS[topic % COLORS.length];
+    dot.style.background = topicColor(topic);
     item.append(dot, `${label} (${articles.toLocaleString()})`);
     item.setAttribute("aria-pressed", false);
     legend.append(element("li", "", item));
@@ -403,7 +404,9 @@ function stream(events) {
     for (const [topic, count] of [...bar].sort(([one], [two]) => one - two)) {
       const height = 100 * count / most;
       top -= height;
-      node.append(drawing("rect", { x: place * 10 + .5, y: top, width: 9, height, fill: COLORS[topic % COLORS.length], "data-topic": topic }));
+      const part = drawing("rect", { x: place * 10 + .5, y: top, width: 9, height, "data-topic": topic });
+      part.style.fill = topicColor(topic);
+      node.append(part);
     }
   });
   const title = each > 1 ? `Reports of topics, each bar ${each} days` : "Reports of topics by day";
