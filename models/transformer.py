@@ -9,6 +9,8 @@ from .architecture import Architecture
 # A run chooses them; a model's description (`TransformerConfig.to_dict`) leaves them out.
 EXECUTION_OPTIONS: Final = ("remat", "scan_layers", "attention")
 
+HALF_LENGTH: Final = 64  # of `HybridEncoder`: tokens of a text that has half the lexical share of a long one
+
 
 @dataclasses.dataclass(frozen=True)
 class TransformerConfig(Architecture):

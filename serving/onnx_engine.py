@@ -1,6 +1,6 @@
 """Encoders of BERT's shape by ONNX Runtime, which computes them faster on a CPU than JAX, also in 8 bits.
 
-The graph takes rows of tokens of any length and has no compilation, so rows are padded to the longest of their batch
+They may read windows, and have the lexical part of a hybrid, as the result of a lift does. The graph takes rows of tokens of any length and has no compilation, so rows are padded to the longest of their batch
 only. It uses ONNX Runtime's fused operators for transformers (``com.microsoft``): Attention, SkipLayerNormalization,
 BiasGelu. In 8 bits, matrices have one scale for each output, and activations one for each product, found at run time
 (dynamic quantisation).
@@ -25,7 +25,7 @@ from ..formats.arrays import Array, flatten
 from ..formats.digests import check_sums
 from ..formats.model_folder import ONNX_FILE, ModelFolder
 from ..formats.vocabulary import PAD_ID
-from ..models.transformer import TransformerConfig
+from ..models.transformer import HALF_LENGTH, TransformerConfig
 from .interface import FloatArray, TokenizedEncoder
 from .model import Model
 from .rows import Row
@@ -37,6 +37,7 @@ _FUSED: Final = "com.microsoft"
 _NORM_FLOOR: Final = 1e-12
 _TOKENS_PER_BATCH: Final = 4_096
 _LARGEST_BYTES: Final = 2**31 - 2**20  # of a graph in one file
+_LARGE_BYTES: Final = 2**16  # of a constant that a session reads from the parameters
 
 
 def obstacle(config: TransformerConfig) -> str | None:
@@ -53,25 +54,39 @@ def obstacle(config: TransformerConfig) -> str | None:
     for name, value in wanted.items():
         if (found := getattr(config, name)) != value:
             return f"{name} is {found!r}, the graph has {value!r}"
-    if config.pooling not in ("cls", "mean"):
-        return f"pooling is {config.pooling!r}, the graph has 'cls' and 'mean'"
-    if config.position_count < config.max_length:
-        return "the layers read windows"
+    if config.pooling not in ("cls", "mean", "weighted"):
+        return f"pooling is {config.pooling!r}, the graph has 'cls', 'mean' and 'weighted'"
     return None if config.num_layers else "it has no layers"
 
 
 class Graph:
-    """Nodes and constants of an ONNX graph, in the order in which they are added."""
+    """Nodes and constants of an ONNX graph, in the order in which they are added.
 
-    def __init__(self) -> None:
+    Args:
+      outside: gets the large constants by name, which are then not in the graph; None keeps all in it.
+    """
+
+    def __init__(self, outside: dict[str, Array] | None = None) -> None:
         self._nodes: list[Any] = []
         self._constants: list[Any] = []
+        self._outside = outside
 
     def constant(self, value: Any, dtype: Any = np.float32) -> str:
         """The name of a new constant."""
-        name = f"c{len(self._constants)}"
-        self._constants.append(numpy_helper.from_array(np.array(value, dtype, order="C"), name))
+        name, array = f"c{len(self._constants)}", np.asarray(value, dtype, order="C")
+        if self._outside is None or array.nbytes < _LARGE_BYTES:
+            self._constants.append(numpy_helper.from_array(array, name))
+            return name
+        self._outside[name] = array
+        place = TensorProto(name=name, dims=array.shape, data_type=helper.np_dtype_to_tensor_dtype(array.dtype))
+        place.data_location = TensorProto.EXTERNAL
+        place.external_data.add(key="location", value=name)
+        self._constants.append(place)
         return name
+
+    def numbers(self, *values: int) -> list[str]:
+        """The names of new constants of one whole number each, int64 [1]."""
+        return [self.constant([value], np.int64) for value in values]
 
     def add(self, operator: str, *inputs: str, fused: bool = False, **attributes: Any) -> str:
         """The name of the output of a new node."""
@@ -90,47 +105,129 @@ class Graph:
         return helper.make_model(graph, opset_imports=opsets, ir_version=_IR_VERSION, producer_name="newsembed")
 
 
-def build(config: TransformerConfig, params: Mapping[str, Array]) -> Any:
-    """The ONNX model of an encoder: the same function as `models.encoders.news.NewsEncoder.embed`.
+def build(config: TransformerConfig, params: Mapping[str, Array], outside: dict[str, Array] | None = None) -> Any:
+    """The ONNX model of an encoder: the same function as ``embed`` of a `NewsEncoder` or `HybridEncoder`.
 
     Args:
       config: one without an `obstacle`.
       params: float32 by dotted name.
+      outside: see :class:`Graph`.
     """
-    graph = Graph()
-    zero, one, two = (graph.constant([number], np.int64) for number in range(3))
-    length = graph.add("Slice", graph.add("Shape", INPUT), one, two)
+    graph = Graph(outside)
+    tokens = INPUT
+    if context := getattr(config, "context_length", 0):
+        tokens = graph.add("Slice", tokens, *graph.numbers(0, context, 1))
+    if config.window_length:
+        tokens, rows = _windows(graph, tokens, config.position_count)
+    else:
+        rows = tokens
+    hidden = _layers(graph, config, params, rows)
+    if config.window_length:
+        shape = graph.add("Concat", graph.add("Shape", tokens), graph.numbers(config.hidden_size)[0], axis=0)
+        hidden = graph.add("Reshape", hidden, shape)
+    if config.pooling == "cls":
+        pooled = graph.add("Gather", hidden, graph.constant(0, np.int64), axis=1)
+    else:
+        weights = graph.add("Cast", _are_tokens(graph, tokens), to=TensorProto.FLOAT)
+        if config.pooling == "weighted":
+            own = _piece_weights(graph, config, params["pooling_logits"], tokens, config.lead_length, config.sublinear)
+            weights = graph.add("Mul", weights, own)
+        total = graph.add("ReduceSum", weights, graph.numbers(1)[0], keepdims=1)
+        # A row of padding alone has no weight, and no length either.
+        weights = graph.add("Div", weights, graph.add("Max", total, graph.constant(_NORM_FLOOR)))
+        pooled = _weighted_sum(graph, weights, hidden)
+    head = [graph.constant(params[f"embedding_head.{name}"]) for name in ("kernel", "bias")]
+    vector = graph.add("Gemm", pooled, *head)
+    if config.embedding_activation == "tanh":
+        vector = graph.add("Tanh", vector)
+    unit = _of_unit_length(graph, vector)
+    if "lexical_table" in params:
+        unit = _with_words(graph, config, params, unit)
+    return graph.model(unit, config.embedding_size)
+
+
+def _are_tokens(graph: Graph, tokens: str) -> str:
+    return graph.add("Not", graph.add("Equal", tokens, graph.constant(PAD_ID, np.int32)))
+
+
+def _of_unit_length(graph: Graph, vectors: str) -> str:
+    norms = graph.add("ReduceL2", vectors, axes=[1], keepdims=1)
+    return graph.add("Div", vectors, graph.add("Max", norms, graph.constant(_NORM_FLOOR)))
+
+
+def _weighted_sum(graph: Graph, weights: str, vectors: str) -> str:
+    """[b, s] and [b, s, H] -> [b, H]."""
+    one = graph.numbers(1)[0]
+    return graph.add("Squeeze", graph.add("MatMul", graph.add("Unsqueeze", weights, one), vectors), one)
+
+
+def _windows(graph: Graph, tokens: str, window: int) -> tuple[str, str]:
+    """The rows [b, s] padded to whole windows, and the windows as rows; a shorter row is one window of its length."""
+    zero, one, two = graph.numbers(0, 1, 2)
+    length = graph.add("Slice", graph.add("Shape", tokens), one, two)
+    width = graph.add("Min", length, *graph.numbers(window))
+    whole = graph.add("Div", graph.add("Sub", graph.add("Add", length, width), one), width)
+    more = graph.add("Sub", graph.add("Mul", whole, width), length)
+    before = graph.constant([0, 0, 0], np.int64)
+    padded = graph.add("Pad", tokens, graph.add("Concat", before, more, axis=0), graph.constant(PAD_ID, np.int32))
+    return padded, graph.add("Reshape", padded, graph.add("Concat", *graph.numbers(-1), width, axis=0))
+
+
+def _piece_weights(
+    graph: Graph, config: TransformerConfig, logits: Array, tokens: str, lead_length: int, is_sublinear: bool
+) -> str:
+    """What each piece counts, [b, s], also on padding; `models.attention.term_weights` defines it."""
+    weights = graph.add("Gather", graph.constant(np.exp(logits)), tokens)
+    places = np.arange(config.max_length + config.window_length)
+    length = graph.add("Slice", graph.add("Shape", tokens), *graph.numbers(1, 2))
+    shares = graph.constant(1 / (1 + places / lead_length) if lead_length else np.ones(len(places)))
+    shares = graph.add("Slice", shares, *graph.numbers(0), length)
+    if not is_sublinear:
+        return graph.add("Mul", weights, shares)
+    one, two = graph.numbers(1, 2)
+    are_copies = graph.add("Equal", graph.add("Unsqueeze", tokens, one), graph.add("Unsqueeze", tokens, two))
+    total = graph.add("MatMul", graph.add("Cast", are_copies, to=TensorProto.FLOAT), shares)
+    together = graph.add("Div", graph.add("Log", graph.add("Add", total, graph.constant(1))), total)
+    return graph.add("Mul", weights, graph.add("Mul", shares, together))
+
+
+def _with_words(graph: Graph, config: TransformerConfig, params: Mapping[str, Array], dense: str) -> str:
+    """The dense embedding and that of the words beside each other; `models.encoders.hybrid` defines the shares."""
+    is_token = graph.add("Cast", _are_tokens(graph, INPUT), to=TensorProto.FLOAT)
+    lead: int = config.lexical_lead_length  # type: ignore[attr-defined]  # of a HybridConfig, which imports JAX
+    weights = _piece_weights(graph, config, params["lexical_logits"], INPUT, lead, is_sublinear=True)
+    vectors = graph.add("Gather", graph.constant(params["lexical_table"]), INPUT)
+    words = _of_unit_length(graph, _weighted_sum(graph, graph.add("Mul", weights, is_token), vectors))
+    count = graph.add("ReduceSum", is_token, graph.numbers(1)[0], keepdims=1)
+    most = graph.constant(1 / (1 + np.exp(-params["lexical_gate"])))
+    share = graph.add("Mul", most, graph.add("Div", count, graph.add("Add", count, graph.constant(HALF_LENGTH))))
+    rest = graph.add("Sub", graph.constant(1), share)
+    parts = [graph.add("Mul", graph.add("Sqrt", one), part) for one, part in ((rest, dense), (share, words))]
+    return graph.add("Concat", *parts, axis=1)
+
+
+def _layers(graph: Graph, config: TransformerConfig, params: Mapping[str, Array], tokens: str) -> str:
+    """The top vectors of the tokens of rows: [b, s] -> [b, s, H]."""
+    zero, one, two = graph.numbers(0, 1, 2)
+    length = graph.add("Slice", graph.add("Shape", tokens), one, two)
     places = graph.add("Slice", graph.constant(params["position_embedding"]), zero, length)
-    pieces = graph.add("Gather", graph.constant(params["token_embedding"]), INPUT)
+    pieces = graph.add("Gather", graph.constant(params["token_embedding"]), tokens)
     scale, bias = (graph.constant(params[f"input_norm.{part}"]) for part in ("scale", "bias"))
     summed = graph.add("Add", pieces, places)
     hidden = graph.add("LayerNormalization", summed, scale, bias, epsilon=config.layer_norm_epsilon)
-    is_token = graph.add("Not", graph.add("Equal", INPUT, graph.constant(PAD_ID, np.int32)))
-    counted = graph.add("ReduceSum", graph.add("Cast", is_token, to=TensorProto.INT32), one, keepdims=0)
-    lengths = graph.add("Max", counted, graph.constant(1, np.int32))  # a row of padding alone
+    are_tokens = graph.add("Cast", _are_tokens(graph, tokens), to=TensorProto.INT32)
+    counted = graph.add("ReduceSum", are_tokens, one, keepdims=0)
+    lengths = graph.add("Max", counted, graph.constant(1, np.int32))  # attention over nothing has no meaning
     relative: list[str] = []
     if config.relative_buckets:
-        table = graph.constant(_relative_bias(params["relative_bias"], config.max_length)[None])
+        table = graph.constant(_relative_bias(params["relative_bias"], config.position_count)[None])
         ends = graph.add("Concat", length, length, axis=0)
         axes = graph.constant([2, 3], np.int64)
         relative = ["", graph.add("Slice", table, graph.constant([0, 0], np.int64), ends, axes)]
     for number in range(config.num_layers):
         own = {name: params[f"layers_{number}.{name}"] for name in _LAYER}
         hidden = _block(graph, config, own, hidden, [lengths, *relative])
-    if config.pooling == "cls":
-        pooled = graph.add("Gather", hidden, graph.constant(0, np.int64), axis=1)
-    else:
-        weights = graph.add("Unsqueeze", graph.add("Cast", is_token, to=TensorProto.FLOAT), two)
-        total = graph.add("ReduceSum", graph.add("Mul", hidden, weights), one, keepdims=0)
-        count = graph.add("Unsqueeze", graph.add("Cast", lengths, to=TensorProto.FLOAT), one)
-        pooled = graph.add("Div", total, count)
-    head = [graph.constant(params[f"embedding_head.{name}"]) for name in ("kernel", "bias")]
-    vector = graph.add("Gemm", pooled, *head)
-    if config.embedding_activation == "tanh":
-        vector = graph.add("Tanh", vector)
-    norms = graph.add("ReduceL2", vector, axes=[1], keepdims=1)
-    unit = graph.add("Div", vector, graph.add("Max", norms, graph.constant(_NORM_FLOOR)))
-    return graph.model(unit, config.embedding_size)
+    return hidden
 
 
 def _block(graph: Graph, config: TransformerConfig, own: Mapping[str, Array], hidden: str, seen: Sequence[str]) -> str:
@@ -234,7 +331,9 @@ def read_export(folder: str, **reading: Any) -> "OnnxEncoder":
     files = ModelFolder(folder)
     said = files.read_description()
     with reading_file(files.description_file, "Export the model again, with this version of newsembed."):
-        config = TransformerConfig.from_dict(said.encoder)
+        # Of a hybrid the lexical part is in the graph alone.
+        names = {field.name for field in dataclasses.fields(TransformerConfig)}
+        config = TransformerConfig.from_dict({name: said.encoder[name] for name in said.encoder if name in names})
     files.check_vocabulary(said)
     path = f"{folder}/{ONNX_FILE}"
     # The errors of ONNX Runtime have no common class below Exception.
@@ -248,7 +347,7 @@ def read_export(folder: str, **reading: Any) -> "OnnxEncoder":
 
 
 def encoder_of(model: Model, **reading: Any) -> "OnnxEncoder | None":
-    """The encoder of a model in float32; None if the graph does not have the architecture or is too large.
+    """The encoder of a model in float32; None if the graph does not have the architecture.
 
     Args:
       model: with its parameters.
@@ -256,15 +355,17 @@ def encoder_of(model: Model, **reading: Any) -> "OnnxEncoder | None":
     """
     if not isinstance(model.config, TransformerConfig) or obstacle(model.config):
         return None
-    params = flatten(model.params)
-    if sum(array.nbytes for array in params.values()) > _LARGEST_BYTES:
-        return None
-    session = _session(build(model.config, params).SerializeToString())
-    return OnnxEncoder(dataclasses.replace(model, params={}), session, **reading)
+    outside: dict[str, Array] = {}
+    graph = build(model.config, flatten(model.params), outside).SerializeToString()
+    return OnnxEncoder(dataclasses.replace(model, params={}), _session(graph, outside), outside, **reading)
 
 
-def _session(graph: str | bytes) -> Any:
+def _session(graph: str | bytes, outside: Mapping[str, Array] | None = None) -> Any:
     options = onnxruntime.SessionOptions()
+    if outside:  # ONNX Runtime reads these arrays where they are
+        options.add_external_initializers(
+            list(outside), [*map(onnxruntime.OrtValue.ortvalue_from_numpy, outside.values())]
+        )
     if hasattr(os, "sched_getaffinity"):  # by itself it counts cores that this process may not use
         options.intra_op_num_threads = len(os.sched_getaffinity(0))
     options.log_severity_level = 3  # errors
@@ -279,12 +380,13 @@ class OnnxEncoder(TokenizedEncoder):
     Args:
       model: its parameters are not read.
       session: of its graph.
+      outside: the constants that the session reads; kept, because ONNX Runtime does not own them.
       reading: see :class:`TokenizedEncoder`.
     """
 
-    def __init__(self, model: Model, session: Any, **reading: Any) -> None:
+    def __init__(self, model: Model, session: Any, outside: Mapping[str, Array] | None = None, **reading: Any) -> None:
         super().__init__(model, **reading)
-        self._session = session
+        self._session, self._outside = session, outside
 
     @staticmethod
     def preparations() -> Iterator[Callable[[], None]]:

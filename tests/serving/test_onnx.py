@@ -15,6 +15,7 @@ from drawn_parameters import drawn
 from newsembed.errors import InputError
 from newsembed.formats.arrays import flatten
 from newsembed.launch import cli
+from newsembed.models.encoders.hybrid import HybridConfig
 from newsembed.models.encoders.news import EncoderConfig
 from newsembed.serving import export, onnx_engine
 from newsembed.serving.encoder import JaxEncoder, load_encoder
@@ -40,12 +41,22 @@ def exported(model_dir, tmp_path_factory):
         {"pooling": "mean"},
         {"relative_buckets": 32, "embedding_activation": "tanh"},
         {"layer_norm_epsilon": 1e-5, "pooling": "mean", "embedding_size": 24},
+        {"pooling": "weighted"},
+        {"pooling": "weighted", "lead_length": 4, "sublinear": True},
+        {"window_length": 5},
+        {"window_length": 5, "pooling": "weighted", "lead_length": 3, "relative_buckets": 32},
+        {"window_length": 30, "pooling": "mean"},
+        {"kind": HybridConfig, "lexical_size": 4},
+        {"kind": HybridConfig, "lexical_size": 4, "lexical_lead_length": 0, "context_length": 6, "pooling": "mean"},
+        {"kind": HybridConfig, "lexical_size": 4, "context_length": 8, "window_length": 3, "pooling": "weighted"},
     ],
     ids=str,
 )
 def test_the_graph_is_the_model(changes):
-    config = dataclasses.replace(SMALL, **changes)
+    changes = dict(changes)
+    config = changes.pop("kind", EncoderConfig)(**SMALL.to_dict() | changes)
     tokens = np.random.default_rng(0).integers(5, 50, (4, 13)).astype(np.int32)
+    tokens[0, 3:6] = tokens[0, 7]  # copies
     for row, length in enumerate((13, 5, 1, 0)):
         tokens[row, length:] = 0
     params = drawn(config, deviation=0.1)
@@ -73,8 +84,10 @@ def test_a_model_folder_is_computed_by_the_graph_where_that_is_installed(model_d
     assert isinstance(fast, onnx_engine.OnnxEncoder)
     assert (fast.digest, fast.model.step) == (whole.digest, whole.model.step)
     np.testing.assert_allclose(fast.encode(TITLES, BODIES), whole.encode(TITLES, BODIES), atol=1e-5)
-    monkeypatch.setattr(onnx_engine, "_LARGEST_BYTES", 100)
-    assert isinstance(encoder_from_spec(f"model:{model_dir}"), JaxEncoder)
+    monkeypatch.setattr(onnx_engine, "_LARGE_BYTES", 100)  # arrays stay outside of the graph
+    np.testing.assert_allclose(
+        encoder_from_spec(f"model:{model_dir}").encode(TITLES, BODIES), fast.encode(TITLES, BODIES)
+    )
     monkeypatch.undo()
     monkeypatch.setattr(onnx_engine, "obstacle", lambda _: "another architecture")
     assert isinstance(encoder_from_spec(f"model:{model_dir}"), JaxEncoder)
@@ -85,6 +98,20 @@ def test_a_model_folder_is_computed_by_the_graph_where_that_is_installed(model_d
     found = importlib.util.find_spec
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "onnxruntime" else found(name))
     assert isinstance(encoder_from_spec(f"model:{model_dir}"), JaxEncoder)
+
+
+def test_what_a_lift_writes_is_exported_and_read_without_its_class(tiny, tmp_path):
+    """A hybrid whose layers read windows of a part of the text."""
+    own = {"lexical_size": 6, "context_length": 16, "window_length": 8, "pooling": "weighted", "lead_length": 4}
+    tiny.save_model(tmp_path / "model", HybridConfig(**tiny.config.to_dict() | own))
+    options = export.ExportOptions(model=f"{tmp_path}/model", output=f"{tmp_path}/out", format="onnx")
+    assert export.export(options).max_difference < 1e-5
+    whole = load_encoder(f"{tmp_path}/model")
+    for spec in (f"model:{tmp_path}/out", f"model:{tmp_path}/model"):
+        fast = encoder_from_spec(spec)
+        assert isinstance(fast, onnx_engine.OnnxEncoder)
+        assert (fast.digest, fast.dimensions) == (whole.digest, 8)
+        np.testing.assert_allclose(fast.encode(TITLES, BODIES), whole.encode(TITLES, BODIES), atol=1e-5)
 
 
 def test_8_bits_are_close_and_another_encoder(model_dir, exported, tmp_path):
