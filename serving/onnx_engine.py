@@ -1,9 +1,10 @@
 """Encoders of BERT's shape by ONNX Runtime, which computes them faster on a CPU than JAX, also in 8 bits.
 
-They may read windows, and have the lexical part of a hybrid, as the result of a lift does. The graph takes rows of tokens of any length and has no compilation, so rows are padded to the longest of their batch
-only. It uses ONNX Runtime's fused operators for transformers (``com.microsoft``): Attention, SkipLayerNormalization,
-BiasGelu. In 8 bits, matrices have one scale for each output, and activations one for each product, found at run time
-(dynamic quantisation).
+They may read windows, and have the lexical part of a hybrid, as the result of a lift does. The graph takes rows of
+tokens of any length and has no compilation, so rows are padded to the longest of their batch only. It uses ONNX
+Runtime's fused operators for transformers (``com.microsoft``): Attention, SkipLayerNormalization, BiasGelu. In 8 bits,
+matrices have one scale for each output, and activations one for each product, found at run time (dynamic
+quantisation).
 
 Nothing here imports JAX.
 """
@@ -163,7 +164,7 @@ def _weighted_sum(graph: Graph, weights: str, vectors: str) -> str:
 
 def _windows(graph: Graph, tokens: str, window: int) -> tuple[str, str]:
     """The rows [b, s] padded to whole windows, and the windows as rows; a shorter row is one window of its length."""
-    zero, one, two = graph.numbers(0, 1, 2)
+    one, two = graph.numbers(1, 2)
     length = graph.add("Slice", graph.add("Shape", tokens), one, two)
     width = graph.add("Min", length, *graph.numbers(window))
     whole = graph.add("Div", graph.add("Sub", graph.add("Add", length, width), one), width)

@@ -239,7 +239,7 @@ class MetricWriter:
             file.writelines(kept)
         os.replace(f"{path}.tmp", path)
         self._file = open(path, "a", encoding="utf-8")  # noqa: SIM115 - closed by __exit__
-        # Not SummaryWriter: its thread ends where a disk is full or a clock jumps back, and the training would wait for it.
+        # Not SummaryWriter: its thread ends where a disk is full or a clock jumps back, and the training would wait.
         self._events = EventsWriter(os.path.join(model_dir, "events"))
         self._write_events(start_step + 1, {"session_log": {"status": "START"}})  # TensorBoard forgets what follows
 
