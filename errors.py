@@ -179,9 +179,15 @@ def death_of(code: int, what: str) -> InputError | None:
 
 
 def of_memory(error: BaseException) -> InputError | None:
-    """What the user can do where memory ran out, for Python or in the words of a library; ``None`` for other errors."""
-    if found := _NO_MEMORY.search(f"{type(error).__name__}: {error}"):
-        return InputError(f"memory ran out: {found[0][:_SAID]}", remedy=_LESS_MEMORY)
+    """What the user can do where memory ran out, for Python or in the words of a library; ``None`` for other errors.
+
+    An error that a library raised because of that one counts, too.
+    """
+    seen: BaseException | None = error
+    while seen is not None:
+        if found := _NO_MEMORY.search(f"{type(seen).__name__}: {seen}"):
+            return InputError(f"memory ran out: {found[0][:_SAID]}", remedy=_LESS_MEMORY)
+        seen = seen.__cause__ or seen.__context__
     return None
 
 

@@ -69,5 +69,20 @@ def test_no_memory_is_said_with_the_options_that_take_less(error: Exception) -> 
     assert all(option in str(found.remedy) for option in ("--direct_num_workers", "--max_length", "--batch_size"))
 
 
+def test_no_memory_is_found_below_the_error_of_a_library() -> None:
+    def closed() -> None:
+        try:
+            raise MemoryError
+        finally:
+            raise ValueError("I/O operation on closed file")  # what zipfile says then
+
+    with pytest.raises(ValueError, match="closed file") as caught:
+        closed()
+    assert "MemoryError" in str(of_memory(caught.value))
+    error = RuntimeError("Unable to translate languages/Create")
+    error.__cause__ = RuntimeError("can't start new thread")
+    assert "new thread" in str(of_memory(error))
+
+
 def test_other_errors_are_not_of_memory() -> None:
     assert of_memory(ValueError("the memory of a city")) is None

@@ -39,6 +39,7 @@ RIGHT_NOW = time.time()  # before any clock is wrong
 CLOCK = "NEWSEMBED_TEST_CLOCK"  # the file of clock.c: seconds that the clock is wrong
 CLOCKS = {"1970": ("1970-01-02",), "2040": ("2040-02-01",), "back": ("2040-02-01", "1971-01-01")}
 MEMORY_WORDS = ("memory", "bad_alloc", "Cannot allocate", "RESOURCE_EXHAUSTED", "can't start new thread")
+ABORTED = ("thread-local data: ABORT", "OpenBLAS blas_thread_init")  # without a thread, OpenBLAS sends itself SIGINT
 COMPLETE = ("exists already", "there are vectors already", "has an index already")  # a result that is not made twice
 WAYS = ("whole", "refused", "clear error", "library aborted", "BAD")
 
@@ -242,7 +243,12 @@ class Attack:
         place = self.place()
         ended = self.started(command, place, prepare).wait()
         way, problem = "whole", ""
-        if ended.code < 0 or "thread-local data: ABORT" in ended.printed:
+        # Where OpenBLAS gets no thread, it sends SIGINT to its process.
+        if (
+            ended.code < 0
+            or "thread-local data: ABORT" in ended.printed
+            or "OpenBLAS blas_thread_init" in ended.printed
+        ):
             way = "library aborted"
             problem = "" if "note: ulimit -v allows" in ended.printed else f"without a word: {ended}"
         elif ended.code:
