@@ -50,7 +50,7 @@ CORE = [
 ZST = ["zstandard>=0.23"]
 BROTLI = ["brotli>=1.2,<2"]
 SERVE = ["fastapi>=0.165", "uvicorn>=0.32", "prometheus-client>=0.21", "jinja2>=3.1", *ZST, *BROTLI]
-EVALUATE = ["scikit-learn>=1.6", "scipy>=1.15", "matplotlib>=3.9", "jinja2>=3.1"]
+EVALUATE = ["scikit-learn>=1.6", "scipy>=1.14", "matplotlib>=3.9", "jinja2>=3.1"]
 XTREME = ["seqeval>=1.2.2,<2", *EVALUATE]  # F1 of entities
 TOKENIZERS = ["tokenizers>=0.21"]
 JAX = ["jax>=0.10,<0.13", "flax>=0.12", "orbax-checkpoint>=0.11.30", *TOKENIZERS]
@@ -63,7 +63,7 @@ TRAIN = [
     "protobuf>=5",  # of TFRecords
     "crcmod>=1.7",
     "tensorboardX>=2.6",
-    "scipy>=1.15",
+    "scipy>=1.14",
 ]
 MINE = [
     "apache-beam[tfrecord]==2.77.*",

@@ -355,8 +355,7 @@ def piece_vectors(
     matrix = csr_array((weights[kept].astype(np.float64), (texts[kept], columns)), shape=(texts.max() + 1, len(known)))
     matrix.sum_duplicates()
     matrix = diags_array(1 / np.maximum(norm(matrix, axis=1), 1e-12)) @ matrix
-    first = np.random.default_rng(0).normal(size=matrix.shape[0])
-    _, strengths, right = svds(matrix, k=size, v0=first, solver="propack", rng=0)  # five times as fast as ARPACK
+    _, strengths, right = svds(matrix, k=size, v0=np.random.default_rng(0).normal(size=min(matrix.shape)))
     vectors = np.zeros((vocab_size, size))
     vectors[known] = right.T * np.where(strengths > 0, strengths, np.inf) ** _POWER
     return vectors

@@ -176,6 +176,8 @@ def study(out: Path) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for step in (path for path in out.iterdir() if path.is_dir() and not path.name.endswith(".tmp")):
         kind: Result = model if (step / "checkpoints").exists() else job if (step / "manifest.json").exists() else files
-        value = {"training": True} if step.name == "layers" else kind(step)
-        found[step.name] = value
+        if (
+            value := {"training": True} if step.name == "layers" else kind(step)
+        ):  # nothing: a training without checkpoint
+            found[step.name] = value
     return found
