@@ -17,22 +17,22 @@ ROOT = Path(__file__).parents[1]
 LAYOUT = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
 SLACK = 0.03  # of a limit: a package that is smaller by more lowers it
 LIMITS = {  # package: (lines, tokens)
-    "tests": (44_692, 518_266),
+    "tests": (44_762, 519_003),
     "beam_pipelines": (13_288, 144_907),
-    "serving": (4_944, 54_336),
+    "serving": (5_031, 55_699),
     "studies": (4_636, 51_491),
     "formats": (4_375, 44_691),
     "benchmarks": (4_052, 43_185),
-    "models": (3_249, 36_290),
+    "models": (3_250, 36_296),
     "evaluation": (4_040, 47_689),
-    "training": (2_374, 24_755),
+    "training": (2_379, 24_850),
     "launch": (2_468, 23_499),
     "newsroom": (1_695, 18_858),
     "learning": (1_628, 18_239),
     "tasks": (1_291, 13_178),
     "t5x_bridge": (800, 8_471),
     "updates": (867, 10_124),
-    "root": (344, 2_192),
+    "root": (347, 2_214),
     "docs": (76, 760),
 }
 MOST_FILES = 338  # of the product

@@ -345,20 +345,18 @@ def piece_vectors(
 
     kept = weights > 0
     count = len(np.unique(texts[kept]))
-    known, columns = np.unique(tokens[kept], return_inverse=True)  # few of the pieces of a vocabulary of all languages
-    if min(count, len(known)) <= size:
+    if min(count, vocab_size) <= size:
         raise InputError(
-            f"got {count} texts of {len(known)} word pieces, expected more of both than the model's width, {size}",
+            f"got {count} texts of {vocab_size} word pieces, expected more of both than the model's width, {size}",
             field="WHITENING_ROWS",
             remedy="Raise it, give more data, or set LATENT_SEMANTICS to False.",
         )
-    matrix = csr_array((weights[kept].astype(np.float64), (texts[kept], columns)), shape=(texts.max() + 1, len(known)))
+    places = texts[kept], tokens[kept]
+    matrix = csr_array((weights[kept].astype(np.float64), places), shape=(texts.max() + 1, vocab_size))
     matrix.sum_duplicates()
     matrix = diags_array(1 / np.maximum(norm(matrix, axis=1), 1e-12)) @ matrix
     _, strengths, right = svds(matrix, k=size, v0=np.random.default_rng(0).normal(size=min(matrix.shape)))
-    vectors = np.zeros((vocab_size, size))
-    vectors[known] = right.T * np.where(strengths > 0, strengths, np.inf) ** _POWER
-    return vectors
+    return right.T * np.where(strengths > 0, strengths, np.inf) ** _POWER
 
 
 def _head(mean: np.ndarray, covariance: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarray]:

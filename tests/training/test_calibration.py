@@ -200,7 +200,7 @@ def test_piece_vectors_are_the_singular_ones(devices):
     ("changes", "count", "message"),
     [
         ({"pooling": "mean"}, 40, "a start from latent semantics needs piece_weights, latent_semantics,"),
-        ({"hidden_size": 8, "num_heads": 1}, 8, "WHITENING_ROWS: got 8 texts of 23 word pieces, expected more of both"),
+        ({"hidden_size": 8, "num_heads": 1}, 8, "WHITENING_ROWS: got 8 texts of 30 word pieces, expected more of both"),
     ],
 )
 def test_what_has_no_such_start_is_refused(changes, count, message):
