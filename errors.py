@@ -33,8 +33,8 @@ _WORDS: Final = {os.strerror(number): number for number in (*_WRITING, errno.EAC
 # Control characters but for line breaks and tabs, and what reverses the direction of text.
 _UNSEEN: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202d\u202e]")
 _NO_MEMORY: Final = re.compile(
-    r".*(?:MemoryError|can't start new thread|RESOURCE_EXHAUSTED|cannot allocate memory|unable to allocate|"
-    r"out of memory|bad_alloc|failed to map segment|resource temporarily unavailable).*",
+    r"MemoryError|can't start new thread|RESOURCE_EXHAUSTED|cannot allocate memory|unable to allocate|"
+    r"out of memory|bad_alloc|failed to map segment|resource temporarily unavailable",
     re.IGNORECASE,
 )
 _LESS_MEMORY: Final = (
@@ -185,8 +185,10 @@ def of_memory(error: BaseException) -> InputError | None:
     """
     seen: BaseException | None = error
     while seen is not None:
-        if found := _NO_MEMORY.search(f"{type(seen).__name__}: {seen}"):
-            return InputError(f"memory ran out: {found[0][:_SAID]}", remedy=_LESS_MEMORY)
+        text = f"{type(seen).__name__}: {seen}"
+        if found := _NO_MEMORY.search(text):
+            line = text[: found.end()].rpartition("\n")[2] + text[found.end() :].partition("\n")[0]
+            return InputError(f"memory ran out: {line[:_SAID]}", remedy=_LESS_MEMORY)
         seen = seen.__cause__ or seen.__context__
     return None
 

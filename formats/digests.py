@@ -124,7 +124,7 @@ def differing(folder: str, expected: Mapping[str, str]) -> list[str]:
     def differs(name: str) -> bool:
         try:
             return file_sha256(f"{folder.rstrip('/')}/{name}") != expected[name]
-        except OSError:
+        except (OSError, ValueError):  # the second of a name with a null character
             return True
 
     names = sorted(expected)

@@ -11,6 +11,7 @@ from ...formats.urls import canonical_url, joined
 from .xml_text import head_of, root_of
 
 _TYPE: Final = re.compile(r"[\w!#$%&'*+.^`|~-]+/[\w!#$%&'*+.^`|~-]+", re.ASCII)
+_COMMA: Final = re.compile(r",(?=(?:[^\"]*\"[^\"]*\")*[^\"]*\Z)")  # not between quotation marks
 _CHARSET: Final = re.compile(r";\s*charset\s*=\s*(?:\"([^\"]*)\"?|([^;\s]*))", re.IGNORECASE)
 _UNKNOWN: Final = ("", "unknown/unknown", "application/unknown", "*/*")
 _HTML: Final = re.compile(
@@ -34,7 +35,7 @@ def media_type(values: Iterable[str]) -> tuple[str, str]:
     ('text/html', 'gbk')
     """
     kind = charset = ""
-    for value in re.split(r",(?=(?:[^\"]*\"[^\"]*\")*[^\"]*\Z)", ",".join(values)[:1_000]):
+    for value in _COMMA.split(",".join(values)[:1_000]):
         found = value.partition(";")[0].strip().lower()
         if _TYPE.fullmatch(found) and found != "*/*":
             named = _CHARSET.search(value)

@@ -158,6 +158,7 @@ ALL_TEXT = "\n".join(path.read_text() for path in sources())
 BOUNDED = {
     "beam_pipelines/extract/bylines._FROM_DIGIT": 200,
     "beam_pipelines/extract/bylines._NAME_CASE": 100,
+    "beam_pipelines/extract/responses._COMMA": 1_000,
     "beam_pipelines/extract/responses:34": 1_000,
     "beam_pipelines/extract/page._ITEM_NAME": 20,
 }

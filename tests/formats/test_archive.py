@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from newsembed.errors import InputError
 from newsembed.formats import archive_writer
-from newsembed.formats.archive import Archive, is_archive, read_runs
+from newsembed.formats.archive import Archive, is_archive, read_runs, reading_tables
 from newsembed.formats.archive_writer import Writer
 from newsembed.formats.articles import ArticleText
 from newsembed.serving.index_command import append
@@ -95,3 +95,13 @@ def test_no_version_that_is_kept_is_removed_whatever_the_clock_said(years, oldes
     if before is not None:
         start = datetime.datetime(before, 1, 1).astimezone()
         assert start - datetime.timedelta(minutes=1) < table.removed < start
+
+
+def test_a_panic_of_the_database_names_the_archive_and_memory_that_ran_out_does_not():
+    class Panic(Exception):
+        """The database's own has no module that can be imported."""
+
+    with pytest.raises(InputError, match="folder: no readable archive: rust future panicked"), reading_tables("folder"):
+        raise Panic("rust future panicked: unknown error")
+    with pytest.raises(MemoryError), reading_tables("folder"):
+        raise MemoryError

@@ -91,7 +91,7 @@ def test_temporary_files_are_not_listed(folder):
 def test_the_first_five_files_that_differ_are_named(tmp_path, missing, expected):
     digests.write_list(str(tmp_path), {f"f{number}": "0" * 64 for number in reversed(range(missing))})
     assert digests.damage(f"{tmp_path}") == f"not the content that SHA256SUMS lists: {expected}"
-    assert digests.differing(f"{tmp_path}/", {"f1": "0" * 64}) == ["f1"]
+    assert digests.differing(f"{tmp_path}/", {"f1": "0" * 64, "a\0b": "0" * 64}) == ["a\0b", "f1"]
 
 
 def test_lines_of_the_list_are_in_the_order_of_names_and_damage_is_named_by_line(tmp_path):
