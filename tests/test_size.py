@@ -17,11 +17,11 @@ ROOT = Path(__file__).parents[1]
 LAYOUT = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
 SLACK = 0.03  # of a limit: a package that is smaller by more lowers it
 LIMITS = {  # package: (lines, tokens)
-    "tests": (44_762, 519_003),
-    "beam_pipelines": (13_288, 144_907),
+    "tests": (44_769, 519_065),
+    "beam_pipelines": (13_289, 144_915),
     "serving": (5_031, 55_699),
     "studies": (4_636, 51_491),
-    "formats": (4_375, 44_691),
+    "formats": (4_375, 44_685),
     "benchmarks": (4_052, 43_185),
     "models": (3_250, 36_296),
     "evaluation": (4_040, 47_689),
@@ -32,7 +32,7 @@ LIMITS = {  # package: (lines, tokens)
     "tasks": (1_291, 13_178),
     "t5x_bridge": (800, 8_471),
     "updates": (867, 10_124),
-    "root": (347, 2_214),
+    "root": (349, 2_254),
     "docs": (76, 760),
 }
 MOST_FILES = 338  # of the product
