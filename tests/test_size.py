@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[1]
 LAYOUT = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
 SLACK = 0.03  # of a limit: a package that is smaller by more lowers it
 LIMITS = {  # package: (lines, tokens)
-    "tests": (44_769, 519_065),
+    "tests": (44_767, 519_060),
     "beam_pipelines": (13_289, 144_915),
     "serving": (5_031, 55_699),
     "studies": (4_636, 51_491),

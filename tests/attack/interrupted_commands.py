@@ -176,8 +176,7 @@ def study(out: Path) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for step in (path for path in out.iterdir() if path.is_dir() and not path.name.endswith(".tmp")):
         kind: Result = model if (step / "checkpoints").exists() else job if (step / "manifest.json").exists() else files
-        if (
-            value := {"training": True} if step.name == "layers" else kind(step)
-        ):  # nothing: a training without checkpoint
+        value = {"training": True} if step.name == "layers" else kind(step)
+        if value:  # a training without a checkpoint has published nothing
             found[step.name] = value
     return found

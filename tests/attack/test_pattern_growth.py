@@ -159,7 +159,6 @@ BOUNDED = {
     "beam_pipelines/extract/bylines._FROM_DIGIT": 200,
     "beam_pipelines/extract/bylines._NAME_CASE": 100,
     "beam_pipelines/extract/responses._COMMA": 1_000,
-    "beam_pipelines/extract/responses:34": 1_000,
     "beam_pipelines/extract/page._ITEM_NAME": 20,
 }
 MOST_SECONDS = 0.25  # of a pattern on a text of its bound
