@@ -78,8 +78,12 @@ _SECONDS: Final = 60.0
 
 
 def prepare() -> None:
-    """Sets what is read when Beam and TensorFlow are imported: they log then, which would install other handlers."""
+    """Sets what Beam, TensorFlow and NumPy read when they are imported, as `launch.cli.prepare_libraries` does.
+
+    Beam and TensorFlow log then, which would install other handlers.
+    """
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "4")
     root = logging.getLogger()
     if not any(isinstance(handler, _Errors) for handler in root.handlers):
         root.addHandler(_Errors())

@@ -14,9 +14,9 @@ from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 from newsembed.launch import reference
-from newsembed.launch.cli import COMMANDS, quiet_libraries
+from newsembed.launch.cli import COMMANDS, prepare_libraries
 
-quiet_libraries()
+prepare_libraries()
 
 ROOT: Final = Path(__file__).parents[1]
 COMMAND_PAGES: Final = "reference/commands"

@@ -264,18 +264,16 @@ class Archive:
 
     def rows(self, columns: Sequence[str], where: str = "") -> pa.Table:
         """Columns of the articles that meet a condition in SQL, and their numbers as ``_rowid``."""
-        with reading_tables(self.uri):
-            query = self._articles.search().select([*columns]).with_row_id(True)
-            return (query.where(where) if where else query).to_arrow()
+        query = self._inner(ARTICLES).query().select([*columns]).with_row_id()
+        return self._fetched(query.where(where) if where else query)
 
     def take(self, numbers: Sequence[int], columns: Sequence[str]) -> pa.Table:
         """Columns of articles by their numbers, in this order."""
-        with reading_tables(self.uri):
-            wanted = [int(number) for number in numbers]
-            if not wanted:
-                return self.rows(columns, "false")
-            found = self._articles.take_row_ids(wanted).select([*columns]).with_row_id().to_arrow()
-            return found.take(pc.index_in(pa.array(wanted, pa.uint64()), found["_rowid"]))
+        wanted = [int(number) for number in numbers]
+        if not wanted:
+            return self.rows(columns, "false")
+        found = self._fetched(self._inner(ARTICLES).take_row_ids(wanted).select([*columns]).with_row_id())
+        return found.take(pc.index_in(pa.array(wanted, pa.uint64()), found["_rowid"]))
 
     def batches(self, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
         """All articles, in batches."""
@@ -298,22 +296,25 @@ class Archive:
 
     def matching(self, terms: Iterable[str], count: int, where: str = "") -> tuple[IntArray, npt.NDArray[np.float64]]:
         """The articles with the highest BM25 score for words, best first: their numbers and scores."""
-        from lancedb.background_loop import LOOP
         from lancedb.query import MatchQuery
 
-        # What the synchronous table is around; that one asks seven times for the schema in each search.
-        table = self._articles._table  # noqa: SLF001 - the library has no other way to it
-
-        async def search() -> pa.Table:
-            query = table.query().nearest_to_text(MatchQuery(" ".join(terms), "words"))
-            chosen = query.select(["_score"]).with_row_id().limit(count)
-            return await (chosen.where(where) if where else chosen).to_arrow()
-
-        with reading_tables(self.uri):
-            found = LOOP.run(search())
+        query = self._inner(ARTICLES).query().nearest_to_text(MatchQuery(" ".join(terms), "words"))
+        chosen = query.select(["_score"]).with_row_id().limit(count)
+        found = self._fetched(chosen.where(where) if where else chosen)
         numbers, scores = found["_rowid"].to_numpy().astype(np.int64), found["_score"].to_numpy().astype(np.float64)
         order = np.lexsort((numbers, -scores))
         return numbers[order], scores[order]
+
+    def _inner(self, name: str) -> Any:
+        """What a synchronous table is around; that one asks up to seven times for the schema in each search."""
+        return self.table(name)._table  # noqa: SLF001 - the library has no other way to it
+
+    def _fetched(self, query: Any) -> pa.Table:
+        """The rows of a query to `_inner`."""
+        from lancedb.background_loop import LOOP
+
+        with reading_tables(self.uri):
+            return LOOP.run(query.to_arrow())
 
     def nearest(self, vector: FloatArray, count: int, where: str = "") -> tuple[IntArray, FloatArray]:
         """The articles of highest cosine with a unit vector by the index, best first: their numbers and cosines."""
@@ -344,8 +345,7 @@ class Archive:
         unknown = sorted(asked - known.keys())
         for start in range(0, len(unknown), AT_ONCE):
             part = unknown[start : start + AT_ONCE]
-            with reading_tables(self.uri):
-                found = self.table(TERMS).search().where(any_of("term", part)).to_arrow()
+            found = self._fetched(self._inner(TERMS).query().where(any_of("term", part)))
             counts = zip(found["term"].to_pylist(), found["documents"].to_pylist(), strict=True)
             known.update(dict.fromkeys(part, 0) | dict(counts))
         return {term: known[term] for term in asked}

@@ -14,6 +14,7 @@ os.environ.setdefault(
     "--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false --xla_cpu_parallel_codegen_split_count=1",
 )
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "4")  # as in commands
 # A program is compiled once into this folder, also for processes that a test starts. JAX writes a program under its
 # final name before it is whole, so each worker has a folder of its own. Set the variable to keep the programs.
 if "JAX_COMPILATION_CACHE_DIR" not in os.environ:

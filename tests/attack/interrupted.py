@@ -377,7 +377,7 @@ def preload() -> None:
     """Loads what takes long and starts no thread, so that a kill seldom meets an import."""
     from newsembed.launch import cli
 
-    cli.quiet_libraries()  # first, as in a command
+    cli.prepare_libraries()  # first, as in a command
     import apache_beam  # noqa: F401
     import flax.linen  # noqa: F401
     import jax  # noqa: F401

@@ -128,7 +128,8 @@ def test_errors_of_libraries_and_our_own_warnings_are_shown(monkeypatch, capsys)
     root.propagate = False
     monkeypatch.setattr(cli.logging, "getLogger", lambda *_: root)
     monkeypatch.delenv("TF_CPP_MIN_LOG_LEVEL", raising=False)
-    cli.quiet_libraries()
+    monkeypatch.delenv("OPENBLAS_THREAD_TIMEOUT", raising=False)
+    cli.prepare_libraries()
     for name in ("library", "newsembed.launch"):
         for level, text in ((logging.WARNING, "warning"), (logging.ERROR, "error")):
             root.handle(logging.LogRecord(name, level, "file", 1, f"{text} of {name}", (), None))
@@ -138,6 +139,7 @@ def test_errors_of_libraries_and_our_own_warnings_are_shown(monkeypatch, capsys)
         "error of newsembed.launch",
     ]
     assert os.environ["TF_CPP_MIN_LOG_LEVEL"] == "3"
+    assert os.environ["OPENBLAS_THREAD_TIMEOUT"] == "4"
 
 
 def test_overview_is_instant():
