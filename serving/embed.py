@@ -83,7 +83,11 @@ def run(options: EmbedOptions) -> int:
 
 
 def embedded(
-    encoder: TextEncoder, articles: Iterator[ArticleText], counts: dict[str, int] | None = None, source: str = ""
+    encoder: TextEncoder,
+    articles: Iterator[ArticleText],
+    counts: dict[str, int] | None = None,
+    source: str = "",
+    chunk: int = _CHUNK,
 ) -> Iterator[tuple[list[ArticleText], FloatArray]]:
     """Yields chunks of (articles, their embeddings ``[n, D]``), articles without text left out.
 
@@ -91,18 +95,19 @@ def embedded(
 
     Args:
       encoder: what embeds.
-      articles: any number; a chunk of them is in memory at once.
+      articles: any number.
       counts: ``embedded`` and ``empty`` are added up here.
       source: where the articles are from, for an error.
+      chunk: articles that are in memory at once.
 
     Raises:
       InputError: if no article has text, or an embedding is not finite.
     """
     counts = {} if counts is None else counts
     told = time.monotonic()
-    while chunk := list(itertools.islice(articles, _CHUNK)):
-        kept = [article for article in chunk if not article.is_empty]
-        counts["empty"] = counts.get("empty", 0) + len(chunk) - len(kept)
+    while read := list(itertools.islice(articles, chunk)):
+        kept = [article for article in read if not article.is_empty]
+        counts["empty"] = counts.get("empty", 0) + len(read) - len(kept)
         counts["embedded"] = counts.get("embedded", 0) + len(kept)
         if not kept:
             continue

@@ -117,10 +117,11 @@ def embedded(model: str, articles: Sequence[ArticleText], max_length: int) -> Fl
 
     # Training reads the first tokens, too; windows over whole articles would take several times as long.
     encoder = specs.make_encoder("model", model, max_length=max_length, long_documents=HEAD)
+    counts: dict[str, int] = {}
     chunks: list[FloatArray] = []
     with JobProgress("lift") as progress:
-        for first in range(0, len(articles), _SHOWN):
-            part = articles[first : first + _SHOWN]
-            chunks += [vectors for _, vectors in embed.embedded(encoder, iter(part))]
-            progress("teacher", first + len(part), len(articles), "articles embedded")
+        progress("teacher", 0, len(articles), "articles embedded")
+        for _, vectors in embed.embedded(encoder, iter(articles), counts, chunk=_SHOWN):
+            chunks.append(vectors)
+            progress("teacher", counts["embedded"], len(articles), "articles embedded")
     return np.concatenate(chunks)

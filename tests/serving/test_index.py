@@ -288,8 +288,7 @@ def test_embed_replaces_vectors_only_when_asked(model_dir, articles, tmp_path, o
 @pytest.mark.parametrize(("seconds", "told"), [(0.0, [2, 4, 5]), (1e9, [])])
 def test_many_articles_are_counted_while_they_are_embedded(model_dir, articles, monkeypatch, capsys, seconds, told):
     monkeypatch.setattr(embed, "_TOLD_SECONDS", seconds)
-    monkeypatch.setattr(embed, "_CHUNK", 2)
-    found = list(embed.embedded(load_encoder(model_dir), read_articles(articles)))
+    found = list(embed.embedded(load_encoder(model_dir), read_articles(articles), chunk=2))
     assert sum(len(chunk) for chunk, _ in found) == 5
     said = [line for line in capsys.readouterr().err.splitlines() if "so far" in line]
     assert said == [f"{count} articles embedded so far" for count in told]

@@ -120,3 +120,20 @@ def test_articles_of_triplets_come_first_and_those_without_text_never(work):
 def test_one_article_is_too_few(work):
     with pytest.raises(InputError, match=r"clean/articles: got 1 article with text, expected at least 2"):
         chosen_articles(work, 1)
+
+
+def test_a_log_says_how_many_articles_of_all_chunks_are_embedded(monkeypatch, capsys):
+    class Encoder:
+        def encode(self, titles, _bodies):
+            return some_keys(1000)[[int(title) for title in titles]]
+
+    monkeypatch.setattr("newsembed.serving.specs.make_encoder", lambda *_, **__: Encoder())
+    monkeypatch.setattr("newsembed.serving.embed._TOLD_SECONDS", 0.0)
+    articles = [dataclasses.replace(article, title=f"{n}") for n, article in enumerate(some_articles(1000))]
+    np.testing.assert_array_equal(module.embedded("model", articles, 16), some_keys(1000))
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[:3] == [
+        "lift: teacher …",
+        "512 articles embedded so far",
+        "1,000 articles embedded so far",
+    ]
