@@ -400,7 +400,7 @@ class OnnxEncoder(TokenizedEncoder):
     def _embed_rows(self, rows: Sequence[Row], *, are_queries: bool) -> FloatArray:  # noqa: ARG002 - all cost the same
         embeddings = np.zeros((len(rows), self.dimensions), np.float32)
         # The longest first: memory runs out at the start or never.
-        order = np.argsort([-len(row) for row in rows], kind="stable")
+        order: list[int] = np.argsort([-len(row) for row in rows], kind="stable").tolist()
         with self._bar(len(rows)) as bar:
             start = 0
             while start < len(order):

@@ -78,6 +78,23 @@ def test_an_export_equals_jax_and_has_its_digest(model_dir, exported):
     assert theirs.encode([], []).shape == (0, theirs.dimensions)
 
 
+def test_texts_of_one_batch_have_near_lengths(exported, monkeypatch):
+    encoder, shapes = onnx_engine.read_export(exported.output), []
+
+    class Session:
+        def run(self, outputs, inputs, inner=encoder._session):
+            shapes.append(inputs[onnx_engine.INPUT].shape)
+            return inner.run(outputs, inputs)
+
+    monkeypatch.setattr(encoder, "_session", Session())
+    lengths = [3, 20, 11, 19, 12, 16, 10, 15]  # with [CLS] and [SEP]
+    rows = [np.array([2, *range(5, 3 + length), 3], np.int32) for length in lengths]
+    found = encoder._embed_rows(rows, are_queries=True)
+    assert shapes == [(3, 20), (2, 15), (2, 11), (1, 3)]
+    one_by_one = [encoder._embed_rows([row], are_queries=True)[0] for row in rows]
+    np.testing.assert_allclose(found, one_by_one, atol=1e-6)
+
+
 def test_a_model_folder_is_computed_by_the_graph_where_that_is_installed(model_dir, monkeypatch):
     whole = load_encoder(model_dir)
     fast = encoder_from_spec(f"model:{model_dir}", progress=False)
