@@ -64,8 +64,8 @@ def are_near(teacher, one, other, days, similarity):
     return near and float(np.float64(teacher.keys[one]) @ teacher.keys[other]) > similarity
 
 
-def by_hand(teacher, batch, days=1, similarity=0.1):
-    """(teacher's part, pairs' part, accuracy, number of known texts), each text on its own, by the definition."""
+def by_hand(teacher, batch, days=1, similarity=0.1, least=-1.0):
+    """(teacher's part, pairs' part, accuracy, texts that are known, and in pairs), each text on its own."""
     vectors = [np.float64(vectors) for vectors in embeddings_of(batch)[:2]]
     rows = {tuple(words): row for row, words in enumerate(teacher.doc_ids.tolist())}
     names = ("anchor_doc_id", "positive_doc_id")
@@ -81,6 +81,8 @@ def by_hand(teacher, batch, days=1, similarity=0.1):
             shares = np.float64(teacher.probabilities[own])
             rest = np.delete(weights, [own, *near]).sum()
             soft.append(-shares @ np.log(weights[near] / others) - (1 - shares.sum()) * np.log(rest / others))
+            if np.float64(teacher.keys[own]) @ teacher.keys[other] < least:
+                continue
             candidates = weights.copy()
             for row in range(len(weights)):
                 either = any(are_near(teacher, row, document, days, similarity) for document in (own, other))
@@ -88,15 +90,20 @@ def by_hand(teacher, batch, days=1, similarity=0.1):
                     candidates[row] = 0
             paired.append(-np.log(weights[other] / candidates.sum()))
             found.append(weights[other] >= candidates.max())
-    return np.mean(soft), np.mean(paired), np.mean(found), len(soft)
+    return np.mean(soft), np.mean(paired), np.mean(found), len(soft), len(paired)
 
 
-@pytest.mark.parametrize(("pair_weight", "days", "similarity"), [(1.0, 1, 0.1), (0.3, 0, -0.2), (1.0, 5, 1.0)])
-def test_the_loss_of_a_batch_is_that_of_its_texts(path, teacher, batch, pair_weight, days, similarity):
-    options = {"pair_weight": pair_weight, "near_days": days, "near_similarity": similarity}
+@pytest.mark.parametrize(
+    ("pair_weight", "days", "similarity", "least"),
+    [(1.0, 1, 0.1, -1.0), (0.3, 0, -0.2, -1.0), (1.0, 5, 1.0, -1.0), (1.0, 1, 0.1, 0.0)],
+)
+def test_the_loss_of_a_batch_is_that_of_its_texts(path, teacher, batch, pair_weight, days, similarity, least):
+    options = {"pair_weight": pair_weight, "near_days": days, "near_similarity": similarity, "pair_similarity": least}
     (loss, metrics), _ = value_of(path, batch, **options)
-    soft, paired, accuracy, known = by_hand(teacher, batch, days, similarity)
+    soft, paired, accuracy, known, in_pairs = by_hand(teacher, batch, days, similarity, least)
     assert known == 22  # of 24
+    assert in_pairs == 22 if least == -1 else 2 < in_pairs < 20
+    assert metrics["paired"] == pytest.approx(in_pairs / 24)
     assert metrics["known"] == pytest.approx(22 / 24)
     assert metrics["teacher_loss"] == pytest.approx(soft, rel=1e-4)
     assert metrics["pair_loss"] == pytest.approx(paired, rel=1e-4)
