@@ -18,8 +18,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
-import apache_beam as beam
-
 from .. import __version__
 from ..errors import InputError, counted
 from ..formats import files, parquet, stores
@@ -46,7 +44,7 @@ from .output_folder import (
     refuse_overlaps,
     result_folders,
 )
-from .shards import Counts, Phase, add_counts, chain_counts
+from .shards import Counts, Phase, add_counts, chain_counts, process_shards
 
 _log = logging.getLogger(__name__)
 
@@ -191,8 +189,9 @@ class JobRun:
           options: what all shards get.
         """
         phase = self.phase(name, len(payloads), accounted=accounted)
+        process = process_shards(functools.partial(function, **options), phase)
         with self.graph(len(payloads)) as graph:
-            graph.map_shards(phase, functools.partial(function, **options), payloads, parts)
+            graph.add(phase, lambda: graph.start(name, enumerate(payloads)) | process, parts)
 
     def map_rows(
         self,
@@ -216,8 +215,9 @@ class JobRun:
         """
         senders = [(self._phases[sender][0], rows) for sender, rows in streams]
         phase = self.phase(name, len(payloads), accounted=accounted)
+        process = process_shards(functools.partial(function, **options), phase)
         with self.graph(len(payloads)) as graph:
-            graph.map_rows(phase, functools.partial(function, **options), payloads, senders)
+            graph.add(phase, lambda: graph.received(phase, payloads, senders) | process)
 
     @contextlib.contextmanager
     def graph(self, shard_count: int) -> Iterator[Graph]:
@@ -228,7 +228,7 @@ class JobRun:
         Args:
           shard_count: of the phase with the most shards.
 
-        Yields the graph, for phases other than :meth:`map_shards`.
+        Yields the graph, for phases that neither :meth:`map_shards` nor :meth:`map_rows` adds.
         """
         if self._graph is not None:
             yield self._graph
@@ -246,16 +246,6 @@ class JobRun:
         for phase, parts in graph.phases:
             _, total, grown = parts.progress()
             self._progress(phase.name, total, total, grown)
-
-    @contextlib.contextmanager
-    def pipeline(self, phase: Phase, parts: Parts | None = None) -> Iterator[beam.Pipeline]:
-        """A Beam pipeline for one phase, run on leaving the context, skipped if all of its shards are complete.
-
-        Yields a pipeline to which the job attaches its transforms; the last is a `ProcessShards` of ``phase``.
-        """
-        with self.graph(phase.shard_count) as graph:
-            yield graph.pipeline
-            graph.add(phase, lambda: None, parts)
 
     @contextlib.contextmanager
     def _watched(self, graph: Graph) -> Iterator[None]:
@@ -288,17 +278,19 @@ class JobRun:
 
     def digests(self) -> dict[str, str]:
         """SHA-256 of every published file: as the shard that wrote it computed it, or from the file."""
-        reports = (report["sha256"] for phase in self._phases for report in self._reports_of(phase))
-        written = dict(item for digests in reports for item in digests.items())
-        names = published_files(self.workspace)
+        written, names = self._reported("sha256"), published_files(self.workspace)
         return {name: written.get(name) or file_sha256(f"{self.workspace}/{name}") for name in names}
 
     def blocks(self, below: str) -> dict[str, dict[str, list[int]]]:
         """The manifest's entry ``"blocks"`` of a folder ("" or "held_out/"); none where there are no training data."""
-        reports = (report["blocks"] for phase in self._phases for report in self._reports_of(phase))
-        every = sorted(item for blocks in reports for item in blocks.items())
+        every = sorted(self._reported("blocks").items())
         found = {name.removeprefix(below): places for name, places in every if name.startswith(f"{below}task=")}
         return {"blocks": found} if found else {}
+
+    def _reported(self, what: str) -> dict[str, Any]:
+        """What the reports of all shards say of the files that they wrote, by name."""
+        reports = (report for phase in self._phases for report in self._reports_of(phase))
+        return dict(item for report in reports for item in report[what].items())
 
     def all_counts(self) -> tuple[Counts, dict[str, Counts]]:
         """Counts of the job (its accounted phases chained) and of every phase that counted something.

@@ -24,8 +24,9 @@ from ..formats.vocabulary import CLS_ID, SEP_ID
 from ..tasks.kinds import PAIRS
 from ..tasks.sentences import split_text
 from ..tasks.vocabulary import Vocabulary, join_document
+from .graph import Graph
 from .jobs import ARTICLES, Job, JobRun, OwnManifest, optional
-from .shards import HELD_OUT_EXAMPLES, TRAINING_EXAMPLES, Counts, GroupByShard, ProcessShards, Shard, shard_of
+from .shards import HELD_OUT_EXAMPLES, TRAINING_EXAMPLES, Counts, Shard, group_by_shard, process_shards, shard_of
 from .texts import (
     UNDETERMINED,
     VOCABULARY_INPUT,
@@ -236,14 +237,18 @@ def run(run: JobRun) -> None:
         raise InputError(f"--of={options.of} needs posts", field="--posts", remedy=remedy)
     else:
         phase = run.phase("pairs", len(articles))
-        with run.pipeline(phase) as pipeline:
-            posts = pipeline | "Posts" >> beam.Create(run.shards("posts")) | beam.FlatMap(_read_posts)
-            places = pipeline | "Articles" >> beam.Create(list(enumerate(articles))) | beam.FlatMapTuple(_read_places)
-            joined = {"posts": posts, "places": places} | beam.CoGroupByKey()
-            placed = joined | beam.FlatMap(_place_posts, len(articles))
-            write = functools.partial(write_pairs, **facts)
-            _ = placed | GroupByShard(len(articles)) | ProcessShards(write, phase)
+        write = process_shards(functools.partial(write_pairs, **facts), phase)
+        with run.graph(len(articles)) as graph:
+            graph.add(phase, lambda: _posts_of_shards(graph, run.shards("posts"), articles) | write)
     _describe(run)
+
+
+def _posts_of_shards(graph: Graph, posts: Sequence[str], articles: Sequence[str]) -> beam.PCollection:
+    """Returns (shard of articles, (doc_id, text) of its posts)."""
+    read = graph.start("Posts", posts) | beam.FlatMap(_read_posts)
+    places = graph.start("Articles", enumerate(articles)) | beam.FlatMapTuple(_read_places)
+    joined = {"posts": read, "places": places} | beam.CoGroupByKey() | beam.FlatMap(_place_posts, len(articles))
+    return joined | group_by_shard(len(articles))
 
 
 def _read_posts(path: str) -> Iterator[tuple[str, str]]:

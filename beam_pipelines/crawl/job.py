@@ -18,7 +18,7 @@ from ...formats.records import Rejection, make_doc_id
 from ...formats.urls import canonical_url, registered_domain
 from ..graph import Parts
 from ..jobs import InputSpec, Job, JobRun
-from ..shards import GroupByShard, ProcessShards, Shard, shard_of
+from ..shards import Shard, group_by_shard, process_shards, shard_of
 from .options import CrawlOptions, Scope
 from .politeness import shared_limiter
 from .site import SiteCrawler
@@ -111,14 +111,11 @@ def _crawl_listed(job: JobRun, name: str, sources: Sequence[str], shard_count: i
     """
     phase = job.phase(name, shard_count, beside=True)
     parts = [f"part-{index:05d}-of-{shard_count:05d}.parquet" for index in range(shard_count)]
-    with job.pipeline(phase) as pipeline:
-        _ = (
-            pipeline
-            | beam.Create([f"{job.workspace}/_listed/{source}/{part}" for source in sources for part in parts])
-            | beam.FlatMap(_listed_for, name, shard_count)
-            | GroupByShard(shard_count)
-            | ProcessShards(partial(_crawl_urls, options=options, phase=name), phase)
-        )
+    paths = [f"{job.workspace}/_listed/{source}/{part}" for source in sources for part in parts]
+    crawl = process_shards(partial(_crawl_urls, options=options, phase=name), phase)
+    with job.graph(shard_count) as graph:
+        listed_for = beam.FlatMap(_listed_for, name, shard_count)
+        graph.add(phase, lambda: graph.start(name, paths) | listed_for | group_by_shard(shard_count) | crawl)
     listed = sum(job.counts_of(source).tallies.get(f"listed_{name}", 0) for source in sources)
     counts = job.counts_of(name)
     if counts.read + counts.tallies.get("listed_again", 0) != listed:

@@ -26,7 +26,7 @@ from ...formats.records import Article, Hub, Post, Rejection, make_doc_id
 from ...formats.urls import registered_domain
 from ..graph import Graph
 from ..jobs import InputSpec, Job, JobRun, input_digest
-from ..shards import GroupByShard, Phase, ProcessShards, Shard, shard_of
+from ..shards import Phase, Shard, group_by_shard, process_shards, shard_of
 from .isolation import Limits
 from .layout import letters_of
 from .page import GUESSED_ORDER, MAX_LINKS
@@ -99,8 +99,8 @@ def run(job: JobRun) -> None:
         with_posts, with_images = bool(job.inputs["posts"]), bool(job.inputs["warc"])
         joined, hubs = job.phase("join", len(groups)), job.phase("hubs", hub_shards(len(groups)), accounted=False)
         write = partial(write_joined, groups=groups, with_posts=with_posts)
-        graph.add(joined, lambda: _join(graph, joined, places, groups, with_images) | ProcessShards(write, joined))
-        graph.add(hubs, lambda: _merge(graph, hubs, places) | ProcessShards(write_hubs, hubs))
+        graph.add(joined, lambda: _join(graph, joined, places, groups, with_images) | process_shards(write, joined))
+        graph.add(hubs, lambda: _merge(graph, hubs, places) | process_shards(write_hubs, hubs))
 
 
 def hub_shards(article_shards: int) -> int:
@@ -130,7 +130,7 @@ def _join(
         | f"JoinBy{name}" >> beam.FlatMap(joined)
         for name, keys, joined in keyed[: 1 + with_images]
     ]
-    return found | "Evidence" >> beam.Flatten() | "GroupEvidence" >> GroupByShard(len(groups))
+    return found | "Evidence" >> beam.Flatten() | "GroupEvidence" >> group_by_shard(len(groups))
 
 
 def _shard_of_slice(place: _Place, groups: Sequence[range]) -> int:
@@ -322,7 +322,7 @@ def _merge(graph: Graph, phase: Phase, places: list[_Place]) -> beam.PCollection
     )
     heads = read | "ReadHeads" >> beam.FlatMap(_heads, phase.workspace)
     merged = {"members": members, "heads": heads} | beam.CoGroupByKey() | beam.FlatMap(_merged, phase.shard_count)
-    return merged | "GroupHubs" >> GroupByShard(phase.shard_count)
+    return merged | "GroupHubs" >> group_by_shard(phase.shard_count)
 
 
 def _members(place: _Place, workspace: str, run_id: str) -> Iterator[tuple[str, str]]:
