@@ -96,12 +96,13 @@ _IDENTIFIED_CHARACTERS: Final = 1_500  # enough to identify a language
 _ALIASES: Final = dict(
     pair.split(":") for pair in ["arz:ar", "azb:az", "bs:hr", "ckb:ku", "nn:no", "pnb:pa", "sh:hr", "wuu:zh", "yue:zh"]
 )
-_CODES: Final = (
-    "af am ar as az ba be bg bn bo br ca ce cs cv cy da de dv el en eo es et eu fa fi fr fy ga gd gl gu he hi hr hu hy "
-    "id is it ja jv ka kk km kn ko ku ky la lb lo lt lv mg mk ml mn mr ms mt my ne nl no or pa pl ps pt rm ro ru sa sc "
-    "sd si sk sl so sq sr sv sw ta te tg th tk tl tr tt ug uk ur uz vi yi yo zh"
+LANGUAGES: Final = frozenset(
+    str.split(
+        "af am ar as az ba be bg bn bo br ca ce cs cv cy da de dv el en eo es et eu fa fi fr fy ga gd gl gu he hi hr hu"
+        " hy id is it ja jv ka kk km kn ko ku ky la lb lo lt lv mg mk ml mn mr ms mt my ne nl no or pa pl ps pt rm ro"
+        " ru sa sc sd si sk sl so sq sr sv sw ta te tg th tk tl tr tt ug uk ur uz vi yi yo zh"
+    )
 )
-LANGUAGES: Final = frozenset(_CODES.split())
 
 # The letters of each script, and its languages; languages that are not listed use the Latin script. Devanagari is
 # without the danda, which other scripts use.
@@ -280,24 +281,21 @@ _GRACE: Final = datetime.timedelta(days=1)  # a page fetched in one time zone ma
 _NOTICE_CHARACTERS: Final = 300  # longer paragraphs about cookies or policies are articles on the subject
 # Phrases in lower case. Plain strings, because one regular expression for all of them is ten times slower.
 _JAVASCRIPT: Final = ("javascript", "java script")
-_COOKIES, _POLICIES = (
-    phrases.split("|")
-    for phrases in (
-        (
-            "cookie policy|uses cookies|use of cookies|use cookies|our cookies|accept cookies|accept all cookies"
-            "|verwendet cookies|verwenden cookies|utiliza cookies|utilizamos cookies|utilise des cookies"
-            "|utilise les cookies|utilizza cookie|utilizza i cookie|gebruikt cookies|использует cookie"
-            "|использует файлы cookie|используем файлы cookie"
-        ),
-        (
-            "terms of use|terms of service|privacy policy|privacy notice|sign up for our newsletter|all rights reserved"
-            "|datenschutzerklärung|nutzungsbedingungen|alle rechte vorbehalten|privacybeleid|alle rechten voorbehouden"
-            "|política de privacidad|términos y condiciones|todos los derechos reservados|todos os direitos reservados"
-            "|politique de confidentialité|conditions d'utilisation|conditions d\u2019utilisation|tous droits réservés"
-            "|politica sulla privacy|tutti i diritti riservati"
-            "|политика конфиденциальности|политики конфиденциальности|все права защищены"
-        ),
-    )
+_COOKIES: Final = str.split(
+    "cookie policy|uses cookies|use of cookies|use cookies|our cookies|accept cookies|accept all cookies"
+    "|verwendet cookies|verwenden cookies|utiliza cookies|utilizamos cookies|utilise des cookies|utilise les cookies"
+    "|utilizza cookie|utilizza i cookie|gebruikt cookies|использует cookie|использует файлы cookie"
+    "|используем файлы cookie",
+    "|",
+)
+_POLICIES: Final = str.split(
+    "terms of use|terms of service|privacy policy|privacy notice|sign up for our newsletter|all rights reserved"
+    "|datenschutzerklärung|nutzungsbedingungen|alle rechte vorbehalten|privacybeleid|alle rechten voorbehouden"
+    "|política de privacidad|términos y condiciones|todos los derechos reservados|todos os direitos reservados"
+    "|politique de confidentialité|conditions d'utilisation|conditions d\u2019utilisation|tous droits réservés"
+    "|politica sulla privacy|tutti i diritti riservati|политика конфиденциальности|политики конфиденциальности"
+    "|все права защищены",
+    "|",
 )
 # The counter of the lines that a rule drops, and the rejection of an article of which it leaves nothing.
 LINE_RULES: Final = {
@@ -311,7 +309,7 @@ LINE_RULES: Final = {
 
 def rejection_of(article: Article, options: CleanOptions) -> _Reason | None:
     """Returns the rejection of the first rule that a cleaned article breaks, with its detail; ``None`` if it passes."""
-    rules = (_in_text, _in_metadata, _in_dates, _in_language)
+    rules = (_in_text, _in_metadata, _in_language)
     return next((reason for rule in rules for reason in rule(article, options)), None)
 
 
@@ -340,13 +338,10 @@ def _in_text(article: Article, options: CleanOptions) -> Iterator[_Reason]:
 def _in_metadata(article: Article, options: CleanOptions) -> Iterator[_Reason]:
     if options.require_author and not article.authors:
         yield Rejection.NO_AUTHOR, ""
-    if options.require_byline_date and article.byline_date is None:
-        yield Rejection.NO_BYLINE_DATE, ""
-
-
-def _in_dates(article: Article, options: CleanOptions) -> Iterator[_Reason]:
     date, most = article.byline_date, options.max_date_disagreement_days
     if date is None:
+        if options.require_byline_date:
+            yield Rejection.NO_BYLINE_DATE, ""
         return
     dated = f"{date} by {article.date_source or 'an unnamed source'}"
     if date < options.earliest_date:  # before news was published online: a default of the page's software
