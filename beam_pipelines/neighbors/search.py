@@ -15,7 +15,7 @@ from ...formats.command_line import Options, option
 from ...formats.records import Space
 from ..arrays import Array, Floats, Ids, doc_numbers_of
 from ..entities.cooccurrence import unit_rows
-from .index import Engine, Index, build_index, choose_engine, queries_at_once
+from .index import Engine, Index, build_index, choose_engine, highest_of_parts, queries_at_once
 
 
 @dataclasses.dataclass(frozen=True)
@@ -338,12 +338,10 @@ class _FarSearch:
         is_far = np.abs(days[:, None] - self.candidates.days[present]) >= self._options.negative_days
         penalties = np.where(is_far, 0, -np.inf).astype(np.float32)
         vectors = self.candidates.vectors_of(space, present)
-        found = []
-        for start in range(0, len(asked), step):
-            scores = queries.vectors[space][asked[start : start + step]] @ vectors.T
-            scores += penalties[day_of[start : start + step]]
-            found.append(highest(scores, count))
-        return present[np.concatenate([rows for rows, _ in found])], np.concatenate([values for _, values in found])
+        parts = (slice(start, start + step) for start in range(0, len(asked), step))
+        scores = (queries.vectors[space][asked[part]] @ vectors.T + penalties[day_of[part]] for part in parts)
+        rows, values = highest_of_parts(scores, count)
+        return present[rows], values
 
 
 def _search_far(searches: Sequence[_FarSearch], queries: Rows, side: Side, options: NeighborsOptions) -> Pairs:
