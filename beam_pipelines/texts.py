@@ -4,6 +4,7 @@ import dataclasses
 import datetime
 import functools
 import hashlib
+import itertools
 import re
 from collections.abc import Iterator
 from typing import Final
@@ -34,13 +35,8 @@ class ArticleText:
 
 def read_text_batches(path: str, size: int = _BATCH_DOCUMENTS) -> Iterator[list[ArticleText]]:
     """Yields the articles of one shard in batches of ``size``, which suit TensorFlow's operations."""
-    batch: list[ArticleText] = []
-    for article in read_records(path, ArticleText):
-        batch.append(article)
-        if len(batch) == size:
-            yield batch
-            batch = []
-    if batch:
+    articles = read_records(path, ArticleText)
+    while batch := list(itertools.islice(articles, size)):
         yield batch
 
 

@@ -134,10 +134,7 @@ class Lookup:
         return self._parts[number]
 
 
-@functools.lru_cache(maxsize=2)
-def open_lookup(folder: str) -> Lookup:
-    """Returns the rows of a folder in a workspace, whose content does not change; opened once per process."""
-    return Lookup(folder)
+open_lookup = functools.lru_cache(maxsize=2)(Lookup)  # once per process: a folder in a workspace does not change
 
 
 # Tokens
@@ -227,7 +224,4 @@ class TokenStore:
         return places
 
 
-@functools.lru_cache(maxsize=2)
-def open_store(folder: str) -> TokenStore:
-    """Returns the store of a folder; opened once per process."""
-    return TokenStore(folder)
+open_store = functools.lru_cache(maxsize=2)(TokenStore)  # once per process

@@ -36,12 +36,8 @@ _GLOBAL_UNICAST = ipaddress.ip_network("2000::/3")
 _NAT64 = ipaddress.ip_network("64:ff9b::/96")
 # Python reports these as global, or did in some releases; none of them is a news site. Inside Azure's virtual machines
 # 168.63.129.16 is the address of the host.
-_REFUSED = tuple(
-    map(
-        ipaddress.ip_network,
-        str.split("168.63.129.16/32 192.0.0.0/24 192.88.99.0/24 2001::/23 2001:db8::/32 2002::/16 3fff::/20"),
-    )
-)
+_REFUSED_NETWORKS = "168.63.129.16/32 192.0.0.0/24 192.88.99.0/24 2001::/23 2001:db8::/32 2002::/16 3fff::/20"
+_REFUSED = tuple(map(ipaddress.ip_network, _REFUSED_NETWORKS.split()))
 
 
 @dataclasses.dataclass(frozen=True)

@@ -17,7 +17,7 @@ from ...formats.names import KnownName
 from .linking import is_capitalised, words_of
 from .spellings import ARABIC_ARTICLE, normal_letters
 
-_CONTINENTS: Final = frozenset({"002", "003", "005", "009", "013", "019", "142", "145", "150", "419"})
+_CONTINENTS: Final = frozenset(str.split("002 003 005 009 013 019 142 145 150 419"))
 # Nationalities whose language does not begin like the country: (language, country).
 _IRREGULAR: Final = {"fr": "FR", "da": "DK", "nl": "NL", "ko": "KR", "ga": "IE", "mk": "MK", "cy": "GB-WLS"}
 _LEAST_CITY: Final = 100_000  # inhabitants

@@ -41,7 +41,7 @@ _GENERIC = re.compile(
     r"(more|all|next|previous|back|here|full story|continue reading|comments?|share)\W*$",
     re.IGNORECASE,
 )
-_NO_PAGE = ("#", "javascript:", "mailto:", "tel:", "data:", "whatsapp:", "sms:", "about:", "blob:")
+_NO_PAGE = tuple(str.split("# javascript: mailto: tel: data: whatsapp: sms: about: blob:"))
 _MARKS = re.compile(r"(?<!\s)\s+[|\-–—•·»«:/~]{1,2}\s+|(?:(?<!\s)\s+)?[|»]\s*|:\s+")
 _MAX_TITLE = 500
 MAX_PAGE_CHARACTERS = 20_000_000

@@ -55,22 +55,10 @@ _AUTHORS = str.split(
     """
 )
 _SITE_NAMES = str.split(
-    """
-    og:site_name application-name apple-mobile-web-app-title twitter:app:name:iphone dc.publisher cre
-    """
+    "og:site_name application-name apple-mobile-web-app-title twitter:app:name:iphone dc.publisher cre"
 )
 # What makes an item complete.
-_FIELDS = (
-    "headline",
-    "datePublished",
-    "author",
-    "articleBody",
-    "dateModified",
-    "image",
-    "publisher",
-    "url",
-    "keywords",
-)
+_FIELDS = str.split("headline datePublished author articleBody dateModified image publisher url keywords")
 _MIN_SHARE, _MAX_OTHER, _OTHER_PAGE = 0.7, 0.15, -2  # of the words of a title
 _EDITION = re.compile(
     r"(?<=//)(?:m|mobile|amp|wap|touch)\.|[/.]amp$|/index\.\w+$|[?&](?:amp|outputType)=\w*$|(?<=/)amp/"

@@ -22,14 +22,15 @@ from ..entities.linking import LEAST_PRIOR
 from ..entities.tables import Alias
 
 # A title that consists only of these words names a part of the site, not what the articles are about.
-_SITE_WORDS = (
-    "home homepage page index start startseite inicio portada front frontpage main top stories latest all the and most"
-    " read popular headlines breaking today sitemap search login subscribe newsletter newsletters podcasts video videos"
-    " photos live archive archives archiv hemeroteca archivo contact about impressum kontakt contacto regions regionen"
-    " regiones authors autoren autores staff tags"
-    " главная новости популярное поиск видео фото архив контакты регионы авторы"
+_FURNITURE_WORDS = frozenset(
+    str.split(
+        "home homepage page index start startseite inicio portada front frontpage main top stories latest all the and"
+        " most read popular headlines breaking today sitemap search login subscribe newsletter newsletters podcasts"
+        " video videos photos live archive archives archiv hemeroteca archivo contact about impressum kontakt contacto"
+        " regions regionen regiones authors autoren autores staff tags"
+        " главная новости популярное поиск видео фото архив контакты регионы авторы"
+    )
 )
-_FURNITURE_WORDS = frozenset(_SITE_WORDS.split())
 _FURNITURE = {"about us", "contact us", "staff writer", "news desk"}
 _AFFIX = re.compile(
     r"\b(?:rss|atom|feed|feeds|news|nachrichten|aktuelles|noticias(?: de| sobre)?|actualit[e\u00e9]s?|latest|all about"

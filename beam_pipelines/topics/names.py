@@ -14,8 +14,8 @@ from importlib import resources
 from typing import Final
 
 # Regions of the world by their numbers in CLDR; its other numbers name parts that are not topics.
-_REGIONS: Final = frozenset({"001", "002", "003", "005", "009", "013", "019", "142", "150", "419"})
-_NO_COUNTRIES: Final = frozenset({"XA", "XB", "ZZ", "QO", "EZ"})
+_REGIONS: Final = frozenset(str.split("001 002 003 005 009 013 019 142 150 419"))
+_NO_COUNTRIES: Final = frozenset(str.split("XA XB ZZ QO EZ"))
 # Written for newsembed: babel leaves out CLDR's own short forms.
 _SHORT_FORMS: Final = {
     "US": "us; u.s.; usa; u.s.a.; united states of america; ee. uu.; ee.uu.; eeuu; eua; сша; abd",
@@ -30,20 +30,16 @@ _SHORT_FORMS: Final = {
     "KR": "korea",
 }
 # Whose names are read, and in which names are read. CLDR has hundreds more, whose names are common words of others.
-_LANGUAGES: Final = tuple(
-    re.findall(
-        r"\w+",
-        "ar bg bn ca cs da de el en es et fa fi fr gu he hi hr hu id it ja kn ko lt lv ml mr ms nb nl pa pl pt ro ru sk"
-        " sl sq sr sv sw ta te th tr uk ur vi zh",
-    )
+_LANGUAGES: Final = str.split(
+    "ar bg bn ca cs da de el en es et fa fi fr gu he hi hr hu id it ja kn ko lt lv ml mr ms nb nl pa pl pt ro ru sk"
+    " sl sq sr sv sw ta te th tr uk ur vi zh"
 )
 _SHORTEST_LATIN: Final = 4  # letters of a name from CLDR
 _FILLERS: Final = frozenset(
-    re.findall(
-        r"\S+",
+    str.split(
         "the el la los las le les die der das il lo i gli o os as de het aktuell aktuelles actualidad actualite"
         " atualidades news nachrichten noticias notizie nieuws aktualnosci новости новини haberler haberleri أخبار"
-        " समाचार खबरें section ressort seccion rubrique sezione secao",
+        " समाचार खबरें section ressort seccion rubrique sezione secao"
     )
 )
 _AND: Final = "and|und|y|e|et|en|i|oraz|и|та|\u0456|ve|و|और"
