@@ -3,6 +3,7 @@
 import shutil
 import tempfile
 import zipfile
+from collections.abc import Iterator
 from typing import IO, Any
 
 import numpy as np
@@ -79,6 +80,11 @@ def map_arrays(path: str) -> dict[str, Array]:
     """
     with files.open_read(path) as source, zipfile.ZipFile(source) as archive:
         return {name.removesuffix(".npy"): _map_copy(archive.open(name)) for name in archive.namelist()}
+
+
+def slices(count: int, size: int) -> Iterator[slice]:
+    """Yields the slices that cut so many items into parts of at most ``size``."""
+    return (slice(start, start + size) for start in range(0, count, size))
 
 
 def doc_id_of(number: int) -> str:

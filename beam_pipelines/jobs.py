@@ -50,19 +50,6 @@ _log = logging.getLogger(__name__)
 
 
 @dataclasses.dataclass(frozen=True)
-class OwnManifest:
-    """The manifest of a folder in the output that is read on its own.
-
-    Attributes:
-      counts: of the records in it.
-      extra: further entries, such as ``"examples"``.
-    """
-
-    counts: Counts
-    extra: Mapping[str, Any]
-
-
-@dataclasses.dataclass(frozen=True)
 class InputSpec:
     """One input of a job: a folder with a manifest, or raw files, given as ``--<name>``.
 
@@ -125,7 +112,8 @@ class JobRun:
       inputs: paths by input name, ``()`` where an optional input is not given.
       workspace: temporary folder; streams written here are published unless their name starts with "_".
       extra: further manifest entries that the job adds (``"examples"`` counts of TFRecord sets, …).
-      folders: folders in the output that get a manifest of their own, by name.
+      folders: of the folders in the output that get a manifest of their own: the number of their records, and further
+        entries, such as ``"examples"``.
     """
 
     def __init__(
@@ -142,7 +130,7 @@ class JobRun:
         self.inputs = inputs
         self.workspace = workspace
         self.extra: dict[str, Any] = {}
-        self.folders: dict[str, OwnManifest] = {}
+        self.folders: dict[str, tuple[int, Mapping[str, Any]]] = {}
         self._beam_args = beam_args
         self._progress = progress
         self._phases: dict[str, tuple[Phase, str]] = {}
@@ -386,11 +374,11 @@ def _finished(output: str, digest: str) -> Outcome | None:
 def _write_manifests(run: JobRun, digest: str, identity: Mapping[str, Any]) -> None:
     """Writes the manifests of folders in the output, and that of the job, which becomes valid on publication."""
     about = (identity["options"], identity["inputs"])
-    for name, own in run.folders.items():
+    for name, (records, own) in run.folders.items():
         folder = f"{run.workspace}/{name}"
         listed = {path: size for path, size in published_files(folder).items() if path != MANIFEST}
-        extra = {**own.extra, **run.blocks(f"{name}/")}
-        facts: tuple[Any, ...] = (f"{digest}/{name}", *about, own.counts.to_json(), {}, extra, listed)
+        counts, extra = Counts(records, records), {**own, **run.blocks(f"{name}/")}
+        facts: tuple[Any, ...] = (f"{digest}/{name}", *about, counts.to_json(), {}, extra, listed)
         write_manifest(folder, Manifest(run.job.name, __version__, *facts).to_json())
     counts, phases = run.all_counts()
     of_phases = {name: phase.to_json() for name, phase in phases.items()}

@@ -25,8 +25,8 @@ from ..tasks.kinds import PAIRS
 from ..tasks.sentences import split_text
 from ..tasks.vocabulary import Vocabulary, join_document
 from .graph import Graph
-from .jobs import ARTICLES, Job, JobRun, OwnManifest, optional
-from .shards import HELD_OUT_EXAMPLES, TRAINING_EXAMPLES, Counts, Shard, group_by_shard, process_shards, shard_of
+from .jobs import ARTICLES, Job, JobRun, optional
+from .shards import HELD_OUT_EXAMPLES, TRAINING_EXAMPLES, Shard, group_by_shard, process_shards, shard_of
 from .texts import (
     UNDETERMINED,
     VOCABULARY_INPUT,
@@ -291,9 +291,8 @@ def _describe(run: JobRun) -> None:
         if not held_out:
             remedy = "raise --held_out_share, or name a day that the articles reach"
             raise InputError("no pair is held out", path=source, field="--held_out_share", remedy=remedy)
-        count = sum(held_out.values())
         run.extra["held_out"] = {"examples": held_out}
-        run.folders[HELD_OUT] = OwnManifest(Counts(count, count), run.extra["held_out"])
+        run.folders[HELD_OUT] = sum(held_out.values()), run.extra["held_out"]
 
 
 # A key that orders the records of a shard, whether the record is held out, and its features.

@@ -43,7 +43,6 @@ HELP: Final = (
 _PART_BYTES: Final = 32 << 20
 # Largest line in bytes, and largest unit of TMX in characters. Only a broken file has longer ones.
 MOST_BYTES: Final = 1 << 20
-_BLOCK_BYTES: Final = 1 << 16
 _BETWEEN: Final = ","
 _COLUMNS: Final = 4  # of TSV
 _ALIGNED_NAME: Final = re.compile(
@@ -226,15 +225,10 @@ def count_lines(path: str) -> int:
     Raises:
       InputError: if the file is missing, or is compressed and broken.
     """
-    lines, last = 0, b"\n"
     try:
-        with _open_plain(path) as source:
-            while block := source.read(_BLOCK_BYTES):
-                lines += block.count(b"\n")
-                last = block[-1:]
+        return sum(1 for _ in read_lines(path))
     except _BROKEN_ARCHIVE as error:
         raise InputError(f"cannot be read to its end: {error}", path=path, remedy="fetch the file again") from error
-    return lines + (last != b"\n")
 
 
 def _check_aligned(source: str, target: str) -> None:

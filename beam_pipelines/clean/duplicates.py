@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from ...formats import files
 from ...formats.records import Article, Rejection
-from ..arrays import Array, lowest_connected, read_array
+from ..arrays import Array, lowest_connected, read_array, slices
 from .rules import CleanOptions
 
 Sketch = npt.NDArray[np.uint32]
@@ -182,8 +182,7 @@ def _pairs(start: int, end: int, *, every: bool) -> Iterator[tuple[int, int]]:
 def _similarities(one: Array, two: Array, sketches: Sequence[str]) -> Array:
     """Returns the :func:`similarity` of pairs of members: ``[P]``."""
     found = np.zeros(len(one))
-    for start in range(0, len(one), _PAIRS_AT_ONCE):
-        part = slice(start, start + _PAIRS_AT_ONCE)
+    for part in slices(len(one), _PAIRS_AT_ONCE):
         places = [
             list(zip(members["shard"].tolist(), members["row"].tolist(), strict=True))
             for members in (one[part], two[part])

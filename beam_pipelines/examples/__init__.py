@@ -13,8 +13,8 @@ from ...tasks.kinds import DOCUMENTS, TOPICS
 from ...tasks.vocabulary import Vocabulary
 from .. import translation
 from ..graph import send
-from ..jobs import ARTICLES, InputSpec, Job, JobRun, OwnManifest, optional
-from ..shards import HELD_OUT_EXAMPLES, TRAINING_EXAMPLES, Counts, Shard
+from ..jobs import ARTICLES, InputSpec, Job, JobRun, optional
+from ..shards import HELD_OUT_EXAMPLES, TRAINING_EXAMPLES, Shard
 from ..texts import (
     UNDETERMINED,
     VOCABULARY_INPUT,
@@ -175,10 +175,9 @@ def _describe(run: JobRun) -> None:
         problem, remedy = f"{nothing} of {first_day or 'a known day'} or later", "name a day that the corpus reaches"
         field = "--held_out_from" if options.held_out_from else "--held_out_share"
         raise InputError(problem, path=path, field=field, remedy=remedy)
+    run.extra["held_out"] = {"held_out_from": str(first_day), "examples": held_out}
     records = sum(counts.tallies_under(HELD_OUT_RECORDS).values())
-    facts = {"held_out_from": str(first_day), "examples": held_out}
-    run.folders[HELD_OUT] = OwnManifest(Counts(records, records), facts | sizes)
-    run.extra["held_out"] = facts
+    run.folders[HELD_OUT] = records, run.extra["held_out"] | sizes
 
 
 JOB = Job(

@@ -22,7 +22,7 @@ from ...formats.records import Failure, Rejection, TopicLabels, Triplet, doc_id_
 from ...tasks.kinds import NO_LABEL, TOPICS, TRIPLETS, Augmentation
 from ...tasks.registry import Task
 from ...tasks.vocabulary import join_document
-from ..arrays import doc_id_of, doc_ids_of
+from ..arrays import doc_id_of, doc_ids_of, slices
 from ..graph import Received, Rows, send
 from ..shards import Shard, shard_numbers
 from ..texts import language_key, shuffle_key, uniform_draw
@@ -430,8 +430,7 @@ class _Writer:
                 accepted[document.language, held_out].append(row)
         places = self._options.documents_per_example
         for (language, held_out), own in accepted.items():
-            for start in range(0, len(own), places):
-                part = own[start : start + places]
+            for part in (own[one] for one in slices(len(own), places)):
                 documents = filter(None, (self._tokens.get(row.doc_id) for row in part))
                 texts = [join_document(one.title, one.body, self._options.max_length) for one in documents]
                 self._shard.write_example(TOPICS, language, topic_features(part, texts, places), held_out=held_out)

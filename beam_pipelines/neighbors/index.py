@@ -12,7 +12,7 @@ import numpy as np
 
 from ...errors import InputError
 from ...formats.arrays import highest
-from ..arrays import Floats, Places
+from ..arrays import Floats, Places, slices
 from ..entities.cooccurrence import unit_rows
 
 # Finds at most N rows for each unit vector, by one thread, see `Index.search`.
@@ -83,8 +83,7 @@ def _exact(vectors: Floats) -> Search:
     step = queries_at_once(len(vectors))
 
     def search(queries: Floats, count: int) -> tuple[Places, Floats]:
-        starts = range(0, max(1, len(queries)), step)
-        return highest_of_parts((queries[start : start + step] @ vectors.T for start in starts), count)
+        return highest_of_parts((queries[part] @ vectors.T for part in slices(max(1, len(queries)), step)), count)
 
     return search
 

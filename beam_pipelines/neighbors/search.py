@@ -13,7 +13,7 @@ from ...formats import files, parquet
 from ...formats.arrays import highest, read_arrays, write_arrays
 from ...formats.command_line import Options, option
 from ...formats.records import Space
-from ..arrays import Array, Floats, Ids, doc_numbers_of
+from ..arrays import Array, Floats, Ids, doc_numbers_of, slices
 from ..entities.cooccurrence import unit_rows
 from .index import Engine, Index, build_index, choose_engine, highest_of_parts, queries_at_once
 
@@ -258,8 +258,8 @@ def run_task(task: Task, options: NeighborsOptions, workspace: str, note: Callab
         searches.append(_FarSearch(candidates, task, options, note))
     for block in task.query_blocks:
         queries = read_blocks(workspace, [block])
-        for start in range(0, len(queries), _QUERIES_AT_ONCE):
-            yield _search_far(searches, queries.take(slice(start, start + _QUERIES_AT_ONCE)), task.side, options)
+        for part in slices(len(queries), _QUERIES_AT_ONCE):
+            yield _search_far(searches, queries.take(part), task.side, options)
 
 
 def _search_near(task: Task, options: NeighborsOptions, workspace: str) -> Iterator[Pairs]:
@@ -338,7 +338,7 @@ class _FarSearch:
         is_far = np.abs(days[:, None] - self.candidates.days[present]) >= self._options.negative_days
         penalties = np.where(is_far, 0, -np.inf).astype(np.float32)
         vectors = self.candidates.vectors_of(space, present)
-        parts = (slice(start, start + step) for start in range(0, len(asked), step))
+        parts = slices(len(asked), step)
         scores = (queries.vectors[space][asked[part]] @ vectors.T + penalties[day_of[part]] for part in parts)
         rows, values = highest_of_parts(scores, count)
         return present[rows], values
@@ -389,8 +389,7 @@ def _make_pairs(queries: Rows, candidates: Rows, left: Any, right: Any, side: Si
     found["similarity"] = np.nan
     for column, other in enumerate(SPACES):
         known = np.flatnonzero(queries.present[other][left] & candidates.present[other][right])
-        for start in range(0, len(known), _PAIRS_AT_ONCE):
-            part = known[start : start + _PAIRS_AT_ONCE]
+        for part in (known[one] for one in slices(len(known), _PAIRS_AT_ONCE)):
             both = queries.vectors[other][left[part]], candidates.vectors[other][right[part]]
             found["similarity"][part, column] = np.clip(np.einsum("pd,pd->p", *both), -1, 1)
     return found[found["query"] != found["neighbor"]]

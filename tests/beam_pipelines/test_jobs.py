@@ -16,7 +16,7 @@ import pytest
 from apache_beam.utils import interactive_utils
 from newsembed.beam_pipelines import jobs, workers
 from newsembed.beam_pipelines.graph import Graph, Parts
-from newsembed.beam_pipelines.shards import Counts, Phase, group_by_shard, process_shards, shard_of
+from newsembed.beam_pipelines.shards import Phase, group_by_shard, process_shards, shard_of
 from newsembed.errors import InputError
 from newsembed.formats import files, parquet
 from newsembed.formats.manifest import read_seconds
@@ -170,12 +170,12 @@ def test_a_folder_in_the_output_has_a_manifest_of_its_own(tmp_path):
         run_.map_shards("one", read_one, [None])
         files.write_whole(f"{run_.workspace}/part/x.txt", b"text")
         files.write_whole(f"{run_.workspace}/part/manifest.json", b"{}")  # a run was killed after it had written it
-        run_.folders["part"] = jobs.OwnManifest(Counts(7, 6, {"no_title": 1}), {"examples": {"topics/en": 6}})
+        run_.folders["part"] = 6, {"examples": {"topics/en": 6}}
 
     whole = execute(job_of(run), tmp_path / "out").manifest
     own = json.loads((tmp_path / "out/part/manifest.json").read_text())
     assert own["digest"] == f"{whole['digest']}/part"
-    assert (own["counts"]["in"], own["counts"]["out"], own["examples"]) == (7, 6, {"topics/en": 6})
+    assert (own["counts"]["in"], own["counts"]["out"], own["examples"]) == (6, 6, {"topics/en": 6})
     assert own["files"] == {"x.txt": 4}
 
 
