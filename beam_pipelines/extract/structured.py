@@ -12,6 +12,7 @@ from typing import Any
 from ...formats.dates import Day, is_impossible, place_of, read_day
 from ...formats.jsonl import load_json
 from ...formats.urls import canonical_url
+from .. import read_lists
 from .bylines import in_order, listed_names
 from .charsets import readable
 from .layout import words
@@ -19,41 +20,14 @@ from .layout import words
 JSON_LD, META = "json-ld", "meta"
 _MAX_KEYWORDS = 20
 _MAX_TEXT = 1_000
-_ARTICLE_TYPES = words(
-    """
-    article newsarticle reportagenewsarticle analysisnewsarticle blogposting liveblogposting opinionnewsarticle
-    backgroundnewsarticle askpublicnewsarticle reviewnewsarticle advertisercontentarticle satiricalarticle
-    scholarlyarticle socialmediaposting techarticle report
-    """
-)
+_LISTS = read_lists(__package__, "structured.txt")  # of names, in order of preference
+_ARTICLE_TYPES = words(_LISTS["article_types"])
 _MAX_SCRIPT_CHARACTERS = 2_000_000
 _MAX_OBJECTS = 2_000
 _OPENING = re.compile(r"\s*+(?:<!--|(?:(?://|/\*)\s*+)?<!\[CDATA\[\s*+(?:\*/)?)")
 _CLOSINGS = (";", "-->", "/*]]>*/", "/* ]]> */", "//]]>", "// ]]>", "]]>")
 _TRAILING_COMMA = re.compile(r",(?=\s{0,100}[}\]])")
-# Names of meta elements, in order of preference.
-_PUBLISHED = str.split(
-    """
-    article:published_time og:published_time og:article:published_time datepublished date dc.date.issued dc.date
-    dcterms.created dc.date.created parsely-pub-date sailthru.date pubdate pdate publishdate publish-date
-    publish_date publication_date rnews:datepublished article_date_original article.published published-date
-    published_time datecreated cxenseparse:recs:publishtime bt:pubdate epoch-publish-date dcterms.date displaydate
-    creation_date timestamp
-    """
-)
-_MODIFIED = str.split(
-    """
-    article:modified_time og:updated_time og:article:modified_time datemodified last-modified lastmod
-    article_date_updated dcterms.modified dc.date.modified article.updated utime modified_time
-    """
-)
-_AUTHORS = str.split(
-    """
-    author article:author byl dc.creator dcterms.creator parsely-author sailthru.author article_author
-    article:author_name og:article:author cxenseparse:author dcsext.author citation_author authors article.author
-    article-author article:author:name
-    """
-)
+_PUBLISHED, _MODIFIED, _AUTHORS = (_LISTS[name].split() for name in ("published", "modified", "authors"))
 _SITE_NAMES = str.split(
     "og:site_name application-name apple-mobile-web-app-title twitter:app:name:iphone dc.publisher cre"
 )
@@ -182,15 +156,9 @@ def _values(meta: Mapping[str, Sequence[str]], names: Sequence[str]) -> Iterator
 
 def _first_day(sources: Sequence[Iterable[Any]], place: str) -> tuple[int, Day] | None:
     """Returns (number of the source, day): the first that is certain, else the first that is guessed."""
-    found = (
-        (number, day) for number, values in enumerate(sources) for value in values if (day := read_day(value, place))
-    )
-    guess: tuple[int, Day] | None = None
-    for one in found:
-        if not one[1].guessed:
-            return one
-        guess = guess or one
-    return guess
+    stated = ((number, read_day(value, place)) for number, values in enumerate(sources) for value in values)
+    found = [(number, day) for number, day in stated if day]
+    return min(found, key=lambda one: one[1].guessed, default=None)
 
 
 def _head(tree: Any) -> tuple[dict[str, list[str]], list[str], str]:
@@ -245,8 +213,7 @@ def _objects(value: Any, depth: int) -> Iterator[dict[str, Any]]:
 
 def _types(item: Mapping[str, Any]) -> set[str]:
     """Returns the names of an item's types in lower case, without prefixes such as "schema:" or a URL."""
-    value = item.get("@type")
-    return {re.split(r"[/:#]", str(name))[-1].lower() for name in (value if isinstance(value, list) else [value])}
+    return {re.split(r"[/:#]", str(name))[-1].lower() for name in _list(item.get("@type"))}
 
 
 def _article_item(
@@ -327,17 +294,17 @@ def _plain(text: str, instead_of_tags: str) -> str:
 
 
 def _names(value: Any) -> Iterator[str]:
-    for item in value if isinstance(value, list) else [value]:
-        person = isinstance(item, dict)
-        name = (
-            next(itertools.chain(listed_names(item), [""]))
-            if person and not isinstance(item.get("name"), list)
-            else item
-        )
-        for one in name["name"] if isinstance(name, dict) else [name]:
-            text = _text(one)
+    for item in _list(value):
+        names = [item]
+        if person := isinstance(item, dict):
+            names = item["name"] if isinstance(item.get("name"), list) else [next(listed_names(item), "")]
+        for text in map(_text, names):
             if text and "://" not in text:
                 yield in_order(text) if person else text
+
+
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]
 
 
 def _meta_authors(meta: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
@@ -367,7 +334,7 @@ def _language(tree: Any, item: Mapping[str, Any], in_meta: str) -> str:
 
 
 def _keywords(value: Any) -> tuple[str, ...]:
-    parts = value if isinstance(value, list) else [value]
+    parts = _list(value)
     found = [
         _text(word)
         for part in parts
@@ -389,10 +356,7 @@ def _is_false(value: Any) -> bool:
 
 def _body(item: Mapping[str, Any]) -> str:
     """Returns the text of the article in JSON-LD, one paragraph per line; the posts of a live blog in order."""
-    pieces = [item.get("articleBody")]
-    updates = item.get("liveBlogUpdate")
-    pieces += [
-        one.get("articleBody") for one in (updates if isinstance(updates, list) else [updates]) if isinstance(one, dict)
-    ]
+    holders = [item, *_list(item.get("liveBlogUpdate"))]
+    pieces = [one.get("articleBody") for one in holders if isinstance(one, dict)]
     text = _plain("\n".join(piece for piece in pieces if isinstance(piece, str)), "\n")
     return "\n".join(line for raw in text.splitlines() if (line := readable(raw)))

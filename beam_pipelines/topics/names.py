@@ -13,35 +13,16 @@ from collections.abc import Iterable, Iterator, Mapping
 from importlib import resources
 from typing import Final
 
+from .. import read_lists
+
 # Regions of the world by their numbers in CLDR; its other numbers name parts that are not topics.
 _REGIONS: Final = frozenset(str.split("001 002 003 005 009 013 019 142 150 419"))
 _NO_COUNTRIES: Final = frozenset(str.split("XA XB ZZ QO EZ"))
-# Written for newsembed: babel leaves out CLDR's own short forms.
-_SHORT_FORMS: Final = {
-    "US": "us; u.s.; usa; u.s.a.; united states of america; ee. uu.; ee.uu.; eeuu; eua; сша; abd",
-    "GB": "uk; u.k.; britain; great britain; großbritannien; gran bretaña; grande-bretagne; gran bretagna",
-    "AE": "uae; u.a.e.; emirates",
-    "EU": "eu; e.u.; ue",
-    "CD": "drc; dr congo",
-    "CZ": "czech republic; tschechien; república checa",
-    "TR": "turkey",
-    "MM": "burma; birmania; birma",
-    "NL": "holland; holanda",
-    "KR": "korea",
-}
-# Whose names are read, and in which names are read. CLDR has hundreds more, whose names are common words of others.
-_LANGUAGES: Final = str.split(
-    "ar bg bn ca cs da de el en es et fa fi fr gu he hi hr hu id it ja kn ko lt lv ml mr ms nb nl pa pl pt ro ru sk"
-    " sl sq sr sv sw ta te th tr uk ur vi zh"
-)
+_LISTS: Final = read_lists(__package__, "titles.txt")
+_SHORT_FORMS: Final = dict(line.split(": ") for line in _LISTS["short_forms"].splitlines())
+_LANGUAGES: Final = _LISTS["languages"].split()  # whose names are read, and in which names are read
 _SHORTEST_LATIN: Final = 4  # letters of a name from CLDR
-_FILLERS: Final = frozenset(
-    str.split(
-        "the el la los las le les die der das il lo i gli o os as de het aktuell aktuelles actualidad actualite"
-        " atualidades news nachrichten noticias notizie nieuws aktualnosci новости новини haberler haberleri أخبار"
-        " समाचार खबरें section ressort seccion rubrique sezione secao"
-    )
-)
+_FILLERS: Final = frozenset(_LISTS["fillers"].split())
 _AND: Final = "and|und|y|e|et|en|i|oraz|и|та|\u0456|ve|و|और"
 _CONJUNCTION: Final = re.compile(rf"(?:(?<!\s)\s+)?[,&/+]\s*|(?<!\s)\s+(?:{_AND})\s+|[・、]|(?<=\w)与(?=\w)")
 _LATIN: Final = re.compile("[a-z]")
