@@ -287,10 +287,8 @@ class JobRun:
           RuntimeError: if a phase reads other records than the one before passed on.
         """
         every = {name: self.counts_of(name) for name in self._phases}
-        chain, beside = (
-            [every[name] for name, (_, how) in self._phases.items() if how == wanted]
-            for wanted in ("chained", "beside")
-        )
+        known = [(every[name], how) for name, (_, how) in self._phases.items()]
+        chain, beside = ([counts for counts, how in known if how == wanted] for wanted in ("chained", "beside"))
         for earlier, later in itertools.pairwise(chain):
             if earlier.written != later.read:
                 what = f"a phase passed on {earlier.written} records, the next read {later.read}"
@@ -390,14 +388,9 @@ def _write_manifests(run: JobRun, digest: str, identity: Mapping[str, Any]) -> N
 
 def _identity(job: Job, options: Any, inputs: Mapping[str, Sequence[str]]) -> dict[str, Any]:
     """What the digest of a job covers."""
-    return {
-        "job": job.name,
-        "code_version": __version__,
-        "options": plain_options(options),
-        "inputs": {
-            spec.name: [(spec.digest or input_digest)(path) for path in inputs[spec.name]] for spec in job.inputs
-        },
-    }
+    digests = {spec.name: list(map(spec.digest or input_digest, inputs[spec.name])) for spec in job.inputs}
+    facts = {"job": job.name, "code_version": __version__, "options": plain_options(options)}
+    return {**facts, "inputs": digests}
 
 
 def input_digest(path: str) -> str:

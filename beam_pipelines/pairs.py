@@ -164,11 +164,8 @@ def words_of(sentences: Sequence[Unit]) -> list[Unit]:
     >>> words_of([("", "Two words."), ("\n", "One")])
     [('', 'Two'), (' ', 'words.'), ('\n', 'One')]
     """
-    return [
-        (separator if place == 0 else " ", word)
-        for separator, sentence in sentences
-        for place, word in enumerate(_WORDS.findall(sentence))
-    ]
+    found = ((separator, _WORDS.findall(sentence)) for separator, sentence in sentences)
+    return [(" " if place else separator, word) for separator, words in found for place, word in enumerate(words)]
 
 
 # The values of ``--of``.
@@ -280,9 +277,8 @@ def _describe(run: JobRun) -> None:
       InputError: if there is no pair to train on, or none to hold out where some are asked for.
     """
     options: PairsOptions = run.options
-    training, held_out = (
-        run.counts_of("pairs").tallies_under(prefix) for prefix in (TRAINING_EXAMPLES, HELD_OUT_EXAMPLES)
-    )
+    counts = run.counts_of("pairs")
+    training, held_out = map(counts.tallies_under, (TRAINING_EXAMPLES, HELD_OUT_EXAMPLES))
     source = run.input("articles")
     if not training:
         raise InputError("there are no pairs", path=source, remedy="look at the rejections in dead_letters/")

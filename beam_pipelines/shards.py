@@ -14,7 +14,6 @@ import glob
 import os
 import threading
 import time
-import types
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, Self, TypeVar
@@ -282,11 +281,9 @@ class Shard:
         self._stack.__enter__()
         return self
 
-    def __exit__(
-        self, error_type: type[BaseException] | None, error: BaseException | None, trace: types.TracebackType | None
-    ) -> None:
-        self._stack.__exit__(error_type, error, trace)
-        if error_type is None:
+    def __exit__(self, *error: Any) -> None:  # noqa: PYI036 - they are passed on
+        self._stack.__exit__(*error)
+        if error[0] is None:
             counts = self.counts()
             if counts.balance:
                 what = f"{counts.balance} records unaccounted for: {counts.to_json()}"
@@ -294,9 +291,8 @@ class Shard:
             names = {writer: writer.path[len(self.workspace) + 1 :] for writer in self._writers}
             digests = {name: writer.sha256 for writer, name in names.items()}
             blocks = {names[writer]: [writer.rows, *writer.blocks.offsets] for writer in self._examples.values()}
-            files.write_json(
-                self._phase.report_path(self.index), counts.to_json() | {"sha256": digests, "blocks": blocks}
-            )
+            report = counts.to_json() | {"sha256": digests, "blocks": blocks}
+            files.write_json(self._phase.report_path(self.index), report)
 
 
 ShardFunction = Callable[[Shard, Any], None]

@@ -331,9 +331,8 @@ def _load(found: Mapping[str, str]) -> _Model:
     contents: dict[str, Any] = {name: _read(path) for name, path in found.items()}
     folder = found[_MODEL_FILE].rpartition("/")[0]
     with reading(folder, f"CTranslate2 must be able to read the model: convert it again by {_CONVERT}", RuntimeError):
-        source, target = (
-            sentencepiece.SentencePieceProcessor(model_proto=contents.pop(name)) for name in _SPIECE_FILES
-        )
+        load = sentencepiece.SentencePieceProcessor
+        source, target = (load(model_proto=contents.pop(name)) for name in _SPIECE_FILES)
         config = json.loads(contents[_CONFIG_FILE])
         # More threads would change the order of sums, and there is already one worker per core.
         one = {"device": "cpu", "compute_type": "int8", "inter_threads": 1, "intra_threads": 1}

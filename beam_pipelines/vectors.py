@@ -147,8 +147,7 @@ def _find_boilerplate(shard: Shard, received: Received, most: int) -> None:
     """Writes the images that more documents than this share, logos and placeholders, of those that a shard receives."""
     used = received.rows[_IMAGES.stream]
     images, places = np.unique(used["image"], return_inverse=True)
-    documents = np.zeros(len(images), np.int64)
-    np.add.at(documents, places, used["documents"])
+    documents = np.bincount(places, used["documents"], len(images))
     shard.write_array(_BOILERPLATE, images[documents > most])
 
 

@@ -31,6 +31,7 @@ from ...errors import InputError
 from ...formats import files
 from ...formats.manifest import has_manifest, read_manifest
 from ...formats.records import Failure, Rejection
+from ..extract.xml_text import SAFE
 from ..shards import Shard
 from ..texts import language_tag
 
@@ -303,9 +304,8 @@ def _parse_tmx(path: str, source: BinaryIO) -> Iterator[etree._Element]:
     Raises:
       InputError: if the file is not TMX, or declares entities.
     """
-    kept = {"remove_comments": True, "remove_pis": True, "no_network": True, "resolve_entities": False}
     root = None
-    for event, element in etree.iterparse(source, ("start", "end"), load_dtd=False, **kept):
+    for event, element in etree.iterparse(source, ("start", "end"), remove_comments=True, remove_pis=True, **SAFE):
         if root is None:
             root, name, document = element, etree.QName(element).localname, element.getroottree().docinfo.internalDTD
             if name != "tmx":

@@ -183,10 +183,7 @@ def _similarities(one: Array, two: Array, sketches: Sequence[str]) -> Array:
     """Returns the :func:`similarity` of pairs of members: ``[P]``."""
     found = np.zeros(len(one))
     for part in slices(len(one), _PAIRS_AT_ONCE):
-        places = [
-            list(zip(members["shard"].tolist(), members["row"].tolist(), strict=True))
-            for members in (one[part], two[part])
-        ]
+        places = [members[["shard", "row"]].tolist() for members in (one[part], two[part])]
         read = _read_sketches(sorted({place for side in places for place in side}), sketches)
         found[part] = [similarity(read[left], read[right]) for left, right in zip(*places, strict=True)]
     return found

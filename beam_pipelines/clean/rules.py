@@ -95,9 +95,8 @@ _IDENTIFIED_CHARACTERS: Final = 1_500  # enough to identify a language
 _LISTS: Final = read_lists(__package__, "rules.txt")
 LANGUAGES: Final = frozenset(_LISTS["languages"].split())
 # A few other languages of fastText that are written almost like one of these count as that language.
-_ALIASES: Final = dict(
-    pair.split(":") for pair in ["arz:ar", "azb:az", "bs:hr", "ckb:ku", "nn:no", "pnb:pa", "sh:hr", "wuu:zh", "yue:zh"]
-)
+_SAME: Final = str.split("arz:ar azb:az bs:hr ckb:ku nn:no pnb:pa sh:hr wuu:zh yue:zh")
+_ALIASES: Final = dict(pair.split(":") for pair in _SAME)
 # Name, letters as in a regular expression, and languages of each script.
 _SCRIPTS: Final = [line.split(" ", 2) for line in _LISTS["scripts"].splitlines()]
 _NO_LETTERS: Final = re.compile(r"[\W\d_]+")
@@ -200,10 +199,8 @@ def count_words(text: str) -> int:
         return len(text.split())
     syllables = len(_TIBETAN_SYLLABLE.findall(text))
     unspaced = sum(len(pattern.findall(text)) / characters for pattern, characters in _UNSPACED)
-    spaced = _ANY_UNSPACED.sub(" ", text)
-    return (
-        sum(any(map(str.isalnum, word)) for word in spaced.split()) + int(unspaced) + syllables // _SYLLABLES_PER_WORD
-    )
+    spaced = sum(any(map(str.isalnum, word)) for word in _ANY_UNSPACED.sub(" ", text).split())
+    return spaced + int(unspaced) + syllables // _SYLLABLES_PER_WORD
 
 
 def count_sentences(text: str, most: int | None = None) -> int:

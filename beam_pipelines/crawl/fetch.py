@@ -124,9 +124,8 @@ class _Resolver(aiohttp.abc.AbstractResolver):
     ) -> list[aiohttp.abc.ResolveResult]:
         place = next((place for pattern, place in self._overrides if fnmatch.fnmatch(host, pattern)), "")
         address, _, number = place.rpartition(":")
-        found = await asyncio.get_running_loop().getaddrinfo(
-            address.strip("[]") or host, number or port, family=family, type=socket.SOCK_STREAM
-        )
+        name, loop = address.strip("[]") or host, asyncio.get_running_loop()
+        found = await loop.getaddrinfo(name, number or port, family=family, type=socket.SOCK_STREAM)
         return [
             aiohttp.abc.ResolveResult(
                 hostname=host,

@@ -30,7 +30,6 @@ from .state import (
     publish_states,
     read_report,
     read_state,
-    write_report,
     write_state,
 )
 
@@ -119,9 +118,8 @@ def _crawl_listed(job: JobRun, name: str, sources: Sequence[str], shard_count: i
     listed = sum(job.counts_of(source).tallies.get(f"listed_{name}", 0) for source in sources)
     counts = job.counts_of(name)
     if counts.read + counts.tallies.get("listed_again", 0) != listed:
-        raise RuntimeError(
-            f"crawl: {listed} URLs were listed for {name}, {counts.read} of them were read: {counts.to_json()}"
-        )
+        what = f"{listed} URLs were listed for {name}, {counts.read} of them were read: {counts.to_json()}"
+        raise RuntimeError(f"crawl: {what}")
 
 
 def _listed_for(path: str, phase: str, shard_count: int) -> Iterator[tuple[int, tuple[str, int, str]]]:
@@ -197,7 +195,7 @@ def _crawl_site(workspace: str, site: Site, options: CrawlOptions, phase: str) -
         write_state(f"{workspace}/_state/{state_name}", crawler.known, today)
     tallies = {tally: count for tally, count in crawler.tallies.items() if count}
     report = SiteReport(tuple(outcomes), tuple(crawler.listed.values()), tallies)
-    write_report(report_path, report)
+    files.write_json(report_path, dataclasses.asdict(report))  # the site's WARC is complete: a repeated shard skips it
     return report
 
 

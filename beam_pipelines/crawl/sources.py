@@ -9,7 +9,7 @@ import io
 import itertools
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from typing import Any, Final
+from typing import Final
 from urllib.parse import urlsplit
 
 from lxml import etree
@@ -19,7 +19,7 @@ from ...formats.dates import day_in_url, parse_day
 from ...formats.urls import joined
 from ..extract.charsets import decode
 from ..extract.feeds import MAX_ENTRIES, parse_feed
-from ..extract.xml_text import child_text, head_of, html_of, local_name, root_of, xml_source
+from ..extract.xml_text import SAFE, child_text, head_of, html_of, local_name, root_of, xml_source
 from .fetch import IMAGE_TYPES, PAGE_TYPES, Fetched
 
 MAX_LINKS = 5_000  # of a page, unless the options say otherwise
@@ -131,9 +131,8 @@ def _read_sitemap(fetched: Fetched, visit_kind: str, _max_links: int, *, root: s
 
 
 def _xml_entries(plain: bytes, tag: str) -> Iterator[_Listed]:
-    safe: dict[str, Any] = {"resolve_entities": False, "no_network": True, "load_dtd": False, "huge_tree": False}
     try:
-        for _, node in etree.iterparse(io.BytesIO(plain), events=("end",), recover=True, **safe):
+        for _, node in etree.iterparse(io.BytesIO(plain), events=("end",), recover=True, **SAFE):
             if local_name(node) == tag:
                 if url := child_text(node, "loc"):
                     published = parse_day(child_text(node, "news", "publication_date"))
@@ -161,9 +160,8 @@ def _read_page(fetched: Fetched, _visit_kind: str, max_links: int) -> _Read:
 
     kind, text = fetched.kind, None
     if kind in ("page", "xhtml"):
-        text = (html_of(fetched.body, fetched.charset) if kind == "xhtml" else "") or decode(
-            fetched.body, fetched.charset
-        )
+        page = html_of(fetched.body, fetched.charset) if kind == "xhtml" else None
+        text = page or decode(fetched.body, fetched.charset)
     try:  # as bytes: a text may not declare an encoding
         parser = lxml.html.HTMLParser(encoding="utf-8")
         raw = text.encode("utf-8", "replace") if text and text.strip() else b""

@@ -211,11 +211,9 @@ def _cities_of_zones() -> dict[str, Mapping[str, Any]]:
     by_name: dict[tuple[str, str], Mapping[str, Any]] = {}
     for city in sorted(_cities(), key=lambda city: int(city["population"])):
         by_name[city["name"], city["countrycode"]] = city
-    zones = {
-        zone: by_name.get((zone.rpartition("/")[2].replace("_", " "), country))
-        for zone, country in get_global("zone_territories").items()
-    }
-    return {zone: city for zone, city in sorted(zones.items()) if city is not None}
+    zones = sorted(get_global("zone_territories").items())
+    named = ((zone, (zone.rpartition("/")[2].replace("_", " "), country)) for zone, country in zones)
+    return {zone: by_name[city] for zone, city in named if city in by_name}
 
 
 def _is_usable(alias: str, people: int) -> bool:

@@ -115,9 +115,8 @@ def run(run: JobRun) -> None:
             run.map_shards("anchors", count_anchor_days, triplets, accounted=False)
             run.map_shards("first day", write_first_day, [options], accounted=False)
         facts: dict[str, Any] = {"options": options, "plan": plan, "stories": f"{run.input('triplets')}/{STORIES}"}
-        run.map_rows(
-            "examples", write_examples, [None] * count, [("send", TRIPLET_ROWS), ("send", LABEL_ROWS)], **facts
-        )
+        sent = [("send", TRIPLET_ROWS), ("send", LABEL_ROWS)]
+        run.map_rows("examples", write_examples, [None] * count, sent, **facts)
     _describe(run)
 
 
@@ -136,11 +135,9 @@ def _index(run: JobRun, phase: str, stream: str, shard_count: int) -> None:
 def _translation_plan(run: JobRun, vocabulary: str) -> translation.TranslationPlan:
     options: ExamplesOptions = run.options
     if options.negatives_per_example > 1:
-        raise InputError(
-            f"got {options.negatives_per_example} together with --translation_models, expected 1",
-            field="--negatives_per_example",
-            remedy="translation supports only one negative per example: leave out one of the two options",
-        )
+        problem = f"got {options.negatives_per_example} together with --translation_models, expected 1"
+        remedy = "translation supports only one negative per example: leave out one of the two options"
+        raise InputError(problem, field="--negatives_per_example", remedy=remedy)
     models = run.input("translation_models")
     translator = translation.open_translator(models, run.workspace)
     for language in translator.languages:
@@ -158,7 +155,7 @@ def _describe(run: JobRun) -> None:
     """
     options: ExamplesOptions = run.options
     counts, first_day = run.counts_of("examples"), first_held_out_day(run.workspace, options)
-    training, held_out = (counts.tallies_under(prefix) for prefix in (TRAINING_EXAMPLES, HELD_OUT_EXAMPLES))
+    training, held_out = map(counts.tallies_under, (TRAINING_EXAMPLES, HELD_OUT_EXAMPLES))
     nothing, path = "there are no triplets and no topics", run.input("triplets")
     if not training and first_day:
         raise InputError(f"{nothing} before {first_day}", path=path, remedy="hold out less")

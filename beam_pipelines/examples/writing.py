@@ -207,9 +207,8 @@ def _received_triplets(rows: Any) -> Iterator[TripletRow]:
 def _received_labels(rows: Any) -> Iterator[TopicLabels]:
     record = rows[["doc_id", "record"]]
     for part in np.split(rows, np.flatnonzero(record[1:] != record[:-1]) + 1) if len(rows) else ():
-        yield TopicLabels(
-            doc_id_of(int(part["doc_id"][0])), tuple(part["topic"].tolist()), tuple(part["label"].tolist())
-        )
+        topics, labels = (tuple(part[name].tolist()) for name in ("topic", "label"))
+        yield TopicLabels(doc_id_of(int(part["doc_id"][0])), topics, labels)
 
 
 def group_negatives(rows: Iterable[TripletRow], count: int) -> list[list[TripletRow]]:
@@ -288,9 +287,7 @@ def _without_held_out_negatives(rows: Sequence[TripletRow], held_out: Callable[[
     for row in rows:
         unused: list[TripletRow] = []
         if held_out(row.negative) and not held_out(row.anchor) and not held_out(row.positive):
-            unused = [
-                new for negative in others[row.anchor] if (new := row._replace(negative=negative)) not in triplets
-            ]
+            unused = [new for one in others[row.anchor] if (new := row._replace(negative=one)) not in triplets]
         replaced.append(min(unused, key=lambda one: shuffle_key(TRIPLETS.name, *one)) if unused else row)
         triplets.add(replaced[-1])
     return replaced

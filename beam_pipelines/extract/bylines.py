@@ -44,6 +44,7 @@ _CREDIT = re.compile(
     re.IGNORECASE,
 )
 _NOISE = re.compile(any_of(_LISTS["noise"]), re.IGNORECASE)
+_PART = re.compile(r"(?<![’'])\b[^\W\d_]+|(?<=\b[OoDd][’'])[^\W\d_]+")  # of a name, that has a capital
 _FROM_DIGIT = re.compile(r"(?:\s+(?![A-ZÀ-ÞΑ-ΩА-Я])[^\W\d_]{1,8})*\s*\S*\d.*$", re.DOTALL)
 _FAMILY = re.compile(
     r"(?:(?:[Vv]an|[Vv]on|[Dd][eai]|[Dd]el|[Ll]a|[Dd]en|[Dd]er|[Dd]os|[Ll]e|[Aa]l|[Bb]in|ter|zu|av|af)\s+)*[^\W\d_a-z][\w’'-]+"
@@ -283,9 +284,7 @@ def _capitalised(name: str) -> str:
     """Returns SHANE O'NEILL and shane o'neill as Shane O'Neill; other names unchanged."""
     if " " not in name or not (name.isupper() or name.islower()):
         return name
-    return re.sub(
-        r"(?<![’'])\b[^\W\d_]+|(?<=\b[OoDd][’'])[^\W\d_]+", lambda word: word.group().capitalize(), name.lower()
-    )
+    return _PART.sub(lambda part: part[0].capitalize(), name.lower())
 
 
 def bylines(tree: Any, layout: Layout) -> tuple[str, ...]:
@@ -330,11 +329,8 @@ def _byline_text(node: Any) -> str:
     if len(whole) > _MAX_BYLINE:
         return ""
     names = node.xpath(".//*[@itemprop='name']")[:_MAX_CANDIDATES]
-    text = (
-        ", ".join(text_of(name, _MAX_BYLINE) or name.get("content", "") for name in names)
-        or whole
-        or node.get("content", "")
-    )
+    named = ", ".join(text_of(name, _MAX_BYLINE) or name.get("content", "") for name in names)
+    text = named or whole or node.get("content", "")
     return text if 3 < len(text) <= _MAX_BYLINE and any(letter.isalpha() for letter in text) else ""
 
 

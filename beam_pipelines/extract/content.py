@@ -93,9 +93,8 @@ def running_text(layout: Layout) -> float:
             holder = block.element.parent if block.element.tag in PARAGRAPHS else block.element
             characters[holder] += block.prose
             paragraphs[holder] += 1
-    return max(
-        (count for holder, count in characters.items() if paragraphs[holder] >= _MIN_RUNNING_PARAGRAPHS), default=0.0
-    )
+    running = (count for holder, count in characters.items() if paragraphs[holder] >= _MIN_RUNNING_PARAGRAPHS)
+    return max(running, default=0.0)
 
 
 def _comments(layout: Layout) -> _Around:
@@ -159,12 +158,8 @@ def _set_aside(
     released, asked = set(released), len(released)
     aside = comments
     for _ in range(_MAX_RELEASES):
-        named = {
-            element
-            for element in layout.elements
-            if element.name and element.label not in released and element not in holding
-        }
-        aside = _around(layout, named | refused)
+        named = {element for element in layout.elements if element.name and element.label not in released}
+        aside = _around(layout, (named - holding) | refused)
         remaining = total_of(block for block in layout.blocks if block.element not in aside)
         if remaining >= max(_MIN_RELEASED, (0.1 if len(released) > asked else 0.2) * total):
             return aside

@@ -25,7 +25,7 @@ from ...formats.parquet import read_records
 from ...formats.records import Article, Hub, Post, Rejection, make_doc_id
 from ...formats.urls import registered_domain
 from ..graph import Graph
-from ..jobs import InputSpec, Job, JobRun, input_digest
+from ..jobs import Job, JobRun, input_digest, optional
 from ..shards import Phase, Shard, group_by_shard, process_shards, shard_of
 from .isolation import Limits
 from .layout import letters_of
@@ -49,12 +49,8 @@ _Evidence = tuple[str, str, int, str]  # doc_id, kind, rank, value
 class ExtractOptions(Options):
     """Limits for one page. The rules for articles are options of ``clean``."""
 
-    page_seconds: float = option(
-        20.0, "time limit for reading one page, in seconds; beyond it the page fails as timeout", ge=0.1
-    )
-    page_megabytes: int = option(
-        1_024, "memory limit for reading one page, in megabytes; beyond it the page fails as too_large", ge=64
-    )
+    page_seconds: float = option(20.0, "seconds for reading one page; beyond them it fails as timeout", ge=0.1)
+    page_megabytes: int = option(1_024, "megabytes for reading one page; beyond them it fails as too_large", ge=64)
     max_links_per_page: int = option(
         MAX_LINKS,
         "different links taken from one page, from its start; the rest is counted as links_beyond_limit",
@@ -377,30 +373,23 @@ JOB = Job(
     name="extract",
     example="newsembed extract --warc 'crawl/warc/*.warc.gz' --articles archive.jsonl.zst --output work/extract",
     inputs=(
-        InputSpec(
+        optional(
             "warc",
             "WARC files or patterns; or lists with one path per line, given as @LIST or with a name ending in .txt, "
             ".paths, .txt.gz or .paths.gz (CC-NEWS's warc.paths.gz), with one shard per file",
-            required=False,
             many=True,
             digest=warc_digest,
             for_workers=lambda path: not is_path_list(path),
         ),
-        InputSpec(
+        optional(
             "cdx",
             "CDX or CDXJ indexes of the WARC files: records that they list and that were not read are dead letters "
             "(missing_record). An index next to a WARC file (a.cdxj, a.warc.gz.cdx) is found without this",
-            required=False,
             many=True,
         ),
-        InputSpec(
-            "articles", "pre-extracted articles: .jsonl, .jsonl.zst, .jsonl.gz, .parquet", required=False, many=True
-        ),
-        InputSpec(
-            "posts",
-            "posts that link to articles, as rows with `text` and `url` in files like those of --articles",
-            required=False,
-            many=True,
+        optional("articles", "pre-extracted articles: .jsonl, .jsonl.zst, .jsonl.gz, .parquet", many=True),
+        optional(
+            "posts", "posts that link to articles: rows with `text` and `url`, in files like --articles", many=True
         ),
     ),
     options=ExtractOptions,

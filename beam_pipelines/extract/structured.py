@@ -28,9 +28,7 @@ _OPENING = re.compile(r"\s*+(?:<!--|(?:(?://|/\*)\s*+)?<!\[CDATA\[\s*+(?:\*/)?)"
 _CLOSINGS = (";", "-->", "/*]]>*/", "/* ]]> */", "//]]>", "// ]]>", "]]>")
 _TRAILING_COMMA = re.compile(r",(?=\s{0,100}[}\]])")
 _PUBLISHED, _MODIFIED, _AUTHORS = (_LISTS[name].split() for name in ("published", "modified", "authors"))
-_SITE_NAMES = str.split(
-    "og:site_name application-name apple-mobile-web-app-title twitter:app:name:iphone dc.publisher cre"
-)
+_SITES = str.split("og:site_name application-name apple-mobile-web-app-title twitter:app:name:iphone dc.publisher cre")
 # What makes an item complete.
 _FIELDS = str.split("headline datePublished author articleBody dateModified image publisher url keywords")
 _MIN_SHARE, _MAX_OTHER, _OTHER_PAGE = 0.7, 0.15, -2  # of the words of a title
@@ -227,16 +225,13 @@ def _article_item(
     own_keys, own_words = {_page_key(address) for address in own}, [set(_words(title)) for title in titles if title]
 
     def rank(item: Mapping[str, Any]) -> int:
-        stated = {
-            _page_key(canonical_url(address, url)) for address in _addresses(item, ("url", "mainEntityOfPage"), 3)
-        }
+        addresses = _addresses(item, ("url", "mainEntityOfPage"), 3)
+        stated = {_page_key(canonical_url(address, url)) for address in addresses}
         headline = set(_words(_text(item.get("headline") or item.get("name"))))
         shares = [len(headline & words) / min(len(headline), len(words)) for words in own_words if headline and words]
         is_own = bool(own_keys & {*stated, *map(_page_key, _addresses(item, ("@id",), 1))})
-        is_other = bool(stated) and not is_own
-        return (
-            2 * is_own + 2 * (max(shares, default=0) >= _MIN_SHARE) - is_other - (max(shares, default=1) < _MAX_OTHER)
-        )
+        is_other, has_other_title = bool(stated) and not is_own, max(shares, default=1) < _MAX_OTHER
+        return 2 * is_own + 2 * (max(shares, default=0) >= _MIN_SHARE) - is_other - has_other_title
 
     articles = [(rank(item), item) for item in items if _types(item) & _ARTICLE_TYPES]
     articles.sort(key=lambda ranked: (-ranked[0], -sum(bool(ranked[1].get(name)) for name in _FIELDS)))
@@ -315,7 +310,7 @@ def _meta_authors(meta: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
 def _site_names(
     item: Mapping[str, Any], items: Sequence[Mapping[str, Any]], meta: Mapping[str, Sequence[str]]
 ) -> Iterator[str]:
-    for key in _SITE_NAMES:
+    for key in _SITES:
         yield from filter(None, [_text(meta[key][0])] if key in meta else [])
     if handle := meta.get("twitter:site", [""])[0].lstrip("@"):
         yield handle
@@ -335,12 +330,8 @@ def _language(tree: Any, item: Mapping[str, Any], in_meta: str) -> str:
 
 def _keywords(value: Any) -> tuple[str, ...]:
     parts = _list(value)
-    found = [
-        _text(word)
-        for part in parts
-        if isinstance(part, str)
-        for word in (part.split(",") if len(parts) == 1 else [part])
-    ]
+    texts = (part for part in parts if isinstance(part, str))
+    found = [_text(word) for part in texts for word in (part.split(",") if len(parts) == 1 else [part])]
     return tuple(dict.fromkeys(word for word in found if word and len(word) <= 100))[:_MAX_KEYWORDS]
 
 

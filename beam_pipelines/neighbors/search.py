@@ -170,11 +170,9 @@ class NeighborsOptions(Options):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.positive_days >= self.negative_days:
-            problem, fields = (
-                f"got {self.positive_days} and {self.negative_days} days",
-                "--positive_days, --negative_days",
-            )
-            raise InputError(problem, field=fields, remedy="positive_days must be smaller than negative_days")
+            problem = f"got {self.positive_days} and {self.negative_days} days"
+            remedy = "positive_days must be smaller than negative_days"
+            raise InputError(problem, field="--positive_days, --negative_days", remedy=remedy)
 
     @property
     def counts(self) -> Mapping[Side, int]:

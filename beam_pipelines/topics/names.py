@@ -105,11 +105,8 @@ def place_names() -> Mapping[str, str]:
             if name := locale.languages.get(code):
                 languages[plain(name)].add(f"language:{code}")
     found = {**_of_one(languages), **_of_one(countries)}
-    known = {
-        name: entity
-        for name, entity in found.items()
-        if (len(name) >= _SHORTEST_LATIN or not name.isascii()) and name not in section_names()
-    }
+    long = {name for name in found if len(name) >= _SHORTEST_LATIN or not name.isascii()} - section_names().keys()
+    known = {name: entity for name, entity in found.items() if name in long}
     for code, names in _SHORT_FORMS.items():
         known.update((plain(name), f"place:{code}") for name in names.split(";"))
     return known

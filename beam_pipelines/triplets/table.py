@@ -245,17 +245,15 @@ class DocumentTable:
 
 def write_part(shard: Shard, stats: Sequence[DateStats], anchor_shards: int) -> None:
     """Writes the table of the documents of a shard, and sends their ids to the shards of the anchors."""
-    arrays = {
-        "ids": np.array([int(one.doc_id, 16) for one in stats], np.uint64),
-        "codes": np.zeros((len(stats), 2), "<i4"),
-    }
+    ids = np.array([int(one.doc_id, 16) for one in stats], np.uint64)
+    arrays = {"ids": ids, "codes": np.zeros((len(stats), 2), "<i4")}
     for column, (name, field) in enumerate(_NAMED.items()):
         names = np.array([getattr(one, field) for one in stats], str)
         arrays[name], arrays["codes"][:, column] = np.unique(names, return_inverse=True)
     numbers = [(one.entropy, one.own_mass, one.expected_gap) for one in stats]
     arrays["numbers"] = np.array(numbers, np.float32).reshape(-1, 3)
     write_arrays(shard.path(_PARTS, "npz"), arrays)
-    send(shard, ANCHORS.stream, arrays["ids"], shard_numbers(arrays["ids"], anchor_shards))
+    send(shard, ANCHORS.stream, ids, shard_numbers(ids, anchor_shards))
 
 
 def write_table(shard: Shard, _: None) -> None:
