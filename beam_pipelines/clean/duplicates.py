@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from ...formats import files
 from ...formats.records import Article, Rejection
-from ..arrays import Array, lowest_connected, read_array, slices
+from ..arrays import Array, lowest_connected, read_array, slices, write_array
 from .rules import CleanOptions
 
 Sketch = npt.NDArray[np.uint32]
@@ -42,8 +42,8 @@ _KEY: Final = [name for name, _ in _MEMBER]
 MEMBER: Final = np.dtype(_MEMBER)
 ENTRY: Final = np.dtype([("reason", "u1"), ("band", "<u2"), ("digest", "<u8"), *_MEMBER])
 EDGE: Final = np.dtype([("one", MEMBER), ("two", MEMBER), ("reason", "u1")])
-# File extensions of a shard's sketches: start of each row's values, and the concatenated values.
-SKETCH_BOUNDS, SKETCH_VALUES = "bounds.npy", "u4"
+# How the names of a shard's sketches end: start of each row's values, and the concatenated values.
+_BOUNDS, _VALUES = "bounds.npy", "u4"
 DECISION: Final = np.dtype([("shard", "<u4"), ("row", "<u4"), ("reason", "u1"), ("cluster", "<u8")])
 
 
@@ -130,12 +130,25 @@ def sign(article: Article, shard: int, row: int, options: CleanOptions) -> tuple
     return entries, bottom_sketch(spans)
 
 
+def write_sketches(prefix: str, sketches: Sequence[Sketch]) -> None:
+    """Writes the sketches of a shard, in the order of its rows, into files whose names begin with ``prefix``."""
+    with files.open_write(f"{prefix}{_VALUES}") as sink:
+        for sketch in sketches:
+            sink.write(sketch.astype("<u4").tobytes())
+    write_array(f"{prefix}{_BOUNDS}", np.cumsum([0, *map(len, sketches)], dtype=np.int64))
+
+
+def sketches_in(folder: str) -> list[str]:
+    """Returns the prefix of the sketches of each shard that :func:`write_sketches` wrote into a folder."""
+    return [path.removesuffix(_BOUNDS) for path in files.list_files(f"*.{_BOUNDS}", folder)]
+
+
 def find_edges(entries: Array, sketches: Sequence[str], threshold: float) -> Array:
     """Returns the pairs of duplicates among members of the same bucket.
 
     Args:
       entries: dtype :data:`ENTRY`, all entries of their buckets, in any order.
-      sketches: for each shard, the path of its sketches without :data:`SKETCH_BOUNDS` or :data:`SKETCH_VALUES`.
+      sketches: the prefix of the sketches of each shard.
       threshold: minimum Jaccard similarity of near duplicates.
 
     Returns:
@@ -193,8 +206,8 @@ def _read_sketches(places: Sequence[tuple[int, int]], sketches: Sequence[str]) -
     """Returns the sketches of sorted (shard, row) pairs; not memory-mapped, as mapped pages would count as memory."""
     found = {}
     for shard, members in itertools.groupby(places, lambda place: place[0]):
-        bounds = read_array(f"{sketches[shard]}{SKETCH_BOUNDS}")
-        with files.open_read(f"{sketches[shard]}{SKETCH_VALUES}") as source:
+        bounds = read_array(f"{sketches[shard]}{_BOUNDS}")
+        with files.open_read(f"{sketches[shard]}{_VALUES}") as source:
             for place in members:
                 start, end = bounds[place[1] : place[1] + 2].tolist()
                 source.seek(4 * start)
