@@ -11,7 +11,7 @@ import glob
 import io
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 
 import apache_beam as beam
 import numpy as np
@@ -138,8 +138,7 @@ def _seek_items(source: BinaryIO, item: int) -> np.dtype[Any]:
     return dtype
 
 
-@dataclasses.dataclass(frozen=True)
-class Parts:
+class Parts(NamedTuple):
     """What progress counts in a phase whose shards take long.
 
     Attributes:

@@ -16,7 +16,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from .. import __version__
 from ..errors import InputError, counted
@@ -49,8 +49,7 @@ from .shards import Counts, Phase, add_counts, chain_counts, process_shards
 _log = logging.getLogger(__name__)
 
 
-@dataclasses.dataclass(frozen=True)
-class InputSpec:
+class InputSpec(NamedTuple):
     """One input of a job: a folder with a manifest, or raw files, given as ``--<name>``.
 
     Attributes:
@@ -297,8 +296,7 @@ class JobRun:
         return add_counts([chain_counts(chain), *beside]), listed
 
 
-@dataclasses.dataclass(frozen=True)
-class Outcome:
+class Outcome(NamedTuple):
     """A finished job: its manifest as on disk, whether it was there already, and the seconds it took."""
 
     manifest: Mapping[str, Any]

@@ -14,12 +14,11 @@ A :class:`Lookup` has rows of all documents in parts, of which a worker maps tho
 the part that `shards.shard_of` gives, so no worker needs an index of all documents.
 """
 
-import dataclasses
 import datetime
 import functools
 import itertools
 from collections.abc import Iterator, Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -34,8 +33,7 @@ _ARRAYS: Final = ("languages", "first", "offsets", "ids")
 _EPOCH: Final = datetime.date(1970, 1, 1).toordinal()
 
 
-@dataclasses.dataclass(frozen=True)
-class DocumentTokens:
+class DocumentTokens(NamedTuple):
     """Token ids of one document, without special tokens: int32 arrays, cut to the stored length.
 
     Attributes:

@@ -7,7 +7,6 @@ translation of a document depends only on its texts and the model, not on the sh
 English tokens of their documents.
 """
 
-import dataclasses
 import functools
 import hashlib
 import itertools
@@ -85,8 +84,7 @@ def find_language(language: str, languages: Sequence[str]) -> str | None:
     return next((known[tag] for tag in covers if tag in known), None)
 
 
-@dataclasses.dataclass(frozen=True)
-class TranslationPlan:
+class TranslationPlan(NamedTuple):
     """Which examples get an English positive and negative, decided before anything is translated, and how.
 
     Attributes:

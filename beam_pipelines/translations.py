@@ -75,8 +75,8 @@ def write_shard(shard: Shard, source: _Source, vocabulary: str, options: Transla
     pairs = (pair for pair in read_pairs(shard, part) if _has_pivot(shard, pair, options.pivots))
     documents = _documents(shard, pairs, part.paths[0], ids) if ids else ([pair] for pair in pairs)
     while batch := list(itertools.islice(documents, _PAIRS_AT_ONCE)):
-        texts = ([[getattr(pair, side) for pair in one] for one in batch] for side in ("source", "target"))
-        left, right = (pieces.encode_texts(list(map(" ".join, side))) for side in texts)
+        left = pieces.encode_texts([" ".join(pair.source for pair in document) for document in batch])
+        right = pieces.encode_texts([" ".join(pair.target for pair in document) for document in batch])
         for document, *sides in zip(batch, left, right, strict=True):
             for languages, record in _records(shard, document, sides, options):
                 shard.write_example(TRANSLATION, languages, record)

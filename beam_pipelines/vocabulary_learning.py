@@ -19,7 +19,7 @@ import operator
 import string
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from ..formats.vocabulary import CONTINUATION, SPECIAL_TOKENS
 from ..tasks.parts_of_speech import Tagger, load_tagger
@@ -52,8 +52,7 @@ class WordCount:
     count: int
 
 
-@dataclasses.dataclass(frozen=True)
-class LearnedPieces:
+class LearnedPieces(NamedTuple):
     """A learned vocabulary.
 
     Attributes:

@@ -82,8 +82,7 @@ class Task(NamedTuple):
         return f"{self.source}-{self.target}"
 
 
-@dataclasses.dataclass(frozen=True)
-class Plan:
+class Plan(NamedTuple):
     """What the workers of all phases know.
 
     Attributes:

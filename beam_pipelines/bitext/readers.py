@@ -17,7 +17,6 @@ with each other language. Codes of other formats within a segment (``<bpt>``, ``
 
 import codecs
 import contextlib
-import dataclasses
 import gzip
 import itertools
 import re
@@ -56,8 +55,7 @@ _GIVE_TMX: Final = "give a TMX file, plain or .gz"
 _BROKEN_ARCHIVE: Final = (EOFError, OSError, zlib.error)
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class TranslationPair:
+class TranslationPair(NamedTuple):
     """A text and its translation.
 
     Attributes:

@@ -3,13 +3,12 @@
 To add a kind of source, write its reader and add it to `SOURCES`; the walk, the state and the counts follow from that.
 """
 
-import dataclasses
 import datetime
 import io
 import itertools
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from typing import Final
+from typing import Final, NamedTuple
 from urllib.parse import urlsplit
 
 from lxml import etree
@@ -30,8 +29,7 @@ TYPES: Final = {"page": PAGE_TYPES, "sitemap": (*PAGE_TYPES, "text/", "gzip", "o
 _NEWEST = datetime.date.max
 
 
-@dataclasses.dataclass(frozen=True)
-class Entry:
+class Entry(NamedTuple):
     """A listed URL with its day of publication, else the day of its last change, else ``None``."""
 
     url: str
@@ -42,8 +40,7 @@ _Listed = tuple[str, datetime.date | None]  # a link as written, and its day
 _Read = tuple[tuple[Entry, ...], str, int]
 
 
-@dataclasses.dataclass(frozen=True)
-class Outlinks:
+class Outlinks(NamedTuple):
     """Outgoing links of a response.
 
     Attributes:
@@ -59,8 +56,7 @@ class Outlinks:
     dropped: int = 0
 
 
-@dataclasses.dataclass(frozen=True)
-class Source:
+class Source(NamedTuple):
     """A kind of response that lists URLs.
 
     Attributes:

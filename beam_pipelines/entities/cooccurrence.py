@@ -4,11 +4,10 @@ Co-occurrence needs all documents at once. They are in mapped files on the local
 worker's own memory: pages are read when they are used, and the kernel may drop them.
 """
 
-import dataclasses
 import hashlib
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -140,8 +139,7 @@ def unit_rows(values: Floats) -> Floats:
     return np.asarray(values / np.where(norms > 0, norms, 1), np.float32)
 
 
-@dataclasses.dataclass(frozen=True)
-class _Occurrences:
+class _Occurrences(NamedTuple):
     """The items and contexts of N documents. Contexts are some of the items.
 
     Attributes:

@@ -7,7 +7,7 @@ import functools
 import itertools
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 from ...formats.records import Article
 from .spellings import Spellings, normal_letters
@@ -54,8 +54,7 @@ def words_of(text: str) -> list[str]:
     return (_ASCII_TOKEN if text.isascii() else _TOKEN).findall(text)
 
 
-@dataclasses.dataclass(frozen=True)
-class WordUse:
+class WordUse(NamedTuple):
     """How the documents of one language write a word.
 
     Attributes:

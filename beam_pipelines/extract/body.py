@@ -1,9 +1,9 @@
 """Extracts the text of an article: by fast rules, checked against the page's JSON-LD; by trafilatura if in doubt."""
 
-import dataclasses
 import operator
 import re
 from collections import Counter
+from typing import NamedTuple
 
 from .content import main_content
 from .layout import SENTENCE, Layout, letters_of, total_of
@@ -33,8 +33,7 @@ _WORD = re.compile(r"\w+")
 _READINGS = re.compile(r"<(r[tp])\b[^>]*>[^<]*(?:</\1>)?", re.IGNORECASE)  # of ruby
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Body:
+class Body(NamedTuple):
     """The text of an article.
 
     Attributes:

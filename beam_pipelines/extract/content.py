@@ -4,11 +4,11 @@ The rules follow Readability and jusText. The element that contains most of the 
 whose names say navigation, comments or related stories are left out.
 """
 
-import dataclasses
 import itertools
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
+from typing import NamedTuple
 
 from .layout import HEADINGS, HIDDEN, PARAGRAPHS, Block, Element, Layout, Name, may_be_text, total_of
 from .lists import data_rows, lines_of, without_lists, without_teasers
@@ -30,8 +30,7 @@ _MIN_BEFORE_APPEAL = 4  # where less is left, the notice may be the text
 _Around = Mapping[Element, Element]  # by element, the outermost of some elements around it
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Content:
+class Content(NamedTuple):
     """The text of an article.
 
     Attributes:

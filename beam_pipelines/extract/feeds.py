@@ -59,7 +59,9 @@ def parse_feed(raw: bytes, url: str = "", charset: str = "") -> Feed | None:
     if feed is None:
         return None
     title, items, read = feed
-    entries, stated, impossible = list[tuple[str, str]](), list[tuple[str, datetime.date | None, tuple[str, ...]]](), 0
+    entries: list[tuple[str, str]] = []
+    stated: list[tuple[str, datetime.date | None, tuple[str, ...]]] = []
+    impossible = 0
     for given, text, days, authors in map(read, items[:MAX_ENTRIES]):
         impossible += any(map(is_impossible, days))
         if link := _joined(url, given):

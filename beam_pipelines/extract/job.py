@@ -30,7 +30,7 @@ from ..shards import Phase, Shard, group_by_shard, process_shards, shard_of
 from .isolation import Limits
 from .layout import letters_of
 from .page import GUESSED_ORDER, MAX_LINKS
-from .read import STREAMS, Alias, FeedStatement, ImageHash, Link, PageArticle, read_slice
+from .read import STREAMS, Alias, FeedStatement, ImageHash, Link, PageArticle, fields_of, read_slice
 from .sources import groups_of, indexes_beside, is_path_list, row_slices, warc_slices
 
 MAX_ANCHOR_TEXTS = 20
@@ -279,7 +279,7 @@ def write_joined(
 
 def _own_article(article: PageArticle, is_shared: bool) -> Article:
     """Returns an article with the URL of its page where other articles have the same canonical URL."""
-    fields = {field.name: getattr(article, field.name) for field in dataclasses.fields(Article)}
+    fields = fields_of(article)
     if is_shared and article.page_url:
         url = article.page_url
         fields |= {"doc_id": make_doc_id(url), "url": url, "publisher": registered_domain(url)}

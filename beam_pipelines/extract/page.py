@@ -371,8 +371,8 @@ def clean_title(title: str, site_names: Iterable[str], url: str, headings: Itera
     """
     title = readable(title)[:_MAX_TITLE]
     parts = (urlsplit(url).hostname or "").removeprefix("www.").split(".")
-    named = (*site_names, *map(".".join, (parts, parts[:1], parts[-2:-1], parts[-3:-1])))
-    names = {name for name in map(letters_of, named) if len(name) > 1}
+    hosts = map(".".join, (parts, parts[:1], parts[-2:-1], parts[-3:-1]))  # with and without the ends
+    names = {name for name in map(letters_of, (*site_names, *hosts)) if len(name) > 1}
     names |= {f"the{name}" for name in names}
     for _ in range(3):  # the site's name may be given several times
         shorter = _without(title, names)

@@ -186,7 +186,8 @@ def _write_page(shard: Shard, outputs: _Outputs, response: Response, page: Extra
     if page.article is not None:
         _write_alias(outputs, response.url, page.article.url, letters_of(page.article.title))
         page_url = page.page_url if page.page_url != page.article.url else ""
-        outputs[PageArticle].write(_page_article(page.article, fetched_at=response.fetched_at, page_url=page_url))
+        fields = fields_of(page.article) | {"fetched_at": response.fetched_at, "page_url": page_url}
+        outputs[PageArticle].write(PageArticle(**fields))
         shard.written()
         shard.tally("articles")
     elif page.hub_title is not None:
@@ -202,9 +203,9 @@ def _write_alias(outputs: _Outputs, url: str, target: str, title: str = "") -> N
         outputs[Alias].write(Alias(make_doc_id(source), make_doc_id(found), title))
 
 
-def _page_article(article: Article, **changes: Any) -> PageArticle:
-    fields = {field.name: getattr(article, field.name) for field in dataclasses.fields(Article)}
-    return PageArticle(**fields | changes)
+def fields_of(article: Article) -> dict[str, Any]:
+    """Returns the fields of an article by name, without those of a page."""
+    return {field.name: getattr(article, field.name) for field in dataclasses.fields(Article)}
 
 
 def _write_hub(shard: Shard, outputs: _Outputs, url: str, title: str, kind: HubKind, entries: Any) -> None:
@@ -228,7 +229,7 @@ def _read_articles(shard: Shard, outputs: _Outputs, piece: Slice, names: tuple[t
             continue
         for ours, theirs in read_as(given, names):
             shard.tally(f"{READ_AS}{ours} from {theirs}")
-        outputs[PageArticle].write(_page_article(article))
+        outputs[PageArticle].write(PageArticle(**fields_of(article)))
         for name, count in remarks_on(row, article):
             _tally(shard, name, count)
         for name in unread_fields(row, unread):

@@ -1,13 +1,12 @@
 """Reads the metadata of a page from JSON-LD (schema.org), OpenGraph and meta elements."""
 
 import contextlib
-import dataclasses
 import datetime
 import html
 import itertools
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from ...formats.dates import Day, is_impossible, place_of, read_day
 from ...formats.jsonl import load_json
@@ -43,8 +42,7 @@ _LIVE_URL = re.compile(
 _MARKUP = re.compile(r"<[^<>]{1,300}>")
 
 
-@dataclasses.dataclass(frozen=True)
-class Structured:
+class Structured(NamedTuple):
     """The metadata of a page; "", () or ``None`` for fields that are not stated.
 
     Attributes:

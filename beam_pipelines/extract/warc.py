@@ -6,14 +6,13 @@ that begins a record. Digests of payloads are not compared: programs disagree on
 """
 
 import base64
-import dataclasses
 import datetime
 import hashlib
 import io
 import re
 import zlib
 from collections.abc import Generator, Iterator
-from typing import Any, BinaryIO, Final, cast
+from typing import Any, BinaryIO, Final, NamedTuple, cast
 
 from ...formats.codings import TooLargeError, undo_codings
 from .responses import media_type, target_of
@@ -41,8 +40,7 @@ _NAMES: Final = re.compile(rb"^(?:warc-type|content-type|content-length)(?=\s*:)
 _URL: Final = re.compile(rb"^warc-target-uri\s*:\s*<?([^\r\n>]*)", re.IGNORECASE | re.MULTILINE)
 
 
-@dataclasses.dataclass(frozen=True)
-class Frame:
+class Frame(NamedTuple):
     """One record of a WARC file.
 
     Attributes:
@@ -67,8 +65,7 @@ class Frame:
         return header, self.raw[place:]
 
 
-@dataclasses.dataclass(frozen=True)
-class Gap:
+class Gap(NamedTuple):
     """Bytes of a WARC file that hold no readable record.
 
     Attributes:
@@ -84,8 +81,7 @@ class Gap:
     url: str = ""
 
 
-@dataclasses.dataclass(frozen=True)
-class Response:
+class Response(NamedTuple):
     """One captured HTTP response.
 
     Attributes:

@@ -4,7 +4,7 @@ import dataclasses
 import enum
 import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final, Self
+from typing import Any, Final, NamedTuple, Self
 
 import numpy as np
 
@@ -111,9 +111,7 @@ def concatenate(parts: Sequence[Rows]) -> Rows:
     parts = [nothing, *parts]
     ids = np.concatenate([part.ids for part in parts])
     order = np.argsort(ids, kind="stable")
-    place = np.empty(len(ids), np.int64)
-    place[order] = np.arange(len(ids))
-    places = np.split(place, np.cumsum([len(part) for part in parts])[:-1])
+    places = np.split(np.argsort(order), np.cumsum([len(part) for part in parts])[:-1])
     vectors: dict[Space, Floats] = {}
     for space in Space:
         width = max(part.vectors[space].shape[1] for part in parts)
@@ -180,8 +178,7 @@ class NeighborsOptions(Options):
         return {Side.POSITIVE: self.positives, Side.NEGATIVE: self.negatives, Side.GLOBAL: self.neighbors}
 
 
-@dataclasses.dataclass(frozen=True)
-class Task:
+class Task(NamedTuple):
     """The search of one worker: the queries of some blocks against the candidates of some blocks.
 
     Attributes:

@@ -14,7 +14,7 @@ import dataclasses
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -34,8 +34,7 @@ _SHARPNESS = tuple(2.0**power for power in range(12))
 _IMPOSSIBLE = -1e3  # log-likelihood ratio of a month without training articles
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class DateStats:
+class DateStats(NamedTuple):
     """How well the date of an article can be predicted, and the fields that the pairing rules need.
 
     Attributes:
@@ -228,7 +227,7 @@ class DocumentTable:
 
     def publishers(self, ids: Ids) -> Array:
         """Returns the publisher code of each document, int32 ``[P]``; all documents must be in the table."""
-        return np.asarray(self._codes[self.places(ids), 0])
+        return self._codes[self.places(ids), 0]
 
     def language(self, number: int) -> str:
         """Returns the language of the document in a row."""
@@ -240,7 +239,7 @@ class DocumentTable:
         Entropy and own mass are ranks within the corpus, from 0 to 1, because their scale depends on how well the
         articles of a corpus can be dated. All documents must be in the table.
         """
-        return np.asarray(self._numbers[self.places(ids)])
+        return self._numbers[self.places(ids)]
 
 
 def write_part(shard: Shard, stats: Sequence[DateStats], anchor_shards: int) -> None:
