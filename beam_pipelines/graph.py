@@ -189,7 +189,7 @@ class Graph:
 
         Args:
           phase: of the job.
-          attach: attaches its transforms to values of :meth:`start` or :meth:`received`; returns what its
+          attach: attaches its transforms to values of :meth:`start` or :meth:`gathered`; returns what its
             `process_shards` returns.
           parts: what progress counts; the shards by default.
         """
@@ -198,7 +198,7 @@ class Graph:
             self._last = self._complete_shards[phase.name] = attach()
             self.waiting.append(self.phases[-1])
 
-    def received(
+    def gathered(
         self, phase: Phase, payloads: Sequence[Any], streams: Sequence[tuple[Phase, Rows]]
     ) -> beam.PCollection:
         """Returns (index, a :class:`Received`) for each shard, once all phases that have been added are complete.

@@ -204,7 +204,7 @@ class JobRun:
         phase = self.phase(name, len(payloads), accounted=accounted)
         process = process_shards(functools.partial(function, **options), phase)
         with self.graph(len(payloads)) as graph:
-            graph.add(phase, lambda: graph.received(phase, payloads, senders) | process)
+            graph.add(phase, lambda: graph.gathered(phase, payloads, senders) | process)
 
     @contextlib.contextmanager
     def graph(self, shard_count: int) -> Iterator[Graph]:

@@ -1,7 +1,7 @@
 """The entity that a hub title names in any of many languages: a newspaper section, a story type, a place, a language.
 
 Section names are in ``sections.txt``, which was written for newsembed. Names of countries, regions of the world and
-languages are those of the Unicode CLDR (by `babel`), in every language that it has; short forms are in `_SHORT_FORMS`.
+languages are those of the Unicode CLDR (by `babel`), in every language that it has; short forms are in ``titles.txt``.
 """
 
 import collections
