@@ -17,8 +17,8 @@ ROOT = Path(__file__).parents[1]
 LAYOUT = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
 SLACK = 0.03  # of a limit: a package that is smaller by more lowers it
 LIMITS = {  # package: (lines, tokens)
-    "tests": (44_761, 518_965),
-    "beam_pipelines": (12_679, 143_563),
+    "tests": (44_753, 518_928),
+    "beam_pipelines": (12_679, 143_557),
     "serving": (5_031, 55_699),
     "studies": (4_636, 51_491),
     "formats": (4_375, 44_685),
