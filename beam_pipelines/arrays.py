@@ -1,10 +1,10 @@
 """Arrays on disk, and document ids as 64-bit numbers."""
 
-import os
 import shutil
 import tempfile
 import zipfile
-from typing import Any
+from collections.abc import Iterator
+from typing import IO, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -13,9 +13,10 @@ import pyarrow as pa
 from ..formats import files
 from ..formats.arrays import read_npy
 
-Array = np.ndarray[Any, np.dtype[Any]]
-Ids = np.ndarray[Any, np.dtype[np.uint64]]
-Floats = np.ndarray[Any, np.dtype[np.float32]]
+Array = npt.NDArray[Any]
+Ids = npt.NDArray[np.uint64]
+Floats = npt.NDArray[np.float32]
+Places = npt.NDArray[np.int64]
 
 
 def write_array(path: str, values: Array) -> None:
@@ -49,11 +50,16 @@ def map_file(path: str) -> Array:
     """Maps an npy file into memory, read-only; one of a store from a copy on the local disk, see :func:`map_arrays`."""
     if "://" not in path:
         return map_array(path)
-    with tempfile.TemporaryDirectory(prefix="newsembed-arrays-") as folder:
-        copy = os.path.join(folder, "copy.npy")
-        with files.open_read(path) as source, open(copy, "wb") as sink:
-            shutil.copyfileobj(source, sink)
-        return map_array(copy)
+    with files.open_read(path) as source:
+        return _map_copy(source)
+
+
+def _map_copy(source: IO[bytes]) -> Array:
+    """Maps a copy that has no name; it is gone when the process ends."""
+    with tempfile.NamedTemporaryFile(prefix="newsembed-arrays-", suffix=".npy") as copy:
+        shutil.copyfileobj(source, copy)
+        copy.flush()
+        return map_array(copy.name)
 
 
 def new_mapped(path: str, shape: tuple[int, ...], dtype: npt.DTypeLike) -> Array:
@@ -67,23 +73,18 @@ def map_arrays(path: str) -> dict[str, Array]:
     """Maps the arrays of an npz file into memory, from a copy on the local disk.
 
     A table of the whole corpus that a worker looks documents up in does not become part of its own memory: pages are
-    read when they are used, and the kernel may drop them. The copy has no name; it is gone when the process ends.
+    read when they are used, and the kernel may drop them.
 
     Args:
       path: local or remote.
     """
-    found = {}
-    with (
-        files.open_read(path) as source,
-        zipfile.ZipFile(source) as archive,
-        tempfile.TemporaryDirectory(prefix="newsembed-arrays-") as folder,
-    ):
-        for number, name in enumerate(archive.namelist()):
-            copy = os.path.join(folder, f"{number}.npy")
-            with archive.open(name) as packed, open(copy, "wb") as sink:
-                shutil.copyfileobj(packed, sink)
-            found[name.removesuffix(".npy")] = map_array(copy)
-    return found
+    with files.open_read(path) as source, zipfile.ZipFile(source) as archive:
+        return {name.removesuffix(".npy"): _map_copy(archive.open(name)) for name in archive.namelist()}
+
+
+def slices(count: int, size: int) -> Iterator[slice]:
+    """Yields the slices that cut so many items into parts of at most ``size``."""
+    return (slice(start, start + size) for start in range(0, count, size))
 
 
 def doc_id_of(number: int) -> str:
@@ -105,7 +106,7 @@ def doc_numbers_of(doc_ids: pa.Array) -> Ids:
     return np.array([int(doc_id, 16) for doc_id in doc_ids.to_pylist()], np.uint64)
 
 
-def find(ids: Ids, wanted: Ids) -> np.ndarray[Any, np.dtype[np.int64]]:
+def find(ids: Ids, wanted: Ids) -> Places:
     """Returns the place of each wanted number in sorted ones, int64 ``[P]``; -1 if it is not there."""
     places = np.searchsorted(ids, wanted)
     there = places < len(ids)
@@ -118,7 +119,24 @@ def find_one(ids: Ids, wanted: int) -> int:
     return int(find(ids, np.array([wanted], np.uint64))[0])
 
 
-def rank_within(*keys: Array) -> np.ndarray[Any, np.dtype[np.int64]]:
+def lowest_connected(one: Places, two: Places, count: int) -> Places:
+    """Returns the lowest node in the connected component of each of so many nodes, int64 ``[count]``.
+
+    Args:
+      one: a node of each edge, int64 ``[E]``.
+      two: the other node.
+      count: of nodes.
+    """
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    edges = coo_array((np.ones(len(one), bool), (one, two)), shape=(count, count))
+    _, components = connected_components(edges, directed=False)
+    _, first = np.unique(components, return_index=True)
+    return first[components]
+
+
+def rank_within(*keys: Array) -> Places:
     """Returns the number of earlier rows with the same keys, int64 ``[N]``."""
     order = np.lexsort(keys[::-1])  # stable
     is_first = np.ones(len(order), bool)

@@ -54,9 +54,7 @@ class CategoriesOptions(Options):
         choices=tuple(SOURCES),
     )
     triplets_per_anchor: int = option(1, "triplets of each article as the anchor", ge=1)
-    max_negative_days: int | None = option(
-        None, "largest day gap between anchor and negative, 0: of the same day; any without it", ge=0
-    )
+    max_negative_days: int | None = option(None, "most days from anchor to negative, 0: same day; default: any", ge=0)
     cross_publisher: bool = option(False, "take positives only from other publishers")
     min_documents: int = option(2, "least number of articles of a category in a language", ge=2)
     max_share: float = option(0.5, "largest share of the articles of a language that a category may have", gt=0, le=1)

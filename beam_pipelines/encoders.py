@@ -8,7 +8,7 @@ from typing import Any, Final, Protocol
 import numpy as np
 
 from ..errors import InputError
-from .arrays import Floats
+from .arrays import Floats, slices
 
 FORMS: Final = "model:DIR[@STEP], savedmodel:DIR, st:DIR or another encoder of `newsembed evaluate`"
 _TEXTS_AT_ONCE: Final = 4_096  # of several batches each, so that texts of one length find each other
@@ -59,8 +59,7 @@ def embed_unit(encoder: SentenceEncoder, texts: Sequence[str], name: str) -> Flo
       float32 ``[N, D]``; ``[0, 0]`` for no texts.
     """
     parts = []
-    for start in range(0, len(texts), _TEXTS_AT_ONCE):
-        some = texts[start : start + _TEXTS_AT_ONCE]
+    for some in (texts[part] for part in slices(len(texts), _TEXTS_AT_ONCE)):
         found = encoder.embed(some)
         if not isinstance(found, np.ndarray) or found.ndim != 2 or len(found) != len(some):
             problem = f"got {type(found).__name__} of shape {getattr(found, 'shape', '?')} for {len(some)} texts"

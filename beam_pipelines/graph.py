@@ -11,7 +11,7 @@ import glob
 import io
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 
 import apache_beam as beam
 import numpy as np
@@ -19,7 +19,7 @@ from apache_beam.runners.portability.fn_api_runner import FnApiRunner
 
 from ..formats import files
 from .arrays import Array, read_array, write_array
-from .shards import Phase, ProcessShards, Shard, ShardFunction
+from .shards import Phase, Shard
 
 # Called with (phase, complete shards or other parts, number of parts, what else grows).
 Progress = Callable[[str, int, int, str], None]
@@ -138,8 +138,7 @@ def _seek_items(source: BinaryIO, item: int) -> np.dtype[Any]:
     return dtype
 
 
-@dataclasses.dataclass(frozen=True)
-class Parts:
+class Parts(NamedTuple):
     """What progress counts in a phase whose shards take long.
 
     Attributes:
@@ -185,52 +184,30 @@ class Graph:
             return created
         return created | f"{label}/Wait" >> beam.Map(_first, beam.pvalue.AsIter(self._last))
 
-    def add(self, phase: Phase, attach: Callable[[], beam.PCollection | None], parts: Parts | None = None) -> None:
+    def add(self, phase: Phase, attach: Callable[[], beam.PCollection], parts: Parts | None = None) -> None:
         """Adds a phase, unless an earlier run has completed it.
 
         Args:
           phase: of the job.
-          attach: attaches its transforms to values of :meth:`start`; returns what its `ProcessShards` returns, or
-            ``None`` if no other phase follows.
+          attach: attaches its transforms to values of :meth:`start` or :meth:`gathered`; returns what its
+            `process_shards` returns.
           parts: what progress counts; the shards by default.
         """
         self.phases.append((phase, parts or Parts(phase.reports, phase.shard_count)))
-        if phase.is_complete():
-            return
-        self._last = attach()
-        if self._last is not None:
-            self._complete_shards[phase.name] = self._last
-        self.waiting.append(self.phases[-1])
+        if not phase.is_complete():
+            self._last = self._complete_shards[phase.name] = attach()
+            self.waiting.append(self.phases[-1])
 
-    def map_shards(
-        self, phase: Phase, function: ShardFunction, payloads: Sequence[Any], parts: Parts | None = None
-    ) -> None:
-        """Adds a phase that runs ``function(shard, payloads[shard.index])`` for each shard."""
-        self.add(phase, lambda: self.start(phase.name, enumerate(payloads)) | ProcessShards(function, phase), parts)
-
-    def map_rows(
-        self,
-        phase: Phase,
-        function: ShardFunction,
-        payloads: Sequence[Any],
-        streams: Sequence[tuple[Phase, Rows]],
-    ) -> None:
-        """Adds a phase whose shards get rows of earlier phases.
-
-        Runs ``function(shard, received)`` for each shard, where ``received`` is a :class:`Received`.
+    def gathered(
+        self, phase: Phase, payloads: Sequence[Any], streams: Sequence[tuple[Phase, Rows]]
+    ) -> beam.PCollection:
+        """Returns (index, a :class:`Received`) for each shard, once all phases that have been added are complete.
 
         Args:
-          phase: to add.
-          function: of a shard.
+          phase: of the shards.
           payloads: one for each shard.
           streams: the phases that send, and what.
         """
-        self.add(phase, lambda: self._received(phase, payloads, streams) | ProcessShards(function, phase))
-
-    def _received(
-        self, phase: Phase, payloads: Sequence[Any], streams: Sequence[tuple[Phase, Rows]]
-    ) -> beam.PCollection:
-        """Returns (index, what the shard gets) once all phases that have been added are complete."""
         created = beam.Create(list(enumerate(payloads)), reshuffle=False)
         grouped = {"": self.pipeline | f"{phase.name}/Create" >> created}
         for sender, rows in streams:

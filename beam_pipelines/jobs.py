@@ -16,9 +16,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Final
-
-import apache_beam as beam
+from typing import Any, Final, NamedTuple
 
 from .. import __version__
 from ..errors import InputError, counted
@@ -46,26 +44,12 @@ from .output_folder import (
     refuse_overlaps,
     result_folders,
 )
-from .shards import Counts, Phase, add_counts, chain_counts
+from .shards import Counts, Phase, add_counts, chain_counts, process_shards
 
 _log = logging.getLogger(__name__)
 
 
-@dataclasses.dataclass(frozen=True)
-class OwnManifest:
-    """The manifest of a folder in the output that is read on its own.
-
-    Attributes:
-      counts: of the records in it.
-      extra: further entries, such as ``"examples"``.
-    """
-
-    counts: Counts
-    extra: Mapping[str, Any]
-
-
-@dataclasses.dataclass(frozen=True)
-class InputSpec:
+class InputSpec(NamedTuple):
     """One input of a job: a folder with a manifest, or raw files, given as ``--<name>``.
 
     Attributes:
@@ -127,7 +111,8 @@ class JobRun:
       inputs: paths by input name, ``()`` where an optional input is not given.
       workspace: temporary folder; streams written here are published unless their name starts with "_".
       extra: further manifest entries that the job adds (``"examples"`` counts of TFRecord sets, …).
-      folders: folders in the output that get a manifest of their own, by name.
+      folders: of the folders in the output that get a manifest of their own: the number of their records, and further
+        entries, such as ``"examples"``.
     """
 
     def __init__(
@@ -144,7 +129,7 @@ class JobRun:
         self.inputs = inputs
         self.workspace = workspace
         self.extra: dict[str, Any] = {}
-        self.folders: dict[str, OwnManifest] = {}
+        self.folders: dict[str, tuple[int, Mapping[str, Any]]] = {}
         self._beam_args = beam_args
         self._progress = progress
         self._phases: dict[str, tuple[Phase, str]] = {}
@@ -191,8 +176,9 @@ class JobRun:
           options: what all shards get.
         """
         phase = self.phase(name, len(payloads), accounted=accounted)
+        process = process_shards(functools.partial(function, **options), phase)
         with self.graph(len(payloads)) as graph:
-            graph.map_shards(phase, functools.partial(function, **options), payloads, parts)
+            graph.add(phase, lambda: graph.start(name, enumerate(payloads)) | process, parts)
 
     def map_rows(
         self,
@@ -216,8 +202,9 @@ class JobRun:
         """
         senders = [(self._phases[sender][0], rows) for sender, rows in streams]
         phase = self.phase(name, len(payloads), accounted=accounted)
+        process = process_shards(functools.partial(function, **options), phase)
         with self.graph(len(payloads)) as graph:
-            graph.map_rows(phase, functools.partial(function, **options), payloads, senders)
+            graph.add(phase, lambda: graph.gathered(phase, payloads, senders) | process)
 
     @contextlib.contextmanager
     def graph(self, shard_count: int) -> Iterator[Graph]:
@@ -228,7 +215,7 @@ class JobRun:
         Args:
           shard_count: of the phase with the most shards.
 
-        Yields the graph, for phases other than :meth:`map_shards`.
+        Yields the graph, for phases that neither :meth:`map_shards` nor :meth:`map_rows` adds.
         """
         if self._graph is not None:
             yield self._graph
@@ -246,16 +233,6 @@ class JobRun:
         for phase, parts in graph.phases:
             _, total, grown = parts.progress()
             self._progress(phase.name, total, total, grown)
-
-    @contextlib.contextmanager
-    def pipeline(self, phase: Phase, parts: Parts | None = None) -> Iterator[beam.Pipeline]:
-        """A Beam pipeline for one phase, run on leaving the context, skipped if all of its shards are complete.
-
-        Yields a pipeline to which the job attaches its transforms; the last is a `ProcessShards` of ``phase``.
-        """
-        with self.graph(phase.shard_count) as graph:
-            yield graph.pipeline
-            graph.add(phase, lambda: None, parts)
 
     @contextlib.contextmanager
     def _watched(self, graph: Graph) -> Iterator[None]:
@@ -288,17 +265,19 @@ class JobRun:
 
     def digests(self) -> dict[str, str]:
         """SHA-256 of every published file: as the shard that wrote it computed it, or from the file."""
-        reports = (report["sha256"] for phase in self._phases for report in self._reports_of(phase))
-        written = dict(item for digests in reports for item in digests.items())
-        names = published_files(self.workspace)
+        written, names = self._reported("sha256"), published_files(self.workspace)
         return {name: written.get(name) or file_sha256(f"{self.workspace}/{name}") for name in names}
 
     def blocks(self, below: str) -> dict[str, dict[str, list[int]]]:
         """The manifest's entry ``"blocks"`` of a folder ("" or "held_out/"); none where there are no training data."""
-        reports = (report["blocks"] for phase in self._phases for report in self._reports_of(phase))
-        every = sorted(item for blocks in reports for item in blocks.items())
+        every = sorted(self._reported("blocks").items())
         found = {name.removeprefix(below): places for name, places in every if name.startswith(f"{below}task=")}
         return {"blocks": found} if found else {}
+
+    def _reported(self, what: str) -> dict[str, Any]:
+        """What the reports of all shards say of the files that they wrote, by name."""
+        reports = (report for phase in self._phases for report in self._reports_of(phase))
+        return dict(item for report in reports for item in report[what].items())
 
     def all_counts(self) -> tuple[Counts, dict[str, Counts]]:
         """Counts of the job (its accounted phases chained) and of every phase that counted something.
@@ -307,10 +286,8 @@ class JobRun:
           RuntimeError: if a phase reads other records than the one before passed on.
         """
         every = {name: self.counts_of(name) for name in self._phases}
-        chain, beside = (
-            [every[name] for name, (_, how) in self._phases.items() if how == wanted]
-            for wanted in ("chained", "beside")
-        )
+        known = [(every[name], how) for name, (_, how) in self._phases.items()]
+        chain, beside = ([counts for counts, how in known if how == wanted] for wanted in ("chained", "beside"))
         for earlier, later in itertools.pairwise(chain):
             if earlier.written != later.read:
                 what = f"a phase passed on {earlier.written} records, the next read {later.read}"
@@ -319,8 +296,7 @@ class JobRun:
         return add_counts([chain_counts(chain), *beside]), listed
 
 
-@dataclasses.dataclass(frozen=True)
-class Outcome:
+class Outcome(NamedTuple):
     """A finished job: its manifest as on disk, whether it was there already, and the seconds it took."""
 
     manifest: Mapping[str, Any]
@@ -394,11 +370,11 @@ def _finished(output: str, digest: str) -> Outcome | None:
 def _write_manifests(run: JobRun, digest: str, identity: Mapping[str, Any]) -> None:
     """Writes the manifests of folders in the output, and that of the job, which becomes valid on publication."""
     about = (identity["options"], identity["inputs"])
-    for name, own in run.folders.items():
+    for name, (records, own) in run.folders.items():
         folder = f"{run.workspace}/{name}"
         listed = {path: size for path, size in published_files(folder).items() if path != MANIFEST}
-        extra = {**own.extra, **run.blocks(f"{name}/")}
-        facts: tuple[Any, ...] = (f"{digest}/{name}", *about, own.counts.to_json(), {}, extra, listed)
+        counts, extra = Counts(records, records), {**own, **run.blocks(f"{name}/")}
+        facts: tuple[Any, ...] = (f"{digest}/{name}", *about, counts.to_json(), {}, extra, listed)
         write_manifest(folder, Manifest(run.job.name, __version__, *facts).to_json())
     counts, phases = run.all_counts()
     of_phases = {name: phase.to_json() for name, phase in phases.items()}
@@ -410,14 +386,9 @@ def _write_manifests(run: JobRun, digest: str, identity: Mapping[str, Any]) -> N
 
 def _identity(job: Job, options: Any, inputs: Mapping[str, Sequence[str]]) -> dict[str, Any]:
     """What the digest of a job covers."""
-    return {
-        "job": job.name,
-        "code_version": __version__,
-        "options": plain_options(options),
-        "inputs": {
-            spec.name: [(spec.digest or input_digest)(path) for path in inputs[spec.name]] for spec in job.inputs
-        },
-    }
+    digests = {spec.name: list(map(spec.digest or input_digest, inputs[spec.name])) for spec in job.inputs}
+    facts = {"job": job.name, "code_version": __version__, "options": plain_options(options)}
+    return {**facts, "inputs": digests}
 
 
 def input_digest(path: str) -> str:

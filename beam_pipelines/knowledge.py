@@ -28,8 +28,7 @@ _STATE: Final = "state.json"
 _INSTANCE_OF: Final = "P31"
 # Pages of Wikimedia projects, not things: disambiguation, category, template, list, and names of people as such.
 _PAGES: Final = frozenset(
-    {"Q4167410", "Q4167836", "Q11266439", "Q13406463", "Q22808320", "Q17362920", "Q101352", "Q202444", "Q12308941"}
-    | {"Q11879590"}
+    str.split("Q4167410 Q4167836 Q11266439 Q13406463 Q22808320 Q17362920 Q101352 Q202444 Q12308941 Q11879590")
 )
 _ALIAS_SHARE: Final = 0.5  # weight of another name, relative to the label
 # Why a line gives no names: not a JSON object with an id; a property or lexeme; a page that is no thing; too few wikis

@@ -34,16 +34,12 @@ _WORKSPACE: Final = re.compile(r"(\.work-[0-9a-f]{16})/")
 _OURS: Final = re.compile(  # besides streams; a killed run leaves temporary files
     rf"{re.escape(TIMING)}|({re.escape(TIMING)}|{re.escape(MANIFEST)})(\.[0-9a-f]+)?\.tmp"
 )
-_SHOWN: Final = 5
 
 
 def published_files(workspace: str) -> dict[str, int]:
     """The files of a workspace that are published, by relative path, with their sizes in bytes."""
-    return {
-        name: size
-        for name, size in files.sizes_below(workspace).items()
-        if not name.startswith("_") and not name.endswith(".tmp")
-    }
+    found = files.sizes_below(workspace).items()
+    return {name: size for name, size in found if not name.startswith("_") and not name.endswith(".tmp")}
 
 
 def publish(workspace: str, output: str, seconds: float) -> None:
@@ -105,7 +101,7 @@ def check_input(path: str, field: str) -> None:
         digests = {name: one for name, one in recorded_digests(manifest, folder).items() if _is_below(name, part)}
         read["of other content than written"] = differing_content(folder, digests)
     if any(read.values()):
-        wrong = "; ".join(f"{what}: {_shown(names)}" for what, names in read.items() if names)
+        wrong = "; ".join(f"{what}: {shown(names)}" for what, names in read.items() if names)
         remedy = "run the job that writes this folder again, or put the files back; move additional files away"
         raise InputError(f"not the files that {MANIFEST} lists: {wrong}", path=folder, field=field, remedy=remedy)
 
@@ -132,7 +128,7 @@ def discard_damaged(workspace: str) -> None:
     if not wrong and "://" not in workspace:
         wrong = differing_content(workspace, digests)
     if wrong:
-        what = f"files of a killed run are missing or changed: {_shown(wrong)}"
+        what = f"files of a killed run are missing or changed: {shown(wrong)}"
         _log.warning("%s: %s; it is discarded, and the job starts from the beginning", workspace, what)
         files.delete([workspace])
 
@@ -163,7 +159,7 @@ def clear(output: str, keep: str) -> None:
         for name in (MANIFEST, *recorded_files(manifest, output))
     }
     if foreign := [name for name in content if name not in ours]:
-        problem = f"the folder holds files that are not of an earlier result: {_shown(foreign)}"
+        problem = f"the folder holds files that are not of an earlier result: {shown(foreign)}"
         remedy = "name another folder, or move these files away"
         raise InputError(problem, path=output, field="--output", remedy=remedy)
     if MANIFEST in content:
@@ -215,6 +211,7 @@ def _remove_empty_folders(output: str, removed: Iterable[str]) -> None:
             os.rmdir(os.path.join(output, folder))
 
 
-def _shown(names: Sequence[str]) -> str:
-    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-    return ", ".join(names[:_SHOWN]) + more
+def shown(names: Sequence[str], most: int = 5) -> str:
+    """The first names, and the number of the others."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more

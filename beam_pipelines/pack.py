@@ -247,7 +247,6 @@ class PackOptions(Options):
     capacity: int = option(1_000, "unfinished rows that are kept open to choose from", ge=1)
     min_fill: float = option(0.99, "a row that is filled to this share is finished", gt=0, le=1)
     min_tokens: int = option(8, "shorter documents and pairs are left out; [CLS] and [SEP] do not count", ge=1)
-    long_documents: str = option("split", "split them, or truncate to the first piece", choices=("split", "truncate"))
 
 
 def pack_shard(shard: Shard, source: str | BitextPart, vocabulary: str, options: PackOptions) -> None:
@@ -309,14 +308,10 @@ def _article_pieces(shard: Shard, path: str, vocabulary: Vocabulary, options: Pa
                 shard.written()
                 shard.tally(f"documents/{MLM.name}/{language}")
                 parts = join_parts((title, body), (title_words, body_words))
-                first, *others = split_document(*parts, options.max_length)
-                if others and options.long_documents == "truncate":
-                    shard.tally("documents_truncated")
-                    shard.tally("tokens_truncated", sum(map(len, others)))
-                    others = []
-                elif others:
+                pieces = split_document(*parts, options.max_length)
+                if len(pieces) > 1:
                     shard.tally("documents_split")
-                for number, piece in enumerate([first, *others]):
+                for number, piece in enumerate(pieces):
                     yield language, shuffle_key(article.doc_id, number), piece
 
 

@@ -24,8 +24,9 @@ from ..formats.vocabulary import CLS_ID, SEP_ID
 from ..tasks.kinds import PAIRS
 from ..tasks.sentences import split_text
 from ..tasks.vocabulary import Vocabulary, join_document
-from .jobs import ARTICLES, Job, JobRun, OwnManifest, optional
-from .shards import HELD_OUT_EXAMPLES, TRAINING_EXAMPLES, Counts, GroupByShard, ProcessShards, Shard, shard_of
+from .graph import Graph
+from .jobs import ARTICLES, Job, JobRun, optional
+from .shards import HELD_OUT_EXAMPLES, TRAINING_EXAMPLES, Shard, group_by_shard, process_shards, shard_of
 from .texts import (
     UNDETERMINED,
     VOCABULARY_INPUT,
@@ -163,11 +164,8 @@ def words_of(sentences: Sequence[Unit]) -> list[Unit]:
     >>> words_of([("", "Two words."), ("\n", "One")])
     [('', 'Two'), (' ', 'words.'), ('\n', 'One')]
     """
-    return [
-        (separator if place == 0 else " ", word)
-        for separator, sentence in sentences
-        for place, word in enumerate(_WORDS.findall(sentence))
-    ]
+    found = ((separator, _WORDS.findall(sentence)) for separator, sentence in sentences)
+    return [(" " if place else separator, word) for separator, words in found for place, word in enumerate(words)]
 
 
 # The values of ``--of``.
@@ -236,14 +234,18 @@ def run(run: JobRun) -> None:
         raise InputError(f"--of={options.of} needs posts", field="--posts", remedy=remedy)
     else:
         phase = run.phase("pairs", len(articles))
-        with run.pipeline(phase) as pipeline:
-            posts = pipeline | "Posts" >> beam.Create(run.shards("posts")) | beam.FlatMap(_read_posts)
-            places = pipeline | "Articles" >> beam.Create(list(enumerate(articles))) | beam.FlatMapTuple(_read_places)
-            joined = {"posts": posts, "places": places} | beam.CoGroupByKey()
-            placed = joined | beam.FlatMap(_place_posts, len(articles))
-            write = functools.partial(write_pairs, **facts)
-            _ = placed | GroupByShard(len(articles)) | ProcessShards(write, phase)
+        write = process_shards(functools.partial(write_pairs, **facts), phase)
+        with run.graph(len(articles)) as graph:
+            graph.add(phase, lambda: _posts_of_shards(graph, run.shards("posts"), articles) | write)
     _describe(run)
+
+
+def _posts_of_shards(graph: Graph, posts: Sequence[str], articles: Sequence[str]) -> beam.PCollection:
+    """Returns (shard of articles, (doc_id, text) of its posts)."""
+    read = graph.start("Posts", posts) | beam.FlatMap(_read_posts)
+    places = graph.start("Articles", enumerate(articles)) | beam.FlatMapTuple(_read_places)
+    joined = {"posts": read, "places": places} | beam.CoGroupByKey() | beam.FlatMap(_place_posts, len(articles))
+    return joined | group_by_shard(len(articles))
 
 
 def _read_posts(path: str) -> Iterator[tuple[str, str]]:
@@ -275,9 +277,8 @@ def _describe(run: JobRun) -> None:
       InputError: if there is no pair to train on, or none to hold out where some are asked for.
     """
     options: PairsOptions = run.options
-    training, held_out = (
-        run.counts_of("pairs").tallies_under(prefix) for prefix in (TRAINING_EXAMPLES, HELD_OUT_EXAMPLES)
-    )
+    counts = run.counts_of("pairs")
+    training, held_out = map(counts.tallies_under, (TRAINING_EXAMPLES, HELD_OUT_EXAMPLES))
     source = run.input("articles")
     if not training:
         raise InputError("there are no pairs", path=source, remedy="look at the rejections in dead_letters/")
@@ -286,9 +287,8 @@ def _describe(run: JobRun) -> None:
         if not held_out:
             remedy = "raise --held_out_share, or name a day that the articles reach"
             raise InputError("no pair is held out", path=source, field="--held_out_share", remedy=remedy)
-        count = sum(held_out.values())
         run.extra["held_out"] = {"examples": held_out}
-        run.folders[HELD_OUT] = OwnManifest(Counts(count, count), run.extra["held_out"])
+        run.folders[HELD_OUT] = sum(held_out.values()), run.extra["held_out"]
 
 
 # A key that orders the records of a shard, whether the record is held out, and its features.

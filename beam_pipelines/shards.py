@@ -14,7 +14,6 @@ import glob
 import os
 import threading
 import time
-import types
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, Self, TypeVar
@@ -282,11 +281,9 @@ class Shard:
         self._stack.__enter__()
         return self
 
-    def __exit__(
-        self, error_type: type[BaseException] | None, error: BaseException | None, trace: types.TracebackType | None
-    ) -> None:
-        self._stack.__exit__(error_type, error, trace)
-        if error_type is None:
+    def __exit__(self, *error: Any) -> None:  # noqa: PYI036 - they are passed on
+        self._stack.__exit__(*error)
+        if error[0] is None:
             counts = self.counts()
             if counts.balance:
                 what = f"{counts.balance} records unaccounted for: {counts.to_json()}"
@@ -294,75 +291,52 @@ class Shard:
             names = {writer: writer.path[len(self.workspace) + 1 :] for writer in self._writers}
             digests = {name: writer.sha256 for writer, name in names.items()}
             blocks = {names[writer]: [writer.rows, *writer.blocks.offsets] for writer in self._examples.values()}
-            files.write_json(
-                self._phase.report_path(self.index), counts.to_json() | {"sha256": digests, "blocks": blocks}
-            )
+            report = counts.to_json() | {"sha256": digests, "blocks": blocks}
+            files.write_json(self._phase.report_path(self.index), report)
 
 
 ShardFunction = Callable[[Shard, Any], None]
 
 
-class _ShardDoFn(beam.DoFn):
-    def __init__(self, function: ShardFunction, phase: Phase) -> None:
-        self._function = function
-        self._phase = phase
-
-    def process(self, element: tuple[int, Any]) -> Iterable[int]:
-        index, payload = element
-        report = self._phase.report_path(index)
-        if files.exists(report):
-            counts = Counts.from_json(files.read_json(report))
-        else:
-            with ONE_BLAS_THREAD, Shard(self._phase, index) as shard:  # the same bits whatever the number of cores
-                self._function(shard, payload)
-            counts = shard.counts()
-        # What an engine shows while the job runs. A complete shard is counted by its report, so a bundle that runs
-        # again counts neither less nor more.
-        for name, value in counts.totals().items():
-            Metrics.counter(NAMESPACE, f"{self._phase.name}/{name}").inc(value)
-        yield index
+def _process_shard(element: tuple[int, Any], function: ShardFunction, phase: Phase) -> int:
+    index, payload = element
+    report = phase.report_path(index)
+    if files.exists(report):
+        counts = Counts.from_json(files.read_json(report))
+    else:
+        with ONE_BLAS_THREAD, Shard(phase, index) as shard:  # the same bits whatever the number of cores
+            function(shard, payload)
+        counts = shard.counts()
+    # What an engine shows while the job runs. A complete shard is counted by its report, so a bundle that runs again
+    # counts neither less nor more.
+    for name, value in counts.totals().items():
+        Metrics.counter(NAMESPACE, f"{phase.name}/{name}").inc(value)
+    return index
 
 
-@dataclasses.dataclass
-class ProcessShards(beam.PTransform):
-    """Runs ``function(shard, payload)`` for every ``(index, payload)`` whose shard is not complete."""
+def process_shards(function: ShardFunction, phase: Phase) -> beam.PTransform:
+    """Runs ``function(shard, payload)`` for every ``(index, payload)`` whose shard is not complete.
 
-    function: ShardFunction
-    phase: Phase
-
-    def __post_init__(self) -> None:
-        super().__init__(label=f"Process({self.phase.name})")
-
-    def expand(self, pcoll: beam.PCollection) -> beam.PCollection:
-        """Applies the transform to ``(index, payload)`` pairs; returns the indices of the complete shards."""
-        return pcoll | beam.ParDo(_ShardDoFn(self.function, self.phase))
+    Returns:
+      A transform whose values are the indices of the complete shards.
+    """
+    return f"Process({phase.name})" >> beam.Map(_process_shard, function, phase)
 
 
-@dataclasses.dataclass
-class GroupByShard(beam.PTransform):
+@beam.ptransform_fn
+def group_by_shard(values: beam.PCollection, shard_count: int) -> beam.PCollection:
     """Groups (shard index, value) into (shard index, sorted values), with one group for every index, even if empty.
 
     Values are sorted so that later steps do not depend on bundling. They must be comparable: tuples of ids and numbers.
 
-    Attributes:
+    Args:
+      values: the pairs.
       shard_count: number of shards; indices are below it.
     """
-
-    shard_count: int
-
-    def __post_init__(self) -> None:
-        super().__init__(label="GroupByShard")
-
-    def expand(self, pcoll: beam.PCollection) -> beam.PCollection:
-        """Applies the transform to ``(index, value)`` pairs."""
-        every = pcoll.pipeline | "EveryShard" >> beam.Create(
-            [(index, None) for index in range(self.shard_count)], reshuffle=False
-        )
-        return (
-            {"values": pcoll, "every": every}
-            | beam.CoGroupByKey()
-            | beam.MapTuple(lambda index, groups: (index, sorted(groups["values"])))
-        )
+    indices = [(index, None) for index in range(shard_count)]
+    every = values.pipeline | "EveryShard" >> beam.Create(indices, reshuffle=False)
+    groups = {"values": values, "every": every} | beam.CoGroupByKey()
+    return groups | beam.MapTuple(lambda index, group: (index, sorted(group["values"])))
 
 
 def shard_of(key: str, shard_count: int) -> int:

@@ -4,6 +4,7 @@ import dataclasses
 import datetime
 import functools
 import hashlib
+import itertools
 import re
 from collections.abc import Iterator
 from typing import Final
@@ -18,6 +19,7 @@ from .jobs import InputSpec, JobRun
 UNDETERMINED: Final = "und"  # BCP-47's tag for an undetermined language
 _LANGUAGE = re.compile(r"[A-Za-z]{2,8}(-[A-Za-z0-9]{1,8})*")
 _BATCH_DOCUMENTS = 256
+_VOCABULARY: Final = "folder that `newsembed vocabulary` or `newsembed import-hf` wrote, or its vocab.txt"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -34,13 +36,8 @@ class ArticleText:
 
 def read_text_batches(path: str, size: int = _BATCH_DOCUMENTS) -> Iterator[list[ArticleText]]:
     """Yields the articles of one shard in batches of ``size``, which suit TensorFlow's operations."""
-    batch: list[ArticleText] = []
-    for article in read_records(path, ArticleText):
-        batch.append(article)
-        if len(batch) == size:
-            yield batch
-            batch = []
-    if batch:
+    articles = read_records(path, ArticleText)
+    while batch := list(itertools.islice(articles, size)):
         yield batch
 
 
@@ -105,12 +102,7 @@ def vocabulary_path(path: str) -> str:
         return inside
     if path.endswith(".txt") and files.exists(path):
         return path
-    raise InputError(
-        f"no {VOCABULARY_FILE} here",
-        path=path,
-        field="--vocabulary",
-        remedy="give the folder that `newsembed vocabulary` or `newsembed import-hf` wrote, or its vocab.txt",
-    )
+    raise InputError(f"no {VOCABULARY_FILE} here", path=path, field="--vocabulary", remedy=f"give the {_VOCABULARY}")
 
 
 def _vocabulary_digest(path: str) -> str:
@@ -122,11 +114,7 @@ def _vocabulary_digest(path: str) -> str:
     return " ".join(files.file_digest(file) for file in vocabulary_names(vocabulary_path(path)).values())
 
 
-VOCABULARY_INPUT: Final = InputSpec(
-    "vocabulary",
-    "folder that `newsembed vocabulary` or `newsembed import-hf` wrote, or its vocab.txt",
-    digest=_vocabulary_digest,
-)
+VOCABULARY_INPUT: Final = InputSpec("vocabulary", _VOCABULARY, digest=_vocabulary_digest)
 
 
 def checked_vocabulary(run: JobRun) -> str:

@@ -14,12 +14,11 @@ A :class:`Lookup` has rows of all documents in parts, of which a worker maps tho
 the part that `shards.shard_of` gives, so no worker needs an index of all documents.
 """
 
-import dataclasses
 import datetime
 import functools
 import itertools
 from collections.abc import Iterator, Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -34,8 +33,7 @@ _ARRAYS: Final = ("languages", "first", "offsets", "ids")
 _EPOCH: Final = datetime.date(1970, 1, 1).toordinal()
 
 
-@dataclasses.dataclass(frozen=True)
-class DocumentTokens:
+class DocumentTokens(NamedTuple):
     """Token ids of one document, without special tokens: int32 arrays, cut to the stored length.
 
     Attributes:
@@ -134,10 +132,7 @@ class Lookup:
         return self._parts[number]
 
 
-@functools.lru_cache(maxsize=2)
-def open_lookup(folder: str) -> Lookup:
-    """Returns the rows of a folder in a workspace, whose content does not change; opened once per process."""
-    return Lookup(folder)
+open_lookup = functools.lru_cache(maxsize=2)(Lookup)  # once per process: a folder in a workspace does not change
 
 
 # Tokens
@@ -227,7 +222,4 @@ class TokenStore:
         return places
 
 
-@functools.lru_cache(maxsize=2)
-def open_store(folder: str) -> TokenStore:
-    """Returns the store of a folder; opened once per process."""
-    return TokenStore(folder)
+open_store = functools.lru_cache(maxsize=2)(TokenStore)  # once per process

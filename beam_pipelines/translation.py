@@ -7,7 +7,6 @@ translation of a document depends only on its texts and the model, not on the sh
 English tokens of their documents.
 """
 
-import dataclasses
 import functools
 import hashlib
 import itertools
@@ -85,8 +84,7 @@ def find_language(language: str, languages: Sequence[str]) -> str | None:
     return next((known[tag] for tag in covers if tag in known), None)
 
 
-@dataclasses.dataclass(frozen=True)
-class TranslationPlan:
+class TranslationPlan(NamedTuple):
     """Which examples get an English positive and negative, decided before anything is translated, and how.
 
     Attributes:
@@ -331,9 +329,8 @@ def _load(found: Mapping[str, str]) -> _Model:
     contents: dict[str, Any] = {name: _read(path) for name, path in found.items()}
     folder = found[_MODEL_FILE].rpartition("/")[0]
     with reading(folder, f"CTranslate2 must be able to read the model: convert it again by {_CONVERT}", RuntimeError):
-        source, target = (
-            sentencepiece.SentencePieceProcessor(model_proto=contents.pop(name)) for name in _SPIECE_FILES
-        )
+        load = sentencepiece.SentencePieceProcessor
+        source, target = (load(model_proto=contents.pop(name)) for name in _SPIECE_FILES)
         config = json.loads(contents[_CONFIG_FILE])
         # More threads would change the order of sums, and there is already one worker per core.
         one = {"device": "cpu", "compute_type": "int8", "inter_threads": 1, "intra_threads": 1}

@@ -30,12 +30,12 @@ from .bitext.readers import (
     read_pairs,
 )
 from .jobs import InputSpec, Job, JobRun, optional
+from .output_folder import shown
 from .shards import TRAINING_EXAMPLES, Shard
 from .texts import VOCABULARY_INPUT, checked_vocabulary, language_tag, load_vocabulary
 from .translation import find_language
 
 _NO_PIVOT: Final = "no_pivot/"  # in tallies, before the languages of pairs without a side in a pivot language
-_SHOWN: Final = 8
 _PAIRS_AT_ONCE: Final = 1_024
 _SENTENCE, _DOCUMENT = "sentence", "document"
 _Source = tuple[BitextPart, str]  # a part of the pairs, and the file with the document of each line, or ""
@@ -75,10 +75,8 @@ def write_shard(shard: Shard, source: _Source, vocabulary: str, options: Transla
     pairs = (pair for pair in read_pairs(shard, part) if _has_pivot(shard, pair, options.pivots))
     documents = _documents(shard, pairs, part.paths[0], ids) if ids else ([pair] for pair in pairs)
     while batch := list(itertools.islice(documents, _PAIRS_AT_ONCE)):
-        left, right = (
-            pieces.encode_texts([" ".join(getattr(pair, side) for pair in document) for document in batch])
-            for side in ("source", "target")
-        )
+        left = pieces.encode_texts([" ".join(pair.source for pair in document) for document in batch])
+        right = pieces.encode_texts([" ".join(pair.target for pair in document) for document in batch])
         for document, *sides in zip(batch, left, right, strict=True):
             for languages, record in _records(shard, document, sides, options):
                 shard.write_example(TRANSLATION, languages, record)
@@ -178,8 +176,8 @@ def run(run: JobRun) -> None:
         return
     path, found = ", ".join(run.inputs["bitext"]), list(counts.tallies_under(_NO_PIVOT))
     if found:
-        shown = ", ".join(found[:_SHOWN]) + (f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else "")
-        problem = f"got {','.join(run.options.pivots)}, and no translation pair has such a side: they are {shown}"
+        pivots, others = ",".join(run.options.pivots), shown(found, most=8)
+        problem = f"got {pivots}, and no translation pair has such a side: they are {others}"
         raise InputError(problem, path=path, field="--pivots", remedy="name languages of the pairs as they are here")
     reasons = ", ".join(f"{name} {count:,}" for name, count in sorted({**counts.rejected, **counts.failed}.items()))
     problem = f"no translation pair is left: {reasons}" if reasons else "holds no translation pairs"

@@ -9,7 +9,7 @@ import dataclasses
 import functools
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -41,8 +41,7 @@ class VectorsOptions(Options):
     max_image_uses: int = option(12, "ignore an image hash of more documents than this: a logo or placeholder", ge=1)
 
 
-@dataclasses.dataclass(frozen=True)
-class Sources:
+class Sources(NamedTuple):
     """What workers load.
 
     Attributes:
@@ -89,15 +88,14 @@ def _sources(job: JobRun) -> Sources:
     return Sources(aliases, entities, f"{folder}/words.npy", job.workspace)
 
 
-@dataclasses.dataclass(frozen=True)
-class _Tables:
-    """The loaded tables."""
+class _Tables(NamedTuple):
+    """The loaded tables, and the weights of words."""
 
     linker: Linker
     entities: Floats
     words: Floats
     word_rows: dict[str, int]
-    word_frequencies: tuple[float, ...]
+    word_weights: Floats
 
 
 @functools.lru_cache(maxsize=1)
@@ -114,13 +112,12 @@ def _load_tables(sources: Sources) -> _Tables:
         problem = f"no entity of the alias table has an embedding in {sources.entities}"
         remedy = "use the same entity ids in both files"
         raise InputError(problem, path=sources.aliases, field=aliases[0].entity, remedy=remedy)
-    return _Tables(Linker(aliases, rows), entities.values, words.values, words.rows(), words.counts)
+    return _Tables(Linker(aliases, rows), entities.values, words.values, words.rows(), sif_weights(words.counts))
 
 
 def _link(shard: Shard, path: str, lead_words: int, sources: Sources) -> None:
     """Writes the mentions of every article and the statistics of the shard; sends how often it uses each image."""
     loaded = _load_tables(sources)
-    sif = sif_weights(loaded.word_frequencies)
     documents, entities = 0, np.zeros(len(loaded.entities), np.int64)
     texts: dict[str, list[Floats]] = collections.defaultdict(list)
     images: collections.Counter[bytes] = collections.Counter()
@@ -134,7 +131,7 @@ def _link(shard: Shard, path: str, lead_words: int, sources: Sources) -> None:
         entities[list(mentions.entities)] += 1
         if mentions.image_hash:
             images[mentions.image_hash] += 1
-        text = text_vector(mentions, loaded.words, sif)
+        text = text_vector(mentions, loaded.words, loaded.word_weights)
         if text is not None:
             texts[mentions.language].append(text)
         writer.write(mentions)
@@ -150,8 +147,7 @@ def _find_boilerplate(shard: Shard, received: Received, most: int) -> None:
     """Writes the images that more documents than this share, logos and placeholders, of those that a shard receives."""
     used = received.rows[_IMAGES.stream]
     images, places = np.unique(used["image"], return_inverse=True)
-    documents = np.zeros(len(images), np.int64)
-    np.add.at(documents, places, used["documents"])
+    documents = np.bincount(places, used["documents"], len(images))
     shard.write_array(_BOILERPLATE, images[documents > most])
 
 
@@ -166,7 +162,6 @@ def _embed(shard: Shard, _: None, sources: Sources, across_languages: bool) -> N
     """Writes the vectors of every document of a shard of articles."""
     writers = {space: shard.records(space.value, Vector) for space in Space}
     loaded = _load_tables(sources)
-    sif = sif_weights(loaded.word_frequencies)
     boilerplate, rarity, components = _read_weights(shard.workspace)
     for mentions in parquet.read_records(shard.path("_mentions", "parquet"), Mentions):
         shard.read()
@@ -180,7 +175,7 @@ def _embed(shard: Shard, _: None, sources: Sources, across_languages: bool) -> N
             found[Space.ENTITY] = entity * signs_of(mentions.language, len(entity))
         if mentions.image_hash and mentions.image_hash not in boilerplate:
             found[Space.IMAGE] = image_vector(mentions.image_hash)
-        text = text_vector(mentions, loaded.words, sif)
+        text = text_vector(mentions, loaded.words, loaded.word_weights)
         found[Space.TEXT] = None if text is None else remove_component(text, mentions.language, components)
         vectors = {space: values for space, values in found.items() if values is not None and values.any()}
         for space in Space:

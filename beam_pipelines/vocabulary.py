@@ -21,6 +21,7 @@ from ..formats.records import Failure, Rejection
 from ..formats.vocabulary import SPECIAL_TOKENS, VOCABULARY_FILE, vocabulary_bytes
 from ..tasks.parts_of_speech import primary
 from ..tasks.vocabulary import Vocabulary, normalize_for_learning
+from .arrays import slices
 from .jobs import InputSpec, Job, JobRun
 from .shards import Shard
 from .texts import UNDETERMINED, ArticleText, language_key, read_text_batches, uniform_draw
@@ -103,8 +104,7 @@ def sample_words(shard: Shard, path: str, rates: Mapping[str, float]) -> None:
             counts.update(text.split(" ") if text else ())
     writer = shard.records("_words", WordCount)
     words = sorted(counts)
-    for start in range(0, len(words), _WORDS_TOGETHER):
-        part = words[start : start + _WORDS_TOGETHER]
+    for part in (words[one] for one in slices(len(words), _WORDS_TOGETHER)):
         writer.write_columns({"word": part, "count": [counts[word] for word in part]})
 
 

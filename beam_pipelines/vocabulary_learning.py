@@ -19,7 +19,7 @@ import operator
 import string
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from ..formats.vocabulary import CONTINUATION, SPECIAL_TOKENS
 from ..tasks.parts_of_speech import Tagger, load_tagger
@@ -32,14 +32,15 @@ _BASIC: Final = tuple((inside, letter) for inside in (False, True) for letter in
 _TEXTS: Final = ""  # the "word" that every text has; it sorts first
 _LEAST_TEXTS: Final = 20  # of a language, for the shares of its words to mean something
 _SHARE_OF_TAGS: Final = 0.5  # of the occurrences of a word that are tagged as asked
-_STOP_WORD_LANGUAGES: Final = {
-    "da": "danish", "de": "german", "en": "english", "es": "spanish", "fi": "finnish", "fr": "french",
-    "hu": "hungarian", "it": "italian", "nl": "dutch", "no": "norwegian", "pt": "portuguese", "ru": "russian",
-    "sv": "swedish",
-}  # fmt: skip
-UNIVERSAL_TAGS: Final = (
-    *("ADJ", "ADP", "ADV", "AUX", "CCONJ", "DET", "INTJ", "NOUN", "NUM"),
-    *("PART", "PRON", "PROPN", "PUNCT", "SCONJ", "SYM", "VERB", "X"),
+_STOP_WORD_LANGUAGES: Final = dict(
+    pair.split(":")
+    for pair in str.split(
+        "da:danish de:german en:english es:spanish fi:finnish fr:french hu:hungarian it:italian nl:dutch no:norwegian"
+        " pt:portuguese ru:russian sv:swedish"
+    )
+)
+UNIVERSAL_TAGS: Final = tuple(
+    str.split("ADJ ADP ADV AUX CCONJ DET INTJ NOUN NUM PART PRON PROPN PUNCT SCONJ SYM VERB X")
 )
 
 
@@ -51,8 +52,7 @@ class WordCount:
     count: int
 
 
-@dataclasses.dataclass(frozen=True)
-class LearnedPieces:
+class LearnedPieces(NamedTuple):
     """A learned vocabulary.
 
     Attributes:

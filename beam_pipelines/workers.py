@@ -70,9 +70,8 @@ def make_pipeline(beam_args: Sequence[str], shard_count: int) -> beam.Pipeline:
         try:
             return beam.Pipeline(options=options)  # another runner, or a mode the user asked for
         except ValueError as error:
-            raise InputError(
-                f"the runner cannot run this: {error}", field="--runner", remedy="see its options"
-            ) from error
+            problem = f"the runner cannot run this: {error}"
+            raise InputError(problem, field="--runner", remedy="see its options") from error
     if not any(argument.startswith("--direct_num_workers") for argument in beam_args):
         direct.direct_num_workers = min(available_cores(), shard_count)
     if direct.direct_num_workers == 1:

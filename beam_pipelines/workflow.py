@@ -1,11 +1,10 @@
 """The order of the mining jobs and the inputs of each: from WARC and article files to TFRecords for training."""
 
-import dataclasses
 import datetime
 import importlib
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from ..errors import InputError, counted
 from ..formats.parquet import read_batches, shard_paths
@@ -15,8 +14,7 @@ from .triplets.rules import TripletsOptions
 from .workers import end_fork_server
 
 
-@dataclasses.dataclass(frozen=True)
-class Step:
+class Step(NamedTuple):
     """A job of the build.
 
     Attributes:

@@ -21,8 +21,7 @@ from pathlib import Path
 
 import numpy as np
 import zstandard
-from newsembed.beam_pipelines.arrays import write_array
-from newsembed.beam_pipelines.clean.duplicates import SKETCH_BOUNDS, SKETCH_VALUES, find_edges, minhash, shingles, sign
+from newsembed.beam_pipelines.clean.duplicates import find_edges, minhash, shingles, sign, write_sketches
 from newsembed.beam_pipelines.clean.rules import CleanOptions
 from newsembed.formats.records import Article
 from scipy.sparse import csr_array
@@ -86,8 +85,7 @@ def found_pairs(texts: Sequence[str], options: CleanOptions) -> set[tuple[int, i
         rows.append(entries[2:])  # its bands
         sketches.append(sketch)
     with tempfile.TemporaryDirectory() as folder:
-        np.concatenate(sketches).tofile(f"{folder}/{SKETCH_VALUES}")
-        write_array(f"{folder}/{SKETCH_BOUNDS}", np.cumsum([0, *map(len, sketches)]))
+        write_sketches(f"{folder}/", sketches)
         edges = find_edges(np.concatenate(rows), [f"{folder}/"], options.near_duplicate_threshold)
     return {
         (min(pair), max(pair)) for pair in zip(edges["one"]["row"].tolist(), edges["two"]["row"].tolist(), strict=True)

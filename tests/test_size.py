@@ -17,12 +17,12 @@ ROOT = Path(__file__).parents[1]
 LAYOUT = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
 SLACK = 0.03  # of a limit: a package that is smaller by more lowers it
 LIMITS = {  # package: (lines, tokens)
-    "tests": (44_767, 519_060),
-    "beam_pipelines": (13_289, 144_915),
+    "tests": (44_753, 518_928),
+    "beam_pipelines": (12_679, 143_557),
     "serving": (5_031, 55_699),
     "studies": (4_636, 51_491),
     "formats": (4_375, 44_685),
-    "benchmarks": (4_052, 43_185),
+    "benchmarks": (4_050, 43_149),
     "models": (3_250, 36_296),
     "evaluation": (4_040, 47_689),
     "training": (2_379, 24_850),

@@ -82,8 +82,7 @@ class Task(NamedTuple):
         return f"{self.source}-{self.target}"
 
 
-@dataclasses.dataclass(frozen=True)
-class Plan:
+class Plan(NamedTuple):
     """What the workers of all phases know.
 
     Attributes:
@@ -392,25 +391,17 @@ def _draw(text: str) -> tuple[bytes, str]:
     return shuffle_key("bitext", text)[:8], text
 
 
-def received_sentences(
-    received: Received, workspace: str, streams: tuple[Rows, Rows] = SENTENCES
-) -> tuple[Array, list[str]]:
-    """Returns the rows and texts that a shard gets.
-
-    Raises:
-      InputError: if rows and texts do not fit each other.
-    """
+def received_sentences(received: Received, streams: tuple[Rows, Rows] = SENTENCES) -> tuple[Array, list[str]]:
+    """Returns the rows and texts that a shard gets."""
     rows, raw = received.rows[streams[0].stream], received.rows[streams[1].stream].tobytes()
     ends = np.cumsum(rows["bytes"], dtype=np.int64)
-    if len(raw) != rows["bytes"].sum(dtype=np.int64):
-        raise InputError("rows and texts do not fit", path=workspace, remedy="delete this folder and start again")
     starts = ends - rows["bytes"]
     return rows, [raw[start:end].decode() for start, end in zip(starts.tolist(), ends.tolist(), strict=True)]
 
 
-def received_sample(received: Received, workspace: str, language: str) -> tuple[Array, list[str]]:
+def received_sample(received: Received, language: str) -> tuple[Array, list[str]]:
     """Returns the sample of the sentences of a language: rows and texts, each text once, at most `SAMPLE`."""
-    rows, texts = received_sentences(received, workspace, SAMPLED)
+    rows, texts = received_sentences(received, SAMPLED)
     places = np.flatnonzero(rows["language"] == language.encode()).tolist()
     unique = {texts[place]: place for place in reversed(places)}
     chosen = heapq.nsmallest(SAMPLE, unique, key=_draw)

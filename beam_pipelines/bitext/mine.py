@@ -83,7 +83,7 @@ def mine_task(shard: Shard, received: Received, plan: Plan) -> None:
       plan: the tasks.
     """
     options, task = plan.options, plan.tasks[shard.index]
-    rows, texts = received_sentences(received, shard.workspace)
+    rows, texts = received_sentences(received)
     sides = []
     for language in (task.source, task.target):
         own = np.flatnonzero(rows["language"] == language.encode())
@@ -244,7 +244,7 @@ def calibrate(shard: Shard, received: Received, plan: Plan) -> None:
     for (source, target), pairs in sorted(_read_known(shard, received.payload, languages).items()):
         sides = []
         for place, language in enumerate((source, target)):
-            rows, texts = received_sample(received, shard.workspace, language)
+            rows, texts = received_sample(received, language)
             own = [pair[place] for number, pair in enumerate(pairs) if is_shown(number, place)]
             known = {pair[place] for pair in pairs}
             others = [number for number, text in enumerate(texts) if text not in known]

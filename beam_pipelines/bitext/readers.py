@@ -17,7 +17,6 @@ with each other language. Codes of other formats within a segment (``<bpt>``, ``
 
 import codecs
 import contextlib
-import dataclasses
 import gzip
 import itertools
 import re
@@ -31,6 +30,7 @@ from ...errors import InputError
 from ...formats import files
 from ...formats.manifest import has_manifest, read_manifest
 from ...formats.records import Failure, Rejection
+from ..extract.xml_text import SAFE
 from ..shards import Shard
 from ..texts import language_tag
 
@@ -43,7 +43,6 @@ HELP: Final = (
 _PART_BYTES: Final = 32 << 20
 # Largest line in bytes, and largest unit of TMX in characters. Only a broken file has longer ones.
 MOST_BYTES: Final = 1 << 20
-_BLOCK_BYTES: Final = 1 << 16
 _BETWEEN: Final = ","
 _COLUMNS: Final = 4  # of TSV
 _ALIGNED_NAME: Final = re.compile(
@@ -56,8 +55,7 @@ _GIVE_TMX: Final = "give a TMX file, plain or .gz"
 _BROKEN_ARCHIVE: Final = (EOFError, OSError, zlib.error)
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class TranslationPair:
+class TranslationPair(NamedTuple):
     """A text and its translation.
 
     Attributes:
@@ -226,15 +224,10 @@ def count_lines(path: str) -> int:
     Raises:
       InputError: if the file is missing, or is compressed and broken.
     """
-    lines, last = 0, b"\n"
     try:
-        with _open_plain(path) as source:
-            while block := source.read(_BLOCK_BYTES):
-                lines += block.count(b"\n")
-                last = block[-1:]
+        return sum(1 for _ in read_lines(path))
     except _BROKEN_ARCHIVE as error:
         raise InputError(f"cannot be read to its end: {error}", path=path, remedy="fetch the file again") from error
-    return lines + (last != b"\n")
 
 
 def _check_aligned(source: str, target: str) -> None:
@@ -309,9 +302,8 @@ def _parse_tmx(path: str, source: BinaryIO) -> Iterator[etree._Element]:
     Raises:
       InputError: if the file is not TMX, or declares entities.
     """
-    kept = {"remove_comments": True, "remove_pis": True, "no_network": True, "resolve_entities": False}
     root = None
-    for event, element in etree.iterparse(source, ("start", "end"), load_dtd=False, **kept):
+    for event, element in etree.iterparse(source, ("start", "end"), remove_comments=True, remove_pis=True, **SAFE):
         if root is None:
             root, name, document = element, etree.QName(element).localname, element.getroottree().docinfo.internalDTD
             if name != "tmx":

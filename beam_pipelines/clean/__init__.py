@@ -3,23 +3,20 @@
 import collections
 import dataclasses
 import datetime
-import itertools
 import re
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 
 from ...errors import InputError
-from ...formats import files
 from ...formats.dates import RELEASED
 from ...formats.parquet import read_records
 from ...formats.records import Article, Cluster, Rejection
-from ..arrays import Array, doc_id_of, write_array
+from ..arrays import Array, doc_id_of
 from ..graph import Received, Rows, send
 from ..jobs import InputSpec, Job, JobRun, optional
 from ..shards import Shard
-from .duplicates import DECISION, ENTRY, KEPT, REASONS, SKETCH_BOUNDS, SKETCH_VALUES, find_clusters, find_edges, sign
+from .duplicates import DECISION, ENTRY, KEPT, REASONS, find_clusters, find_edges, sign, sketches_in, write_sketches
 from .rules import SWITCHES, CleanOptions, bad_word, cleaned, read_bad_words, rejection_of, rejection_of_lines
 
 # Rows that are sent to the shards of a later phase.
@@ -62,7 +59,7 @@ def _apply_rules(shard: Shard, path: str, options: CleanOptions, bad_words: Sequ
     words = read_bad_words(bad_words)
     kept = shard.records("_kept", Article)
     entries: list[Array] = [np.zeros(0, ENTRY)]
-    sketches: list[npt.NDArray[np.uint32]] = []
+    sketches: list[Array] = []
     for raw in read_records(path, Article):
         shard.read()
         if (done := shard.limited(raw.url, checked, raw, options, words)) is None:
@@ -78,11 +75,7 @@ def _apply_rules(shard: Shard, path: str, options: CleanOptions, bad_words: Sequ
         entries.append(found)
         sketches.append(sketch)
         shard.written()
-    with files.open_write(shard.path("_sketches", SKETCH_VALUES)) as sink:
-        for sketch in sketches:
-            sink.write(sketch.astype("<u4").tobytes())
-    bounds = np.array([0, *itertools.accumulate(map(len, sketches))], np.int64)
-    write_array(shard.path("_sketches", SKETCH_BOUNDS), bounds)
+    write_sketches(shard.path("_sketches", ""), sketches)
     rows = np.concatenate(entries)
     send(shard, _BUCKETS, rows, rows["digest"] % np.uint64(shard.count))
 
@@ -98,23 +91,16 @@ def checked(
       words: of :func:`.rules.read_bad_words`.
     """
     article, dropped = cleaned(raw, options)
-    return article, dropped, broken_rule(article, dropped, options, words)
-
-
-def broken_rule(
-    article: Article, dropped: collections.Counter[str], options: CleanOptions, words: re.Pattern[str] | None
-) -> tuple[Rejection, str] | None:
-    """The rejection of a cleaned article and its detail."""
     if not article.body and article.title:
-        return rejection_of_lines(dropped)
-    if (broken := rejection_of(article, options)) is not None:
-        return broken
-    return (Rejection.BAD_WORDS, word) if (word := bad_word(article, words)) else None
+        return article, dropped, rejection_of_lines(dropped)
+    broken = rejection_of(article, options)
+    if broken is None and (word := bad_word(article, words)):
+        broken = Rejection.BAD_WORDS, word
+    return article, dropped, broken
 
 
 def _find_edges(shard: Shard, received: Received, threshold: float) -> None:
-    paths = files.list_files(f"_sketches/*.{SKETCH_BOUNDS}", shard.workspace)
-    sketches = [path.removesuffix(SKETCH_BOUNDS) for path in paths]
+    sketches = sketches_in(f"{shard.workspace}/_sketches")
     shard.write_array("_edges", find_edges(received.rows[_BUCKETS], sketches, threshold))
 
 

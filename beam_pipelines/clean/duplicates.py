@@ -15,13 +15,13 @@ from typing import Final
 
 import numpy as np
 import numpy.typing as npt
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
 from ...formats import files
 from ...formats.records import Article, Rejection
-from ..arrays import Array, read_array
+from ..arrays import Array, lowest_connected, read_array, slices, write_array
 from .rules import CleanOptions
+
+Sketch = npt.NDArray[np.uint32]
 
 _SHINGLE_WORDS = 5
 _SEED = 20210814
@@ -42,8 +42,8 @@ _KEY: Final = [name for name, _ in _MEMBER]
 MEMBER: Final = np.dtype(_MEMBER)
 ENTRY: Final = np.dtype([("reason", "u1"), ("band", "<u2"), ("digest", "<u8"), *_MEMBER])
 EDGE: Final = np.dtype([("one", MEMBER), ("two", MEMBER), ("reason", "u1")])
-# File extensions of a shard's sketches: start of each row's values, and the concatenated values.
-SKETCH_BOUNDS, SKETCH_VALUES = "bounds.npy", "u4"
+# How the names of a shard's sketches end: start of each row's values, and the concatenated values.
+_BOUNDS, _VALUES = "bounds.npy", "u4"
 DECISION: Final = np.dtype([("shard", "<u4"), ("row", "<u4"), ("reason", "u1"), ("cluster", "<u8")])
 
 
@@ -55,7 +55,7 @@ def shingles(text: str) -> list[str]:
     return list(map(" ".join, zip(*(words[start:] for start in range(_SHINGLE_WORDS)), strict=False)))
 
 
-def minhash(spans: Sequence[str], permutations: int) -> npt.NDArray[np.uint32]:
+def minhash(spans: Sequence[str], permutations: int) -> Sketch:
     """Returns the MinHash signature of a set of shingles, uint32 ``[permutations]``."""
     from rensa import RMinHash
 
@@ -64,7 +64,7 @@ def minhash(spans: Sequence[str], permutations: int) -> npt.NDArray[np.uint32]:
     return np.array(signature.digest(), dtype=np.uint32)
 
 
-def bottom_sketch(spans: Sequence[str]) -> npt.NDArray[np.uint32]:
+def bottom_sketch(spans: Sequence[str]) -> Sketch:
     """Returns the :data:`SKETCH_SIZE` smallest hashes of the shingles, or all if there are fewer.
 
     Returns:
@@ -77,7 +77,7 @@ def bottom_sketch(spans: Sequence[str]) -> npt.NDArray[np.uint32]:
     return np.unique(mixed)[:SKETCH_SIZE]
 
 
-def similarity(one: npt.NDArray[np.uint32], two: npt.NDArray[np.uint32]) -> float:
+def similarity(one: Sketch, two: Sketch) -> float:
     """Returns the Jaccard similarity of the sets behind two sketches.
 
     If both sketches are complete, the result is exact except for collisions of the 32-bit hashes. Otherwise it is the
@@ -105,7 +105,7 @@ def _digest(content: bytes) -> int:
     return int.from_bytes(hashlib.blake2b(content, digest_size=8).digest(), "big")
 
 
-def sign(article: Article, shard: int, row: int, options: CleanOptions) -> tuple[Array, npt.NDArray[np.uint32]]:
+def sign(article: Article, shard: int, row: int, options: CleanOptions) -> tuple[Array, Sketch]:
     """Returns the bucket entries and the sketch of an article.
 
     Args:
@@ -130,12 +130,25 @@ def sign(article: Article, shard: int, row: int, options: CleanOptions) -> tuple
     return entries, bottom_sketch(spans)
 
 
+def write_sketches(prefix: str, sketches: Sequence[Sketch]) -> None:
+    """Writes the sketches of a shard, in the order of its rows, into files whose names begin with ``prefix``."""
+    with files.open_write(f"{prefix}{_VALUES}") as sink:
+        for sketch in sketches:
+            sink.write(sketch.astype("<u4").tobytes())
+    write_array(f"{prefix}{_BOUNDS}", np.cumsum([0, *map(len, sketches)], dtype=np.int64))
+
+
+def sketches_in(folder: str) -> list[str]:
+    """Returns the prefix of the sketches of each shard that :func:`write_sketches` wrote into a folder."""
+    return [path.removesuffix(_BOUNDS) for path in files.list_files(f"*.{_BOUNDS}", folder)]
+
+
 def find_edges(entries: Array, sketches: Sequence[str], threshold: float) -> Array:
     """Returns the pairs of duplicates among members of the same bucket.
 
     Args:
       entries: dtype :data:`ENTRY`, all entries of their buckets, in any order.
-      sketches: for each shard, the path of its sketches without :data:`SKETCH_BOUNDS` or :data:`SKETCH_VALUES`.
+      sketches: the prefix of the sketches of each shard.
       threshold: minimum Jaccard similarity of near duplicates.
 
     Returns:
@@ -179,28 +192,22 @@ def _pairs(start: int, end: int, *, every: bool) -> Iterator[tuple[int, int]]:
             yield member - 1, member
 
 
-def _similarities(one: Array, two: Array, sketches: Sequence[str]) -> npt.NDArray[np.float64]:
+def _similarities(one: Array, two: Array, sketches: Sequence[str]) -> Array:
     """Returns the :func:`similarity` of pairs of members: ``[P]``."""
     found = np.zeros(len(one))
-    for start in range(0, len(one), _PAIRS_AT_ONCE):
-        part = slice(start, start + _PAIRS_AT_ONCE)
-        places = [
-            list(zip(members["shard"].tolist(), members["row"].tolist(), strict=True))
-            for members in (one[part], two[part])
-        ]
+    for part in slices(len(one), _PAIRS_AT_ONCE):
+        places = [members[["shard", "row"]].tolist() for members in (one[part], two[part])]
         read = _read_sketches(sorted({place for side in places for place in side}), sketches)
         found[part] = [similarity(read[left], read[right]) for left, right in zip(*places, strict=True)]
     return found
 
 
-def _read_sketches(
-    places: Sequence[tuple[int, int]], sketches: Sequence[str]
-) -> dict[tuple[int, int], npt.NDArray[np.uint32]]:
+def _read_sketches(places: Sequence[tuple[int, int]], sketches: Sequence[str]) -> dict[tuple[int, int], Sketch]:
     """Returns the sketches of sorted (shard, row) pairs; not memory-mapped, as mapped pages would count as memory."""
     found = {}
     for shard, members in itertools.groupby(places, lambda place: place[0]):
-        bounds = read_array(f"{sketches[shard]}{SKETCH_BOUNDS}")
-        with files.open_read(f"{sketches[shard]}{SKETCH_VALUES}") as source:
+        bounds = read_array(f"{sketches[shard]}{_BOUNDS}")
+        with files.open_read(f"{sketches[shard]}{_VALUES}") as source:
             for place in members:
                 start, end = bounds[place[1] : place[1] + 2].tolist()
                 source.seek(4 * start)
@@ -225,19 +232,15 @@ def find_clusters(edges: Iterable[Array]) -> Array:
     # Members are sorted by age, so that the lowest number of a component is its earliest member.
     members, numbers = np.unique(np.concatenate([every["one"], every["two"]]), return_inverse=True)
     one, two = numbers.reshape(2, -1)
-    count, labels = connected_components(
-        coo_array((np.ones(len(every), bool), (one, two)), shape=(len(members), len(members))), directed=False
-    )
-    first = np.full(count, len(members))
-    np.minimum.at(first, labels, np.arange(len(members)))
+    first = lowest_connected(one, two, len(members))
     ages = members[["ordinal", "doc_id"]]
     last = np.append(np.flatnonzero(ages[1:] != ages[:-1]), len(members) - 1)  # of each URL with one date
-    kept = last[np.searchsorted(last, first)]
+    kept = last[np.searchsorted(last, first)]  # of each component, several times
     decisions = np.zeros(len(members), DECISION)
     decisions["shard"], decisions["row"] = members["shard"], members["row"]
     decisions["reason"] = KEPT
     for side in (one, two):
         np.minimum.at(decisions["reason"], side, every["reason"])
     decisions["reason"][kept] = KEPT
-    decisions["cluster"] = members["doc_id"][first[labels]]
+    decisions["cluster"] = members["doc_id"][first]
     return decisions

@@ -23,6 +23,7 @@ from ...formats.command_line import Options, option
 from ...formats.dates import day_in_url
 from ...formats.records import Article, Rejection
 from ...tasks.sentences import CLOSING_QUOTES, FULL_WIDTH_CLOSING, FULL_WIDTH_MARKS, SPACED_MARKS
+from .. import read_lists
 
 SWITCHES: Final[Mapping[str, str]] = {
     Rejection.TOO_FEW_WORDS: "min_words=0",
@@ -91,56 +92,13 @@ _MIN_DECLARED_RATIO: Final = 0.25
 _CHARACTERS: Final = 4_000  # from the start of the text
 _IDENTIFIED_CHARACTERS: Final = 1_500  # enough to identify a language
 
-# fastText distinguishes 176 languages, including dialects and constructed languages. 101 of them are accepted; a few
-# others that are written almost like one of these count as that language.
-_ALIASES: Final = dict(
-    pair.split(":") for pair in ["arz:ar", "azb:az", "bs:hr", "ckb:ku", "nn:no", "pnb:pa", "sh:hr", "wuu:zh", "yue:zh"]
-)
-_CODES: Final = (
-    "af am ar as az ba be bg bn bo br ca ce cs cv cy da de dv el en eo es et eu fa fi fr fy ga gd gl gu he hi hr hu hy "
-    "id is it ja jv ka kk km kn ko ku ky la lb lo lt lv mg mk ml mn mr ms mt my ne nl no or pa pl ps pt rm ro ru sa sc "
-    "sd si sk sl so sq sr sv sw ta te tg th tk tl tr tt ug uk ur uz vi yi yo zh"
-)
-LANGUAGES: Final = frozenset(_CODES.split())
-
-# The letters of each script, and its languages; languages that are not listed use the Latin script. Devanagari is
-# without the danda, which other scripts use.
-_SCRIPTS: Final = {
-    "Latin": (
-        "A-Za-z\xaa\xba\xc0-\xd6\xd8-\xf6\xf8-\u024f\u0250-\u02af\u1e00-\u1eff\uff21-\uff3a\uff41-\uff5a",
-        "az kk ku sr tk tt uz",
-    ),
-    "Greek": ("\u0370-\u03ff\u1f00-\u1fff", "el"),
-    "Cyrillic": (
-        "\u0400-\u052f\u1c80-\u1c8f\u2de0-\u2dff\ua640-\ua69f",
-        "az ba be bg ce cv kk ky mk mn ru sr tg tk tt uk uz",
-    ),
-    "Armenian": ("\u0531-\u058f", "hy"),
-    "Hebrew": ("\u0590-\u05ff\ufb1d-\ufb4f", "he yi"),
-    "Arabic": ("\u0600-\u06ff\u0750-\u077f\u08a0-\u08ff\ufb50-\ufdff\ufe70-\ufeff", "ar az fa kk ku pa ps sd ug ur"),
-    "Thaana": ("\u0780-\u07bf", "dv"),
-    "Devanagari": ("\u0900-\u0963\u0966-\u097f\ua8e0-\ua8ff", "hi mr ne sa"),
-    "Bengali": ("\u0980-\u09ff", "as bn"),
-    "Gurmukhi": ("\u0a00-\u0a7f", "pa"),
-    "Gujarati": ("\u0a80-\u0aff", "gu"),
-    "Odia": ("\u0b00-\u0b7f", "or"),
-    "Tamil": ("\u0b80-\u0bff", "ta"),
-    "Telugu": ("\u0c00-\u0c7f", "te"),
-    "Kannada": ("\u0c80-\u0cff", "kn"),
-    "Malayalam": ("\u0d00-\u0d7f", "ml"),
-    "Sinhala": ("\u0d80-\u0dff", "si"),
-    "Thai": ("\u0e00-\u0e7f", "th"),
-    "Tibetan": ("\u0f00-\u0fff", "bo"),
-    "Myanmar": ("\u1000-\u109f\uaa60-\uaa7f", "my"),
-    "Georgian": ("\u10a0-\u10ff\u1c90-\u1cbf\u2d00-\u2d2f", "ka"),
-    "Lao": ("\u0e80-\u0eff", "lo"),
-    "Ethiopic": ("\u1200-\u139f\u2d80-\u2ddf\uab00-\uab2f", "am"),
-    "Khmer": ("\u1780-\u17ff", "km"),
-    "Mongolian": ("\u1800-\u18af", "mn"),
-    "Kana": ("\u3040-\u30ff\u31f0-\u31ff\uff66-\uff9d", "ja"),
-    "Hangul": ("\u1100-\u11ff\u3130-\u318f\uac00-\ud7af", "ko"),
-    "Han": ("\u3005\u3007\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff", "ja ko zh"),
-}
+_LISTS: Final = read_lists(__package__, "rules.txt")
+LANGUAGES: Final = frozenset(_LISTS["languages"].split())
+# A few other languages of fastText that are written almost like one of these count as that language.
+_SAME: Final = str.split("arz:ar azb:az bs:hr ckb:ku nn:no pnb:pa sh:hr wuu:zh yue:zh")
+_ALIASES: Final = dict(pair.split(":") for pair in _SAME)
+# Name, letters as in a regular expression, and languages of each script.
+_SCRIPTS: Final = [line.split(" ", 2) for line in _LISTS["scripts"].splitlines()]
 _NO_LETTERS: Final = re.compile(r"[\W\d_]+")
 
 
@@ -200,8 +158,8 @@ def script_share(text: str, language: str) -> float:
 
 @cache
 def _other_letters(language: str) -> re.Pattern[str]:
-    letters = "".join(ranges for ranges, languages in _SCRIPTS.values() if language in languages.split())
-    return re.compile(f"[^{letters or _SCRIPTS['Latin'][0]}]+")
+    letters = "".join(ranges for _, ranges, languages in _SCRIPTS if language in languages.split())
+    return re.compile(f"[^{letters or _SCRIPTS[0][1]}]+")  # Latin by default
 
 
 # Words and sentences
@@ -241,10 +199,8 @@ def count_words(text: str) -> int:
         return len(text.split())
     syllables = len(_TIBETAN_SYLLABLE.findall(text))
     unspaced = sum(len(pattern.findall(text)) / characters for pattern, characters in _UNSPACED)
-    spaced = _ANY_UNSPACED.sub(" ", text)
-    return (
-        sum(any(map(str.isalnum, word)) for word in spaced.split()) + int(unspaced) + syllables // _SYLLABLES_PER_WORD
-    )
+    spaced = sum(any(map(str.isalnum, word)) for word in _ANY_UNSPACED.sub(" ", text).split())
+    return spaced + int(unspaced) + syllables // _SYLLABLES_PER_WORD
 
 
 def count_sentences(text: str, most: int | None = None) -> int:
@@ -280,25 +236,7 @@ _GRACE: Final = datetime.timedelta(days=1)  # a page fetched in one time zone ma
 _NOTICE_CHARACTERS: Final = 300  # longer paragraphs about cookies or policies are articles on the subject
 # Phrases in lower case. Plain strings, because one regular expression for all of them is ten times slower.
 _JAVASCRIPT: Final = ("javascript", "java script")
-_COOKIES, _POLICIES = (
-    phrases.split("|")
-    for phrases in (
-        (
-            "cookie policy|uses cookies|use of cookies|use cookies|our cookies|accept cookies|accept all cookies"
-            "|verwendet cookies|verwenden cookies|utiliza cookies|utilizamos cookies|utilise des cookies"
-            "|utilise les cookies|utilizza cookie|utilizza i cookie|gebruikt cookies|использует cookie"
-            "|использует файлы cookie|используем файлы cookie"
-        ),
-        (
-            "terms of use|terms of service|privacy policy|privacy notice|sign up for our newsletter|all rights reserved"
-            "|datenschutzerklärung|nutzungsbedingungen|alle rechte vorbehalten|privacybeleid|alle rechten voorbehouden"
-            "|política de privacidad|términos y condiciones|todos los derechos reservados|todos os direitos reservados"
-            "|politique de confidentialité|conditions d'utilisation|conditions d\u2019utilisation|tous droits réservés"
-            "|politica sulla privacy|tutti i diritti riservati"
-            "|политика конфиденциальности|политики конфиденциальности|все права защищены"
-        ),
-    )
-)
+_COOKIES, _POLICIES = (_LISTS[name].splitlines() for name in ("cookies", "policies"))
 # The counter of the lines that a rule drops, and the rejection of an article of which it leaves nothing.
 LINE_RULES: Final = {
     "javascript_lines": Rejection.ONLY_JAVASCRIPT_LINES,
@@ -311,7 +249,7 @@ LINE_RULES: Final = {
 
 def rejection_of(article: Article, options: CleanOptions) -> _Reason | None:
     """Returns the rejection of the first rule that a cleaned article breaks, with its detail; ``None`` if it passes."""
-    rules = (_in_text, _in_metadata, _in_dates, _in_language)
+    rules = (_in_text, _in_metadata, _in_language)
     return next((reason for rule in rules for reason in rule(article, options)), None)
 
 
@@ -340,13 +278,10 @@ def _in_text(article: Article, options: CleanOptions) -> Iterator[_Reason]:
 def _in_metadata(article: Article, options: CleanOptions) -> Iterator[_Reason]:
     if options.require_author and not article.authors:
         yield Rejection.NO_AUTHOR, ""
-    if options.require_byline_date and article.byline_date is None:
-        yield Rejection.NO_BYLINE_DATE, ""
-
-
-def _in_dates(article: Article, options: CleanOptions) -> Iterator[_Reason]:
     date, most = article.byline_date, options.max_date_disagreement_days
     if date is None:
+        if options.require_byline_date:
+            yield Rejection.NO_BYLINE_DATE, ""
         return
     dated = f"{date} by {article.date_source or 'an unnamed source'}"
     if date < options.earliest_date:  # before news was published online: a default of the page's software

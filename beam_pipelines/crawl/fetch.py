@@ -36,12 +36,8 @@ _GLOBAL_UNICAST = ipaddress.ip_network("2000::/3")
 _NAT64 = ipaddress.ip_network("64:ff9b::/96")
 # Python reports these as global, or did in some releases; none of them is a news site. Inside Azure's virtual machines
 # 168.63.129.16 is the address of the host.
-_REFUSED = tuple(
-    map(
-        ipaddress.ip_network,
-        str.split("168.63.129.16/32 192.0.0.0/24 192.88.99.0/24 2001::/23 2001:db8::/32 2002::/16 3fff::/20"),
-    )
-)
+_REFUSED_NETWORKS = "168.63.129.16/32 192.0.0.0/24 192.88.99.0/24 2001::/23 2001:db8::/32 2002::/16 3fff::/20"
+_REFUSED = tuple(map(ipaddress.ip_network, _REFUSED_NETWORKS.split()))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -128,9 +124,8 @@ class _Resolver(aiohttp.abc.AbstractResolver):
     ) -> list[aiohttp.abc.ResolveResult]:
         place = next((place for pattern, place in self._overrides if fnmatch.fnmatch(host, pattern)), "")
         address, _, number = place.rpartition(":")
-        found = await asyncio.get_running_loop().getaddrinfo(
-            address.strip("[]") or host, number or port, family=family, type=socket.SOCK_STREAM
-        )
+        name, loop = address.strip("[]") or host, asyncio.get_running_loop()
+        found = await loop.getaddrinfo(name, number or port, family=family, type=socket.SOCK_STREAM)
         return [
             aiohttp.abc.ResolveResult(
                 hostname=host,

@@ -18,7 +18,7 @@ from ...formats.records import Rejection, make_doc_id
 from ...formats.urls import canonical_url, registered_domain
 from ..graph import Parts
 from ..jobs import InputSpec, Job, JobRun
-from ..shards import GroupByShard, ProcessShards, Shard, shard_of
+from ..shards import Shard, group_by_shard, process_shards, shard_of
 from .options import CrawlOptions, Scope
 from .politeness import shared_limiter
 from .site import SiteCrawler
@@ -30,7 +30,6 @@ from .state import (
     publish_states,
     read_report,
     read_state,
-    write_report,
     write_state,
 )
 
@@ -111,20 +110,16 @@ def _crawl_listed(job: JobRun, name: str, sources: Sequence[str], shard_count: i
     """
     phase = job.phase(name, shard_count, beside=True)
     parts = [f"part-{index:05d}-of-{shard_count:05d}.parquet" for index in range(shard_count)]
-    with job.pipeline(phase) as pipeline:
-        _ = (
-            pipeline
-            | beam.Create([f"{job.workspace}/_listed/{source}/{part}" for source in sources for part in parts])
-            | beam.FlatMap(_listed_for, name, shard_count)
-            | GroupByShard(shard_count)
-            | ProcessShards(partial(_crawl_urls, options=options, phase=name), phase)
-        )
+    paths = [f"{job.workspace}/_listed/{source}/{part}" for source in sources for part in parts]
+    crawl = process_shards(partial(_crawl_urls, options=options, phase=name), phase)
+    with job.graph(shard_count) as graph:
+        listed_for = beam.FlatMap(_listed_for, name, shard_count)
+        graph.add(phase, lambda: graph.start(name, paths) | listed_for | group_by_shard(shard_count) | crawl)
     listed = sum(job.counts_of(source).tallies.get(f"listed_{name}", 0) for source in sources)
     counts = job.counts_of(name)
     if counts.read + counts.tallies.get("listed_again", 0) != listed:
-        raise RuntimeError(
-            f"crawl: {listed} URLs were listed for {name}, {counts.read} of them were read: {counts.to_json()}"
-        )
+        what = f"{listed} URLs were listed for {name}, {counts.read} of them were read: {counts.to_json()}"
+        raise RuntimeError(f"crawl: {what}")
 
 
 def _listed_for(path: str, phase: str, shard_count: int) -> Iterator[tuple[int, tuple[str, int, str]]]:
@@ -200,7 +195,7 @@ def _crawl_site(workspace: str, site: Site, options: CrawlOptions, phase: str) -
         write_state(f"{workspace}/_state/{state_name}", crawler.known, today)
     tallies = {tally: count for tally, count in crawler.tallies.items() if count}
     report = SiteReport(tuple(outcomes), tuple(crawler.listed.values()), tallies)
-    write_report(report_path, report)
+    files.write_json(report_path, dataclasses.asdict(report))  # the site's WARC is complete: a repeated shard skips it
     return report
 
 

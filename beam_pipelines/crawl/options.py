@@ -27,9 +27,7 @@ class Sitemaps(enum.StrEnum):
 class CrawlOptions(Options):
     """Scope, limits, rate and identity of the crawler."""
 
-    max_pages_per_site: int = option(
-        1000, "pages and feeds fetched from one registered domain; images and sitemaps are extra", ge=1
-    )
+    max_pages_per_site: int = option(1000, "pages and feeds of one registered domain; images, sitemaps are extra", ge=1)
     max_depth: int = option(2, "links followed from a seed: 1 fetches what the seeds list", ge=0)
     max_links_per_page: int = option(
         5000, "different links taken from one page, from its start; the rest is counted as links_beyond_limit", ge=1
@@ -58,12 +56,8 @@ class CrawlOptions(Options):
         lasting_folder=True,
     )
     user_agent: str = option("newsembed/0.1", "name sent to servers and looked up in robots.txt")
-    delay_seconds: float = option(
-        1.0, "pause between requests to one host; a longer crawl-delay in robots.txt is obeyed", ge=0
-    )
-    concurrent_sites: int = option(
-        16, "sites that one worker crawls at a time; requests to one site are never concurrent", ge=1
-    )
+    delay_seconds: float = option(1.0, "pause between requests to one host; longer if robots.txt asks for it", ge=0)
+    concurrent_sites: int = option(16, "sites that a worker crawls at a time, each with one request at a time", ge=1)
     max_concurrent_requests: int = option(
         16,
         "concurrent requests of one worker process; multiply by --direct_num_workers for the whole crawl, "
@@ -75,9 +69,7 @@ class CrawlOptions(Options):
         "requests for one URL before it fails: broken connections, timeouts, 429 and 5xx are retried, other 4xx never",
         ge=1,
     )
-    backoff_seconds: float = option(
-        2.0, "pause before the second attempt; doubles with each attempt, with jitter", ge=0
-    )
+    backoff_seconds: float = option(2.0, "pause before the second attempt; doubles with each one, with jitter", ge=0)
     max_wait_seconds: float = option(
         120.0, "longest pause before an attempt; a host whose Retry-After asks for more is skipped in this crawl", ge=0
     )
@@ -91,20 +83,13 @@ class CrawlOptions(Options):
         """Checks the values."""
         super().__post_init__()
         if self.since and self.until and self.since > self.until:
-            raise InputError(
-                f"got {self.since}, which is after --until={self.until}", field="--since", remedy="swap the two dates"
-            )
+            problem = f"got {self.since}, which is after --until={self.until}"
+            raise InputError(problem, field="--since", remedy="swap the two dates")
         if not self.user_agent.isascii() or not self.user_agent.isprintable() or not self.user_agent.strip():
-            raise InputError(
-                f"got {self.user_agent!r}, expected printable ASCII",
-                field="--user_agent",
-                remedy="write name/version (contact)",
-            )
+            problem = f"got {self.user_agent!r}, expected printable ASCII"
+            raise InputError(problem, field="--user_agent", remedy="write name/version (contact)")
         for entry in self.resolve:
             _, equals, address = entry.partition("=")
             if not equals or not address.rpartition(":")[2].isdigit():
-                raise InputError(
-                    f"got {entry!r}",
-                    field="--resolve",
-                    remedy="write HOST=ADDRESS:PORT, for example *.example=127.0.0.1:8000",
-                )
+                remedy = "write HOST=ADDRESS:PORT, for example *.example=127.0.0.1:8000"
+                raise InputError(f"got {entry!r}", field="--resolve", remedy=remedy)

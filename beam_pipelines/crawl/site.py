@@ -20,9 +20,7 @@ from .sources import MAX_SITEMAP_BYTES, SOURCES, TYPES, Entry, Outlinks, Source,
 from .state import Outcome, UrlRecord, Visit, record_of
 
 # URLs with these endings are skipped: no news page has one.
-_SKIPPED_ENDINGS = tuple(
-    str.split(".pdf .zip .mp4 .mp3 .css .js .exe .doc .docx .xls .ppt .avi .mov .woff .woff2 .ico .svg")
-)
+_SKIPPED = tuple(str.split(".pdf .zip .mp4 .mp3 .css .js .exe .doc .docx .xls .ppt .avi .mov .woff .woff2 .ico .svg"))
 _MAX_URL_CHARACTERS = 2_000
 _MAX_SITEMAPS = 1_000  # of a site, with their indexes
 
@@ -168,9 +166,8 @@ class SiteCrawler:
             self._follow(visit, Outlinks(known.kind, known.links or (), known.image))
             raise FetchError(Rejection.NOT_MODIFIED, f"304, as of {known.requested}")
         outlinks = self._outlinks(visit, fetched)
-        record = record_of(
-            fetched, outlinks.kind, outlinks.entries if self._follows(visit, outlinks.kind) else None, outlinks.image
-        )
+        links = outlinks.entries if self._follows(visit, outlinks.kind) else None
+        record = record_of(fetched, outlinks.kind, links, outlinks.image)
         self.known[key] = self.known[landed] = record
         self._follow(visit, outlinks)
         for before in earlier:
@@ -217,9 +214,8 @@ class SiteCrawler:
         )
         self._retries.record_success(host_of(visit.url))
         if fetched.status == 200 and visit.kind == "image" and fetched.kind != "image":
-            raise FetchError(
-                Rejection.UNSUPPORTED_CONTENT_TYPE, f"{fetched.content_type or 'nothing'}, expected an image"
-            )
+            kind = fetched.content_type or "nothing"
+            raise FetchError(Rejection.UNSUPPORTED_CONTENT_TYPE, f"{kind}, expected an image")
         return fetched
 
     @contextlib.contextmanager
@@ -319,4 +315,4 @@ def _without_fragment(visit: Visit) -> Visit:
 def _key_if_wanted(visit: Visit) -> str:
     """Returns the canonical URL of a visit, or "" if the URL is not worth a request."""
     key = canonical_url(visit.url)
-    return "" if len(visit.url) > _MAX_URL_CHARACTERS or key.endswith(_SKIPPED_ENDINGS) else key
+    return "" if len(visit.url) > _MAX_URL_CHARACTERS or key.endswith(_SKIPPED) else key

@@ -3,13 +3,12 @@
 To add a kind of source, write its reader and add it to `SOURCES`; the walk, the state and the counts follow from that.
 """
 
-import dataclasses
 import datetime
 import io
 import itertools
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from typing import Any, Final
+from typing import Final, NamedTuple
 from urllib.parse import urlsplit
 
 from lxml import etree
@@ -19,7 +18,7 @@ from ...formats.dates import day_in_url, parse_day
 from ...formats.urls import joined
 from ..extract.charsets import decode
 from ..extract.feeds import MAX_ENTRIES, parse_feed
-from ..extract.xml_text import child_text, head_of, html_of, local_name, root_of, xml_source
+from ..extract.xml_text import SAFE, child_text, head_of, html_of, local_name, root_of, xml_source
 from .fetch import IMAGE_TYPES, PAGE_TYPES, Fetched
 
 MAX_LINKS = 5_000  # of a page, unless the options say otherwise
@@ -30,8 +29,7 @@ TYPES: Final = {"page": PAGE_TYPES, "sitemap": (*PAGE_TYPES, "text/", "gzip", "o
 _NEWEST = datetime.date.max
 
 
-@dataclasses.dataclass(frozen=True)
-class Entry:
+class Entry(NamedTuple):
     """A listed URL with its day of publication, else the day of its last change, else ``None``."""
 
     url: str
@@ -42,8 +40,7 @@ _Listed = tuple[str, datetime.date | None]  # a link as written, and its day
 _Read = tuple[tuple[Entry, ...], str, int]
 
 
-@dataclasses.dataclass(frozen=True)
-class Outlinks:
+class Outlinks(NamedTuple):
     """Outgoing links of a response.
 
     Attributes:
@@ -59,8 +56,7 @@ class Outlinks:
     dropped: int = 0
 
 
-@dataclasses.dataclass(frozen=True)
-class Source:
+class Source(NamedTuple):
     """A kind of response that lists URLs.
 
     Attributes:
@@ -131,9 +127,8 @@ def _read_sitemap(fetched: Fetched, visit_kind: str, _max_links: int, *, root: s
 
 
 def _xml_entries(plain: bytes, tag: str) -> Iterator[_Listed]:
-    safe: dict[str, Any] = {"resolve_entities": False, "no_network": True, "load_dtd": False, "huge_tree": False}
     try:
-        for _, node in etree.iterparse(io.BytesIO(plain), events=("end",), recover=True, **safe):
+        for _, node in etree.iterparse(io.BytesIO(plain), events=("end",), recover=True, **SAFE):
             if local_name(node) == tag:
                 if url := child_text(node, "loc"):
                     published = parse_day(child_text(node, "news", "publication_date"))
@@ -161,9 +156,8 @@ def _read_page(fetched: Fetched, _visit_kind: str, max_links: int) -> _Read:
 
     kind, text = fetched.kind, None
     if kind in ("page", "xhtml"):
-        text = (html_of(fetched.body, fetched.charset) if kind == "xhtml" else "") or decode(
-            fetched.body, fetched.charset
-        )
+        page = html_of(fetched.body, fetched.charset) if kind == "xhtml" else None
+        text = page or decode(fetched.body, fetched.charset)
     try:  # as bytes: a text may not declare an encoding
         parser = lxml.html.HTMLParser(encoding="utf-8")
         raw = text.encode("utf-8", "replace") if text and text.strip() else b""

@@ -71,11 +71,6 @@ class SiteReport:
     tallies: Mapping[str, int]
 
 
-def write_report(path: str, report: SiteReport) -> None:
-    """Writes a report atomically; it marks the site's WARC as complete, so that a repeated shard skips the site."""
-    files.write_json(path, dataclasses.asdict(report))
-
-
 def read_report(path: str) -> SiteReport | None:
     """Returns the report of a site; ``None`` if its crawl is not complete."""
     if not files.exists(path):
@@ -126,10 +121,8 @@ def record_of(
       image: URL of the thumbnail, or "".
     """
     kept = links if links is not None and len(links) <= _MAX_LINKS else None
-    etag, modified = (
-        value if value.isascii() and value.isprintable() else ""
-        for value in map(fetched.header, ("etag", "last-modified"))
-    )
+    sent = map(fetched.header, ("etag", "last-modified"))
+    etag, modified = (value if value.isascii() and value.isprintable() else "" for value in sent)
     digest = hashlib.sha1(fetched.body, usedforsecurity=False).hexdigest()
     return UrlRecord(etag, modified, digest, fetched.date.date(), kind, kept, image)
 
@@ -169,12 +162,9 @@ def read_state(path: str) -> dict[str, UrlRecord]:
         value = json.loads(gzip.decompress(raw))
         return {url: _record(fields, value["urls"]) for url, fields in value["pages"].items()}
     except (OSError, EOFError, zlib.error, ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
-        raise InputError(
-            f"a damaged state file: {type(error).__name__}: {error}",
-            path=path,
-            field="--state",
-            remedy="delete it: the site is then fetched completely once",
-        ) from error
+        problem = f"a damaged state file: {type(error).__name__}: {error}"
+        remedy = "delete it: the site is then fetched completely once"
+        raise InputError(problem, path=path, field="--state", remedy=remedy) from error
 
 
 def _record(fields: dict[str, Any], urls: list[str]) -> UrlRecord:

@@ -149,11 +149,8 @@ def _know(shard: Shard, paths: Sequence[str], options: EntitiesOptions) -> None:
     names = tables.read_counts(f"{shard.workspace}/_names")
     corpus = CorpusWords({word for known in uses.values() for word in known}, spans_of(names), uses)
     # "us" is frequent, and "US" is the country all the same. Names that a user brings may be codes, such as "IN".
-    built_in = [
-        name
-        for name in (built_in_names() if options.built_in_names else ())
-        if name.alias.isupper() or not is_common_word(name.alias, uses)
-    ]
+    listed = built_in_names() if options.built_in_names else ()
+    built_in = [name for name in listed if name.alias.isupper() or not is_common_word(name.alias, uses)]
 
     def every(rows: NameCounts) -> Iterator[KnownName]:  # is read twice: a table of a user may be large
         brought = (name for path in paths for name in read_names(path, rows))
@@ -253,10 +250,8 @@ def _link(shard: Shard, path: str, options: EntitiesOptions) -> None:
 @functools.lru_cache(maxsize=1)
 @tables.collecting_later()
 def _link_tables(workspace: str) -> tuple[Linker, dict[str, int]]:
-    entities, words = (
-        {fields[0]: row for row, fields in enumerate(tables.read_keys(f"{workspace}/_{name}.tsv"))}
-        for name in ("entities", "words")
-    )
+    paths = (f"{workspace}/_{name}.tsv" for name in ("entities", "words"))
+    entities, words = ({fields[0]: row for row, fields in enumerate(tables.read_keys(path))} for path in paths)
     return Linker(tables.read_aliases(f"{workspace}/_aliases.tsv"), entities), words
 
 

@@ -7,6 +7,7 @@ corpus, and bring theirs in all languages.
 import collections
 import dataclasses
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 from ...formats.names import KnownName
 from .linking import LEAST_PRIOR, Linker, WordUse, words_of
@@ -34,8 +35,7 @@ _WITHOUT_SURNAME = ("region:", "city:", "place:", "organisation:", "concept:")
 _LEAST_PRIOR = 1e-4  # alias tables have four digits
 
 
-@dataclasses.dataclass(frozen=True)
-class Entity:
+class Entity(NamedTuple):
     """An entity found in the corpus.
 
     Attributes:
@@ -178,8 +178,7 @@ def _full_names_by_surname(heads: Mapping[str, str], totals: Mapping[str, int]) 
     return found
 
 
-@dataclasses.dataclass(frozen=True)
-class CorpusWords:
+class CorpusWords(NamedTuple):
     """What the corpus has, to compare known names with.
 
     Attributes:

@@ -4,16 +4,15 @@ Co-occurrence needs all documents at once. They are in mapped files on the local
 worker's own memory: pages are read when they are used, and the kernel may drop them.
 """
 
-import dataclasses
 import hashlib
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
 from ...tasks.one_thread import ONE_BLAS_THREAD
-from ..arrays import Array, Floats, new_mapped
+from ..arrays import Array, Floats, new_mapped, slices
 
 # Item numbers of some documents, concatenated, int ``[sum(lengths)]``, and count by document, int ``[documents]``.
 Documents = tuple[Array, Array]
@@ -133,16 +132,14 @@ def _signatures(keys: Sequence[str], dimensions: int) -> Floats:
 def unit_rows(values: Floats) -> Floats:
     """Returns rows scaled to length 1; zero rows stay zero. Rows that all have length 1 or 0 are not copied."""
     norms = np.zeros((len(values), 1), values.dtype)
-    for start in range(0, len(values), _ROWS_AT_ONCE):  # the norm of rows takes a copy of them
-        part = slice(start, start + _ROWS_AT_ONCE)
+    for part in slices(len(values), _ROWS_AT_ONCE):  # the norm of rows takes a copy of them
         norms[part] = np.linalg.norm(values[part], axis=1, keepdims=True)
     if values.dtype == np.float32 and np.all((np.abs(norms - 1) < _ROUNDING) | (norms == 0)):
         return values
     return np.asarray(values / np.where(norms > 0, norms, 1), np.float32)
 
 
-@dataclasses.dataclass(frozen=True)
-class _Occurrences:
+class _Occurrences(NamedTuple):
     """The items and contexts of N documents. Contexts are some of the items.
 
     Attributes:
@@ -198,8 +195,8 @@ def _write_occurrences(folder: str, items: int, documents: Iterable[Documents], 
         by_item[free[numbers[order]] + rank] = first + owners[order]
         free += counts
     ones = new_mapped(f"{folder}/ones", (lists.total,), np.float32)
-    for start in range(0, lists.total, _NUMBERS_AT_ONCE):
-        ones[start : start + _NUMBERS_AT_ONCE] = 1
+    for part in slices(lists.total, _NUMBERS_AT_ONCE):
+        ones[part] = 1
     starts = np.append(0, np.cumsum(frequency))
     matrices = _csr(ones, among.numbers(), among.starts(), len(contexts)), _csr(ones, by_item, starts, len(lists))
     return _Occurrences(contexts, *matrices, item_totals, context_totals)

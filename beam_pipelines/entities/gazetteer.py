@@ -17,7 +17,7 @@ from ...formats.names import KnownName
 from .linking import is_capitalised, words_of
 from .spellings import ARABIC_ARTICLE, normal_letters
 
-_CONTINENTS: Final = frozenset({"002", "003", "005", "009", "013", "019", "142", "145", "150", "419"})
+_CONTINENTS: Final = frozenset(str.split("002 003 005 009 013 019 142 145 150 419"))
 # Nationalities whose language does not begin like the country: (language, country).
 _IRREGULAR: Final = {"fr": "FR", "da": "DK", "nl": "NL", "ko": "KR", "ga": "IE", "mk": "MK", "cy": "GB-WLS"}
 _LEAST_CITY: Final = 100_000  # inhabitants
@@ -211,11 +211,9 @@ def _cities_of_zones() -> dict[str, Mapping[str, Any]]:
     by_name: dict[tuple[str, str], Mapping[str, Any]] = {}
     for city in sorted(_cities(), key=lambda city: int(city["population"])):
         by_name[city["name"], city["countrycode"]] = city
-    zones = {
-        zone: by_name.get((zone.rpartition("/")[2].replace("_", " "), country))
-        for zone, country in get_global("zone_territories").items()
-    }
-    return {zone: city for zone, city in sorted(zones.items()) if city is not None}
+    zones = sorted(get_global("zone_territories").items())
+    named = ((zone, (zone.rpartition("/")[2].replace("_", " "), country)) for zone, country in zones)
+    return {zone: by_name[city] for zone, city in named if city in by_name}
 
 
 def _is_usable(alias: str, people: int) -> bool:

@@ -7,7 +7,7 @@ import functools
 import itertools
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 from ...formats.records import Article
 from .spellings import Spellings, normal_letters
@@ -22,8 +22,7 @@ _TOKEN: Final = re.compile(rf"[{_UNSPACED}]|{_LETTERS}(?:(?:['\u2019](?!s\b)|[.&
 _ASCII_TOKEN: Final = re.compile(r"[A-Za-z0-9]+(?:(?:'(?!s\b)|[.&\-])[A-Za-z0-9]+)*")
 _SENTENCE_BREAKS: Final = frozenset(".!?:;\u2026\n\t\"\u201c\u201d\u201e«»()[]|•\u2013\u2014'\u2018\u2019*")
 _CONNECTORS: Final = frozenset(
-    {"of", "the", "for", "de", "del", "la", "las", "los", "el", "der", "des", "dem", "den", "von", "van", "zu"}
-    | {"da", "do", "dos", "di", "du", "bin", "al", "y", "e"}
+    str.split("of the for de del la las los el der des dem den von van zu da do dos di du bin al y e")
 )
 _UPPER: Final = "".join(character for character in map(chr, range(0x10000)) if character.isupper())
 _REST: Final = rf"(?:{_LETTERS})?(?:(?:['\u2019](?!s\b)|[.&\-\u2010]){_LETTERS})*"
@@ -55,8 +54,7 @@ def words_of(text: str) -> list[str]:
     return (_ASCII_TOKEN if text.isascii() else _TOKEN).findall(text)
 
 
-@dataclasses.dataclass(frozen=True)
-class WordUse:
+class WordUse(NamedTuple):
     """How the documents of one language write a word.
 
     Attributes:

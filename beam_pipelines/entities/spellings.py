@@ -336,7 +336,6 @@ def _likeness(word: str, latin: str) -> float:
     """Returns how much a word of another script sounds like a Latin one, in its best reading; the first counts more."""
     script = "devanagari" if "\u0900" <= word[0] <= "\u097f" else _script(word)
     written = _NOT_WRITTEN.get(script, {})
-    first, *others = (
-        similarity(letters_of(word).translate(written), one.translate(written)) for one in readings(latin)
-    )
+    own = letters_of(word).translate(written)
+    first, *others = (similarity(own, one.translate(written)) for one in readings(latin))
     return max(first, *(likeness - _OTHER_READING for likeness in others), 0.0)

@@ -7,7 +7,7 @@ import gc
 import operator
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -52,8 +52,7 @@ class Alias:
     languages: str = ""
 
 
-@dataclasses.dataclass(frozen=True)
-class EmbeddingTable:
+class EmbeddingTable(NamedTuple):
     """Embeddings by key.
 
     Attributes:

@@ -13,8 +13,8 @@ from ...tasks.kinds import DOCUMENTS, TOPICS
 from ...tasks.vocabulary import Vocabulary
 from .. import translation
 from ..graph import send
-from ..jobs import ARTICLES, InputSpec, Job, JobRun, OwnManifest, optional
-from ..shards import HELD_OUT_EXAMPLES, TRAINING_EXAMPLES, Counts, Shard
+from ..jobs import ARTICLES, InputSpec, Job, JobRun, optional
+from ..shards import HELD_OUT_EXAMPLES, TRAINING_EXAMPLES, Shard
 from ..texts import (
     UNDETERMINED,
     VOCABULARY_INPUT,
@@ -115,9 +115,8 @@ def run(run: JobRun) -> None:
             run.map_shards("anchors", count_anchor_days, triplets, accounted=False)
             run.map_shards("first day", write_first_day, [options], accounted=False)
         facts: dict[str, Any] = {"options": options, "plan": plan, "stories": f"{run.input('triplets')}/{STORIES}"}
-        run.map_rows(
-            "examples", write_examples, [None] * count, [("send", TRIPLET_ROWS), ("send", LABEL_ROWS)], **facts
-        )
+        sent = [("send", TRIPLET_ROWS), ("send", LABEL_ROWS)]
+        run.map_rows("examples", write_examples, [None] * count, sent, **facts)
     _describe(run)
 
 
@@ -136,11 +135,9 @@ def _index(run: JobRun, phase: str, stream: str, shard_count: int) -> None:
 def _translation_plan(run: JobRun, vocabulary: str) -> translation.TranslationPlan:
     options: ExamplesOptions = run.options
     if options.negatives_per_example > 1:
-        raise InputError(
-            f"got {options.negatives_per_example} together with --translation_models, expected 1",
-            field="--negatives_per_example",
-            remedy="translation supports only one negative per example: leave out one of the two options",
-        )
+        problem = f"got {options.negatives_per_example} together with --translation_models, expected 1"
+        remedy = "translation supports only one negative per example: leave out one of the two options"
+        raise InputError(problem, field="--negatives_per_example", remedy=remedy)
     models = run.input("translation_models")
     translator = translation.open_translator(models, run.workspace)
     for language in translator.languages:
@@ -158,7 +155,7 @@ def _describe(run: JobRun) -> None:
     """
     options: ExamplesOptions = run.options
     counts, first_day = run.counts_of("examples"), first_held_out_day(run.workspace, options)
-    training, held_out = (counts.tallies_under(prefix) for prefix in (TRAINING_EXAMPLES, HELD_OUT_EXAMPLES))
+    training, held_out = map(counts.tallies_under, (TRAINING_EXAMPLES, HELD_OUT_EXAMPLES))
     nothing, path = "there are no triplets and no topics", run.input("triplets")
     if not training and first_day:
         raise InputError(f"{nothing} before {first_day}", path=path, remedy="hold out less")
@@ -175,10 +172,9 @@ def _describe(run: JobRun) -> None:
         problem, remedy = f"{nothing} of {first_day or 'a known day'} or later", "name a day that the corpus reaches"
         field = "--held_out_from" if options.held_out_from else "--held_out_share"
         raise InputError(problem, path=path, field=field, remedy=remedy)
+    run.extra["held_out"] = {"held_out_from": str(first_day), "examples": held_out}
     records = sum(counts.tallies_under(HELD_OUT_RECORDS).values())
-    facts = {"held_out_from": str(first_day), "examples": held_out}
-    run.folders[HELD_OUT] = OwnManifest(Counts(records, records), facts | sizes)
-    run.extra["held_out"] = facts
+    run.folders[HELD_OUT] = records, run.extra["held_out"] | sizes
 
 
 JOB = Job(

@@ -22,7 +22,7 @@ from ...formats.records import Failure, Rejection, TopicLabels, Triplet, doc_id_
 from ...tasks.kinds import NO_LABEL, TOPICS, TRIPLETS, Augmentation
 from ...tasks.registry import Task
 from ...tasks.vocabulary import join_document
-from ..arrays import doc_id_of, doc_ids_of
+from ..arrays import doc_id_of, doc_ids_of, slices
 from ..graph import Received, Rows, send
 from ..shards import Shard, shard_numbers
 from ..texts import language_key, shuffle_key, uniform_draw
@@ -207,9 +207,8 @@ def _received_triplets(rows: Any) -> Iterator[TripletRow]:
 def _received_labels(rows: Any) -> Iterator[TopicLabels]:
     record = rows[["doc_id", "record"]]
     for part in np.split(rows, np.flatnonzero(record[1:] != record[:-1]) + 1) if len(rows) else ():
-        yield TopicLabels(
-            doc_id_of(int(part["doc_id"][0])), tuple(part["topic"].tolist()), tuple(part["label"].tolist())
-        )
+        topics, labels = (tuple(part[name].tolist()) for name in ("topic", "label"))
+        yield TopicLabels(doc_id_of(int(part["doc_id"][0])), topics, labels)
 
 
 def group_negatives(rows: Iterable[TripletRow], count: int) -> list[list[TripletRow]]:
@@ -288,9 +287,7 @@ def _without_held_out_negatives(rows: Sequence[TripletRow], held_out: Callable[[
     for row in rows:
         unused: list[TripletRow] = []
         if held_out(row.negative) and not held_out(row.anchor) and not held_out(row.positive):
-            unused = [
-                new for negative in others[row.anchor] if (new := row._replace(negative=negative)) not in triplets
-            ]
+            unused = [new for one in others[row.anchor] if (new := row._replace(negative=one)) not in triplets]
         replaced.append(min(unused, key=lambda one: shuffle_key(TRIPLETS.name, *one)) if unused else row)
         triplets.add(replaced[-1])
     return replaced
@@ -430,8 +427,7 @@ class _Writer:
                 accepted[document.language, held_out].append(row)
         places = self._options.documents_per_example
         for (language, held_out), own in accepted.items():
-            for start in range(0, len(own), places):
-                part = own[start : start + places]
+            for part in (own[one] for one in slices(len(own), places)):
                 documents = filter(None, (self._tokens.get(row.doc_id) for row in part))
                 texts = [join_document(one.title, one.body, self._options.max_length) for one in documents]
                 self._shard.write_example(TOPICS, language, topic_features(part, texts, places), held_out=held_out)

@@ -1,9 +1,9 @@
 """Extracts the text of an article: by fast rules, checked against the page's JSON-LD; by trafilatura if in doubt."""
 
-import dataclasses
 import operator
 import re
 from collections import Counter
+from typing import NamedTuple
 
 from .content import main_content
 from .layout import SENTENCE, Layout, letters_of, total_of
@@ -33,8 +33,7 @@ _WORD = re.compile(r"\w+")
 _READINGS = re.compile(r"<(r[tp])\b[^>]*>[^<]*(?:</\1>)?", re.IGNORECASE)  # of ruby
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Body:
+class Body(NamedTuple):
     """The text of an article.
 
     Attributes:
@@ -72,9 +71,8 @@ def read_body(html: str, layout: Layout, url: str, title: str, stated: str, *, l
         elif precision >= _AGREE and len(stated) > len(own.text):
             chosen = own if _has_inserts(stated, own.text) else from_json_ld
         else:
-            score, chosen = max(
-                ((f1_of(*overlap(one.text, stated)), one) for one in (own, slow())), key=operator.itemgetter(0)
-            )
+            scored = [(f1_of(*overlap(one.text, stated)), one) for one in (own, slow())]
+            score, chosen = max(scored, key=operator.itemgetter(0))
             chosen = chosen if score >= 0.5 else from_json_ld
     else:
         sure = fast.confidence >= MIN_CONFIDENCE and len(own.text) >= least_characters(layout)
@@ -103,12 +101,12 @@ def _has_inserts(stated: str, text: str) -> bool:
 def _most_agreed(options: list[Body]) -> Body:
     """Returns the text that the other two are most like; the first, the rules', has a bonus if it is not empty."""
     given = [option for option in options if option.text] or options[:1]
-    scores = [
-        sum(f1_of(*overlap(one.text, other.text)) for other in given if other is not one)
-        + OWN_BONUS * (one is options[0])
-        for one in given
-    ]
-    return given[scores.index(max(scores))]
+
+    def score(one: Body) -> float:
+        likeness = sum(f1_of(*overlap(one.text, other.text)) for other in given if other is not one)
+        return likeness + OWN_BONUS * (one is options[0])
+
+    return max(given, key=score)
 
 
 def least_characters(layout: Layout) -> float:

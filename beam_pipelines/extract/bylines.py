@@ -1,4 +1,7 @@
-"""Bylines: names of people in metadata and on the page, and the days that the page shows."""
+"""Bylines: names of people in metadata and on the page, and the days that the page shows.
+
+The words around names are in ``bylines.txt``.
+"""
 
 # ruff: noqa: RUF001 - the marks that pages are written with
 
@@ -14,7 +17,8 @@ from lxml import etree
 from ...formats.dates import EVENT, PUBLISHED, UPDATED, Day, parse_day, stated_days
 from ...formats.jsonl import load_json
 from ...formats.months import is_month
-from .layout import Block, Layout, Name, judge_name, letters_of, text_of, words
+from .. import read_lists
+from .layout import Block, Layout, Name, any_of, judge_name, letters_of, text_of, words
 
 _MAX_AUTHORS = 10
 _MAX_NAME_CHARACTERS = 60
@@ -23,54 +27,24 @@ _SPLIT = re.compile(  # a run of spaces is tried from its first one only, or man
     r"(?:(?<!\s)\s+)?[;|/•·\n\t‹›、；؛｜／]\s*|(?<!\s)\s+(?:[-–—]|and|with|und|&|&amp;|및|และ)\s+", re.IGNORECASE
 )
 _COMMA = re.compile(r"(?:(?<!\s)\s+)?[,，،]\s*")
-# Words of CLDR's list patterns, and "with" in some languages, that are no part of names and no English words.
-_AND = words(
-    """
-    e ed en et y i e och og ja ve va və y eta ir és és și und dhe ug agus iyo dan lan un kaj și û è oraz sekä samt sowie
-    mit avec con com και и і й та або жана және ва тата һәм և და و او اور और आणि तथा र এবং ও আৰু ਅਤੇ અને ଓ மற்றும்
-    మరియు ಮತ್ತು ഉം සහ ແລະ እና
-    """
-)
+_LISTS = read_lists(__package__, "bylines.txt")
+_AND = words(_LISTS["and"])
 # Names that begin with the letter that means "and" in their script.
 _WAW_NAMES = re.compile(
     r"(?:وليد|وائل|وفاء|وسيم|وسام|وداد|وجدي|وجيه|وحيد|وديع|وليم|وهبة|واثق|واصف|وصفي|ورد|ורד|ויקטור|ויקי|ולד)"
 )
 _WAW = re.compile(r"(?<!\s)\s+(?=[وו]\w{2})")
 _HAN_AND = re.compile(r"(?<=[\u4e00-\u9fff]{2})[和與与同](?=[\u4e00-\u9fff]{2,4}$)")
-_BY = re.compile(
-    r"^\W*(?:(?:and|with|und|y|et)\b"
-    r"|(?:(?:updated|written|posted|published|reported|story|text|analysis|opinion|review|words|interview)\s+)?"
-    r"(?:by|von|por|par|di|door|av|af|od|oleh|bởi|от|автор|napsala?|yazan|από|بقلم|كتبت?|نوشته|द्वारा|מאת|โดย)"
-    r"|autor(?:es|i|ka)?|auteure?s?|author|reporter|writer|reported by|forfattere?|författare|kirjoittaja|szerző|yazar"
-    r"|penulis|tác giả|συντάκτης|автори?ы?|الكاتبة?|نویسنده|लेखक|작성자|글|ผู้เขียน"
-    r"|(?:本报|本報|责任|責任)?(?:作者|記者|记者|编辑|編輯|撰文|文))"
-    r"\b[\s:.：／/]+",
-    re.IGNORECASE,
-)
-_JOB_AFTER = re.compile(
-    r"^((?:\S+\s+){1,2}?\S+)\s+(?:senior|staff|chief|reporter|writer|editor|correspondent|columnist|contributor|producer|"
-    r"journalist|photographer|analyst|critic|redakteurin|redakteur|reporterin|journaliste|periodista|giornalista)\b.*$",
-    re.IGNORECASE,
-)
+_BY = re.compile(rf"^\W*{any_of(_LISTS['by'])}\b[\s:.：／/]+", re.IGNORECASE)
+_JOB_AFTER = re.compile(rf"^((?:\S+\s+){{1,2}}?\S+)\s+{any_of(_LISTS['job'])}\b.*$", re.IGNORECASE)
 _JOB_BEHIND = re.compile(r"(?:(?<!\s)\s+)?(?:기자|특파원|記者|记者)$")
-# "Words by", "Photographs by": what follows is another person.
 _CREDIT = re.compile(
-    r"\b(?:additional\s+)?(?:words|text|story|reporting|research|photos?|photographs?|photography|pictures?|images?|videos?|"
-    r"illustrations?|illustrated|graphics?|artwork|edited|produced|translated|translation|compiled|narrated|fotos?|"
-    r"fotografie|bilder|texte?|texto|testo|tekst|teksti|zdjęcia|vidéo|текст|фото)(?:\s+(?:and|&)\s+\w+)?"
+    rf"\b(?:additional\s+)?{any_of(_LISTS['credit'])}(?:\s+(?:and|&)\s+\w+)?"
     r"\s*(?:\b(?:by|von|par|por|de|di|door|av|af)\b|[:：])\s*",
     re.IGNORECASE,
 )
-_NOISE = re.compile(
-    r"\b(?:e-?mail|contact|follow|message|tweet|view|see|read|meet|visit|show|more)\s+(?:(?:the|this|our|all|more|full|about|"
-    r"from|by|other)\s+)*(?:authors?|writers?|reporters?|us|me|him|her|them|bio(?:graphy)?|profile|posts?|articles?|"
-    r"stories|on\s+\w+|from|by)\b|\be-?mail\b|\bopens in (?:a )?new (?:window|tab)\b|\bleave a comment\b|\bjust now\b"
-    r"|\b(?:an?|one|two|a few|several)\s+(?:second|minute|hour|day|week|month)s?\s+ago\b|\byesterday\b"
-    r"|\b(?:(?:last|first)\s+)?(?:published|posted|updated|modified)\s*(?:[:,]|on\b|at\b|$|(?=\d))"
-    r"|\b(?:read(?:ing)? time|lesezeit|lesedauer|temps de lecture|tiempo de lectura|tempo di lettura|tempo de leitura|"
-    r"leestijd|lästid|lesetid|læsetid|lukuaika|czas czytania|doba čtení|время чтения|час читання)\b",
-    re.IGNORECASE,
-)
+_NOISE = re.compile(any_of(_LISTS["noise"]), re.IGNORECASE)
+_PART = re.compile(r"(?<![’'])\b[^\W\d_]+|(?<=\b[OoDd][’'])[^\W\d_]+")  # of a name, that has a capital
 _FROM_DIGIT = re.compile(r"(?:\s+(?![A-ZÀ-ÞΑ-ΩА-Я])[^\W\d_]{1,8})*\s*\S*\d.*$", re.DOTALL)
 _FAMILY = re.compile(
     r"(?:(?:[Vv]an|[Vv]on|[Dd][eai]|[Dd]el|[Ll]a|[Dd]en|[Dd]er|[Dd]os|[Ll]e|[Aa]l|[Bb]in|ter|zu|av|af)\s+)*[^\W\d_a-z][\w’'-]+"
@@ -86,23 +60,8 @@ _ASIDE = re.compile(r"\([^()]*\)|\[[^\[\]]*\]|<[^<>]*>|@\w+|\S{1,64}@\S+|https?:
 _TITLE = re.compile(r"^(?:dr|mr|mrs|ms|prof)\.?\s+(?=\w+\s+\w)", re.IGNORECASE)
 _GENERATION = re.compile(r"^(?:jr|sr|ii|iii|iv)\.?$", re.IGNORECASE)
 _DEGREE = re.compile(r"^(?:m\.?d|ph\.?d|esq|j\.?d|m\.?p|mba|rn|d\.?o)\.?$", re.IGNORECASE)
-# Job titles and newspapers, which are not names themselves in a list with names.
-_POST = re.compile(
-    r"\b(?:writers?|reporters?|editors?|correspondents?|columnists?|contributors?|contributing|producers?|journalists?|"
-    r"bureau|staff|desk|chief|special\s+to|analysts?|fellow|director|professor|anchors?|photographers?|critics?|"
-    r"bloggers?|freelancers?|senior|newsroom|team|editorial|board|newspapers?|newsletter|magazine|tribune|post|times|"
-    r"journal|gazette|herald|news|network|media|press|agenc(?:y|ies)|agencia|agentur|wires?|reports?|sports|today|"
-    r"staffers?|guest|opinion|politics|managing|associate|deputy|executive|admin|webmaster|updated?|published|"
-    r"redaktion(?:en)?|redacci[oó]n|r[eé]daction|redazione|redakcja|redakce|redactie|toimitus|szerkesztőség|редакция|"
-    r"редакція|编辑部|編集部|편집부|inc|llc|ltd|corp)\b",
-    re.IGNORECASE,
-)
-_AGENCY = re.compile(
-    r"^(?:the\s+)?(?:associated\s+press|ap|reuters|afp|agence\s+france-?presse|bloomberg(?:\s+news)?|upi|dpa|efe|ansa|"
-    r"cnn(?:\.com)?|npr|bbc|abc|nbc|cbs|pbs|fox|usa\s*today|wsj|xinhua|yonhap|tass|pti|ians|ani|kyodo|"
-    r"getty(?:\s+images)?|canadian\s+press|pa|cp|sid|apa|belga|ritzau|tt|ntb|press\s+association)$",
-    re.IGNORECASE,
-)
+_POST = re.compile(rf"\b{any_of(_LISTS['post'])}\b", re.IGNORECASE)
+_AGENCY = re.compile(rf"^(?:the\s+)?{any_of(_LISTS['agency'])}$", re.IGNORECASE)
 _ROLES_END = re.compile(r"(?<!\s)\s+(?:is\s+a|is\s+an|for\s+[Tt]he|of\s+the|in\s+[A-Z]\w+$|at\s+the|contributed\b).*$")
 _NO_NAME = re.compile(
     r"\d{2}|[:!?]|^(?:the|about|more|share|follow|a|an|by|see|all|view|unknown|anonymous|none|null|undefined|n)$"
@@ -325,9 +284,7 @@ def _capitalised(name: str) -> str:
     """Returns SHANE O'NEILL and shane o'neill as Shane O'Neill; other names unchanged."""
     if " " not in name or not (name.isupper() or name.islower()):
         return name
-    return re.sub(
-        r"(?<![’'])\b[^\W\d_]+|(?<=\b[OoDd][’'])[^\W\d_]+", lambda word: word.group().capitalize(), name.lower()
-    )
+    return _PART.sub(lambda part: part[0].capitalize(), name.lower())
 
 
 def bylines(tree: Any, layout: Layout) -> tuple[str, ...]:
@@ -357,15 +314,14 @@ def _candidates(tree: Any, path: etree.XPath) -> Iterator[Any]:
     for node in path(tree)[:_MAX_CANDIDATES]:
         if node.tag in ("meta", "link", "script", "html", "body", "article", "main"):
             continue
-        for above in node.iterancestors():
-            if (
-                above.tag in ("aside", "footer", "nav")
-                or judge_name(f"{above.get('class', '')} {above.get('id', '')}") is Name.NEVER
-            ):
-                break
-        else:
-            if judge_name(f"{node.get('class', '')} {node.get('id', '')}") is not Name.NEVER:
-                yield node
+        around = [node, *node.iterancestors()]
+        is_apart = any(above.tag in ("aside", "footer", "nav") for above in around[1:])
+        if not is_apart and all(judge_name(_label(one)) is not Name.NEVER for one in around):
+            yield node
+
+
+def _label(node: Any) -> str:
+    return f"{node.get('class', '')} {node.get('id', '')}"
 
 
 def _byline_text(node: Any) -> str:
@@ -373,11 +329,8 @@ def _byline_text(node: Any) -> str:
     if len(whole) > _MAX_BYLINE:
         return ""
     names = node.xpath(".//*[@itemprop='name']")[:_MAX_CANDIDATES]
-    text = (
-        ", ".join(text_of(name, _MAX_BYLINE) or name.get("content", "") for name in names)
-        or whole
-        or node.get("content", "")
-    )
+    named = ", ".join(text_of(name, _MAX_BYLINE) or name.get("content", "") for name in names)
+    text = named or whole or node.get("content", "")
     return text if 3 < len(text) <= _MAX_BYLINE and any(letter.isalpha() for letter in text) else ""
 
 
@@ -442,7 +395,7 @@ def _shown(text: str, place: str) -> list[Day]:
 
 
 def _is_other_story(node: Any) -> bool:
-    return node.tag == "a" or bool(_OTHERS.search(f"{node.get('class', '')} {node.get('id', '')}"))
+    return node.tag == "a" or bool(_OTHERS.search(_label(node)))
 
 
 def _dated_text(node: Any) -> str:

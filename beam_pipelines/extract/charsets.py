@@ -275,9 +275,8 @@ def _once_encoded(text: str, payload: bytes) -> str:
         before, beyond = text, payload.translate(None, _ASCII)[: 4 * _SAMPLE].decode("utf-8", "ignore")
         if 2 * len(_LATIN_1.findall(beyond)) > len(beyond) < 2 * sum(map(len, _LATIN_1_RUNS.findall(text))):
             with contextlib.suppress(UnicodeEncodeError):
-                raw = text.translate({ord(char): code for char, code in _misread("cp1252")[1].items()}).encode(
-                    "latin-1"
-                )
+                codes = {ord(char): code for char, code in _misread("cp1252")[1].items()}
+                raw = text.translate(codes).encode("latin-1")
                 name, other = _in_charset(raw, "windows-1252")
                 if name != "cp1252" and _share(beyond, "cp1252")[0] < _MIN_SHARE:
                     return other

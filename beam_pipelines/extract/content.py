@@ -4,11 +4,11 @@ The rules follow Readability and jusText. The element that contains most of the 
 whose names say navigation, comments or related stories are left out.
 """
 
-import dataclasses
 import itertools
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
+from typing import NamedTuple
 
 from .layout import HEADINGS, HIDDEN, PARAGRAPHS, Block, Element, Layout, Name, may_be_text, total_of
 from .lists import data_rows, lines_of, without_lists, without_teasers
@@ -30,8 +30,7 @@ _MIN_BEFORE_APPEAL = 4  # where less is left, the notice may be the text
 _Around = Mapping[Element, Element]  # by element, the outermost of some elements around it
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Content:
+class Content(NamedTuple):
     """The text of an article.
 
     Attributes:
@@ -93,9 +92,8 @@ def running_text(layout: Layout) -> float:
             holder = block.element.parent if block.element.tag in PARAGRAPHS else block.element
             characters[holder] += block.prose
             paragraphs[holder] += 1
-    return max(
-        (count for holder, count in characters.items() if paragraphs[holder] >= _MIN_RUNNING_PARAGRAPHS), default=0.0
-    )
+    running = (count for holder, count in characters.items() if paragraphs[holder] >= _MIN_RUNNING_PARAGRAPHS)
+    return max(running, default=0.0)
 
 
 def _comments(layout: Layout) -> _Around:
@@ -159,12 +157,8 @@ def _set_aside(
     released, asked = set(released), len(released)
     aside = comments
     for _ in range(_MAX_RELEASES):
-        named = {
-            element
-            for element in layout.elements
-            if element.name and element.label not in released and element not in holding
-        }
-        aside = _around(layout, named | refused)
+        named = {element for element in layout.elements if element.name and element.label not in released}
+        aside = _around(layout, (named - holding) | refused)
         remaining = total_of(block for block in layout.blocks if block.element not in aside)
         if remaining >= max(_MIN_RELEASED, (0.1 if len(released) > asked else 0.2) * total):
             return aside

@@ -59,18 +59,17 @@ def parse_feed(raw: bytes, url: str = "", charset: str = "") -> Feed | None:
     if feed is None:
         return None
     title, items, read = feed
-    found: list[_Entry] = [
-        (_joined(url, link), text, texts, names) for link, text, texts, names in map(read, items[:MAX_ENTRIES])
-    ]
-    days = [next((day for text in texts if (day := parse_day(text)) is not None), None) for _, _, texts, _ in found]
-    entries = tuple((link, text) for link, text, _, _ in found if link)
-    stated = tuple(
-        (link, day, authors)
-        for (link, _, _, authors), day in zip(found, days, strict=True)
-        if link and (day or authors)
-    )
-    impossible = sum(any(map(is_impossible, texts)) for _, _, texts, _ in found)
-    return Feed(title, entries, stated, max(0, len(items) - MAX_ENTRIES), impossible)
+    entries: list[tuple[str, str]] = []
+    stated: list[tuple[str, datetime.date | None, tuple[str, ...]]] = []
+    impossible = 0
+    for given, text, days, authors in map(read, items[:MAX_ENTRIES]):
+        impossible += any(map(is_impossible, days))
+        if link := _joined(url, given):
+            entries.append((link, text))
+            day = next((day for one in days if (day := parse_day(one)) is not None), None)
+            if day or authors:
+                stated.append((link, day, authors))
+    return Feed(title, tuple(entries), tuple(stated), max(0, len(items) - MAX_ENTRIES), impossible)
 
 
 def _joined(base: str, link: str) -> str:

@@ -24,7 +24,7 @@ import threading
 import time
 from collections.abc import Callable
 from multiprocessing.connection import Connection
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgpack
 
@@ -51,8 +51,7 @@ class PageError(Exception):
         self.reason = reason
 
 
-@dataclasses.dataclass(frozen=True)
-class Limits:
+class Limits(NamedTuple):
     """Limits for reading one page.
 
     Attributes:
@@ -165,9 +164,7 @@ def reader(limits: Limits) -> Reader:
     """Returns the reader of this thread, which is created once for the same limits."""
     found: Reader | None = getattr(_readers, "reader", None)
     if found is None or found.limits != limits:
-        if found is not None:
-            found.close()
-        found = _readers.reader = Reader(limits)
+        found = _readers.reader = Reader(limits)  # the one before is closed with its last use
     return found
 
 

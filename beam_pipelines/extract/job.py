@@ -25,12 +25,12 @@ from ...formats.parquet import read_records
 from ...formats.records import Article, Hub, Post, Rejection, make_doc_id
 from ...formats.urls import registered_domain
 from ..graph import Graph
-from ..jobs import InputSpec, Job, JobRun, input_digest
-from ..shards import GroupByShard, Phase, ProcessShards, Shard, shard_of
+from ..jobs import Job, JobRun, input_digest, optional
+from ..shards import Phase, Shard, group_by_shard, process_shards, shard_of
 from .isolation import Limits
 from .layout import letters_of
 from .page import GUESSED_ORDER, MAX_LINKS
-from .read import STREAMS, Alias, FeedStatement, ImageHash, Link, PageArticle, read_slice
+from .read import STREAMS, Alias, FeedStatement, ImageHash, Link, PageArticle, fields_of, read_slice
 from .sources import groups_of, indexes_beside, is_path_list, row_slices, warc_slices
 
 MAX_ANCHOR_TEXTS = 20
@@ -49,12 +49,8 @@ _Evidence = tuple[str, str, int, str]  # doc_id, kind, rank, value
 class ExtractOptions(Options):
     """Limits for one page. The rules for articles are options of ``clean``."""
 
-    page_seconds: float = option(
-        20.0, "time limit for reading one page, in seconds; beyond it the page fails as timeout", ge=0.1
-    )
-    page_megabytes: int = option(
-        1_024, "memory limit for reading one page, in megabytes; beyond it the page fails as too_large", ge=64
-    )
+    page_seconds: float = option(20.0, "seconds for reading one page; beyond them it fails as timeout", ge=0.1)
+    page_megabytes: int = option(1_024, "megabytes for reading one page; beyond them it fails as too_large", ge=64)
     max_links_per_page: int = option(
         MAX_LINKS,
         "different links taken from one page, from its start; the rest is counted as links_beyond_limit",
@@ -99,8 +95,8 @@ def run(job: JobRun) -> None:
         with_posts, with_images = bool(job.inputs["posts"]), bool(job.inputs["warc"])
         joined, hubs = job.phase("join", len(groups)), job.phase("hubs", hub_shards(len(groups)), accounted=False)
         write = partial(write_joined, groups=groups, with_posts=with_posts)
-        graph.add(joined, lambda: _join(graph, joined, places, groups, with_images) | ProcessShards(write, joined))
-        graph.add(hubs, lambda: _merge(graph, hubs, places) | ProcessShards(write_hubs, hubs))
+        graph.add(joined, lambda: _join(graph, joined, places, groups, with_images) | process_shards(write, joined))
+        graph.add(hubs, lambda: _merge(graph, hubs, places) | process_shards(write_hubs, hubs))
 
 
 def hub_shards(article_shards: int) -> int:
@@ -130,7 +126,7 @@ def _join(
         | f"JoinBy{name}" >> beam.FlatMap(joined)
         for name, keys, joined in keyed[: 1 + with_images]
     ]
-    return found | "Evidence" >> beam.Flatten() | "GroupEvidence" >> GroupByShard(len(groups))
+    return found | "Evidence" >> beam.Flatten() | "GroupEvidence" >> group_by_shard(len(groups))
 
 
 def _shard_of_slice(place: _Place, groups: Sequence[range]) -> int:
@@ -283,7 +279,7 @@ def write_joined(
 
 def _own_article(article: PageArticle, is_shared: bool) -> Article:
     """Returns an article with the URL of its page where other articles have the same canonical URL."""
-    fields = {field.name: getattr(article, field.name) for field in dataclasses.fields(Article)}
+    fields = fields_of(article)
     if is_shared and article.page_url:
         url = article.page_url
         fields |= {"doc_id": make_doc_id(url), "url": url, "publisher": registered_domain(url)}
@@ -322,7 +318,7 @@ def _merge(graph: Graph, phase: Phase, places: list[_Place]) -> beam.PCollection
     )
     heads = read | "ReadHeads" >> beam.FlatMap(_heads, phase.workspace)
     merged = {"members": members, "heads": heads} | beam.CoGroupByKey() | beam.FlatMap(_merged, phase.shard_count)
-    return merged | "GroupHubs" >> GroupByShard(phase.shard_count)
+    return merged | "GroupHubs" >> group_by_shard(phase.shard_count)
 
 
 def _members(place: _Place, workspace: str, run_id: str) -> Iterator[tuple[str, str]]:
@@ -377,30 +373,23 @@ JOB = Job(
     name="extract",
     example="newsembed extract --warc 'crawl/warc/*.warc.gz' --articles archive.jsonl.zst --output work/extract",
     inputs=(
-        InputSpec(
+        optional(
             "warc",
             "WARC files or patterns; or lists with one path per line, given as @LIST or with a name ending in .txt, "
             ".paths, .txt.gz or .paths.gz (CC-NEWS's warc.paths.gz), with one shard per file",
-            required=False,
             many=True,
             digest=warc_digest,
             for_workers=lambda path: not is_path_list(path),
         ),
-        InputSpec(
+        optional(
             "cdx",
             "CDX or CDXJ indexes of the WARC files: records that they list and that were not read are dead letters "
             "(missing_record). An index next to a WARC file (a.cdxj, a.warc.gz.cdx) is found without this",
-            required=False,
             many=True,
         ),
-        InputSpec(
-            "articles", "pre-extracted articles: .jsonl, .jsonl.zst, .jsonl.gz, .parquet", required=False, many=True
-        ),
-        InputSpec(
-            "posts",
-            "posts that link to articles, as rows with `text` and `url` in files like those of --articles",
-            required=False,
-            many=True,
+        optional("articles", "pre-extracted articles: .jsonl, .jsonl.zst, .jsonl.gz, .parquet", many=True),
+        optional(
+            "posts", "posts that link to articles: rows with `text` and `url`, in files like --articles", many=True
         ),
     ),
     options=ExtractOptions,

@@ -1,7 +1,8 @@
 """Lays a page out: its blocks of text with their weights as prose, and its block elements, in one pass over the markup.
 
 A block of text is prose or not by its length, links and punctuation, as in Readability and jusText. Elements are
-classified by their class and id: tokens that templates use for boilerplate and for the article's body.
+classified by their class and id: tokens that templates use for boilerplate and for the article's body, which
+``layout.txt`` lists.
 """
 
 # ruff: noqa: RUF001 - the marks that pages are written with
@@ -16,6 +17,7 @@ from typing import Any
 
 from lxml import etree
 
+from .. import read_lists
 from .charsets import readable
 
 
@@ -24,19 +26,14 @@ def words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-_SKIPPED = words(
-    """
-    script style noscript template svg canvas iframe object embed applet audio video picture img map area input button
-    select textarea option datalist rp rt rtc nav aside footer figure figcaption head link meta math dialog menu
-    progress meter title
-    """
-)
-_INLINE = words(
-    """
-    a abbr acronym b bdi bdo big cite code data del dfn em font i ins kbd label mark nobr q rb ruby s samp
-    small span strike strong sub sup time tt u var wbr
-    """
-)
+def any_of(patterns: str) -> str:
+    """Returns a regular expression for any of those in the lines of a text."""
+    return f"(?:{'|'.join(patterns.splitlines())})"
+
+
+_LISTS = read_lists(__package__, "layout.txt")
+_SKIPPED = words(_LISTS["skipped"])
+_INLINE = words(_LISTS["inline"])
 _READINGS = ("rt", "rp", "rtc")
 _APART = (*_READINGS, "br", "p", "div", "li")  # what other elements hold is one line
 HEADINGS = words("h1 h2 h3 h4 h5 h6")
@@ -58,45 +55,15 @@ _HIDDEN = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden|clip\s*:\s*rec
 # Tokens of class and id, which are split at camelCase and at all characters but letters. A block element with one of
 # them, or with two in a row, is boilerplate with everything inside it, unless it contains most of the page's prose (see
 # ``content``).
-_BOILERPLATE = words(
-    """
-    ad ads advert advertisement advertorial adslot affiliate sponsor sponsored outbrain taboola promo promos promotion
-    promotional respond related recirc recirculation recommend recommended recommendations popular trending mostpopular
-    mostread readnext upnext morestories relatedcontent relatedlinks relatedarticles readmore seealso furthermore share
-    shares sharing sharebar social socials facebook whatsapp addthis sharedaddy tweet newsletter newsletters signup
-    subscribe subscription optin mailchimp donate donation membership sidebar rail nav navbar navigation menu breadcrumb
-    breadcrumbs pagination pager toolbar ticker masthead footer colophon copyright legal disclaimer caption captions
-    figcaption credit credits wp-caption cutline byline author authors bio authorbox contributor contributors timestamp
-    dateline pubdate postmeta entrymeta meta tags taglist keywords topics gallery slideshow carousel player cookie
-    cookies consent gdpr modal popup overlay lightbox tooltip banner interstitial screenreader noprint printonly login
-    register poll quiz survey teaser teasers pullquote standfirst infobox factbox faktaboks saboxplugin
-    excerpt feedback
-    read-more more-on more-from more-stories more-news see-also up-next read-next most-read most-popular most-viewed
-    you-may also-like pull-quote screen-reader sr-only visually-hidden sign-up skip-link skip-to right-rail left-rail
-    right-column side-bar inline-related inline-photo inline-image entry-meta post-meta article-meta story-meta
-    article-tags post-tags article-header story-header article-footer post-footer entry-footer story-footer video-player
-    photo-credit image-credit media-caption image-caption photo-caption twitter-tweet instagram-media fb-post key-points
-    call-to back-to jump-to about-author fact-box info-box image-widget detail-img author-profile writer-profile
-    after-content after-post after-entry below-content below-post latest-news latest-posts latest-stories recent-posts
-    recent-news post-list article-list story-list news-list other-stories other-news top-stories story-highlights
-    """
-)
+_BOILERPLATE = words(_LISTS["boilerplate"])
 # Of them, those that templates also use for a part of the article: what follows a button, an advertisement, a list.
 _WEAK = words("ad ads advert adslot readmore read-more topics post-list article-list story-list news-list")
 _NEVER = words("comment comments commenting disqus livefyre replies reply")
-_BODY = words(
-    """
-    articlebody storybody postbody entrycontent postcontent articlecontent storycontent articletext storytext bodytext
-    """
-)
+_BODY = words(_LISTS["body"])
 _BODY_HEADS = words("article story post entry news content body main")
 _BODY_TAILS = words("body content text copy contents paragraphs")
 _FIRST = words("widget widgets")  # as the first token only: "lb-widget-text" is a post of a live blog
-_HIDDEN_NAMES = words(
-    """
-    visually-hidden visuallyhidden sr-only screen-reader-text screen-reader visually-hidden-focusable u-visually-hidden
-    """
-)
+_HIDDEN_NAMES = words(_LISTS["hidden"])
 _HIDING = words("hidden d-none is-hidden u-hidden")
 # Classes of Tailwind and Bootstrap that show an element on screens of one size.
 _SHOWN = re.compile(r"\w+:|d-(?:sm|md|lg|xl|xxl|print)-|visible")

@@ -114,11 +114,8 @@ def without_lists(layout: Layout, root: Element, blocks: list[Block], rows: Mapp
     usual = Counter(block.element.tag for block in blocks if block.prose).most_common(1)
     holders = PARAGRAPHS | {tag for tag, _ in usual}
     wanted = _linked_titles(blocks) | rows.keys() | introduced
-    return [
-        block
-        for block in blocks
-        if block.element not in boxed and (block.prose or block.element in wanted or _may_be_content(block, holders))
-    ]
+    kept = (block for block in blocks if block.element not in boxed)
+    return [block for block in kept if block.prose or block.element in wanted or _may_be_content(block, holders)]
 
 
 def _introduced(blocks: list[Block]) -> set[Element]:

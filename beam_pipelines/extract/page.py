@@ -41,7 +41,7 @@ _GENERIC = re.compile(
     r"(more|all|next|previous|back|here|full story|continue reading|comments?|share)\W*$",
     re.IGNORECASE,
 )
-_NO_PAGE = ("#", "javascript:", "mailto:", "tel:", "data:", "whatsapp:", "sms:", "about:", "blob:")
+_NO_PAGE = tuple(str.split("# javascript: mailto: tel: data: whatsapp: sms: about: blob:"))
 _MARKS = re.compile(r"(?<!\s)\s+[|\-–—•·»«:/~]{1,2}\s+|(?:(?<!\s)\s+)?[|»]\s*|:\s+")
 _MAX_TITLE = 500
 MAX_PAGE_CHARACTERS = 20_000_000
@@ -125,19 +125,14 @@ def extract_page(html: str | bytes, url: str, max_links: int = MAX_LINKS) -> Ext
     links, beyond = links_of(tree, page_url, max_links)
     extracted = functools.partial(ExtractedPage, page_url=canonical_url(url), links=links, links_beyond=beyond)
     layout = lay_out(tree)
-    title = clean_title(
-        structured.headline or (headings[0] if headings else _element_title(tree)),
-        structured.site_names,
-        page_url,
-        headings,
-    )
+    heading = headings[0] if headings else ""
+    stated = structured.headline or heading or _element_title(tree)
+    title = clean_title(stated, structured.site_names, page_url, headings)
     headlines = sum(1 for _, words in links if len(words.split()) >= _MIN_LINK_WORDS)
     unlinked = int(sum(len(block.text) * (1.0 - block.link_share) for block in layout.blocks))
     if _is_hub(structured, layout, page_url, unlinked, headlines):
         return extracted(hub_title=title or page_url)
-    body = read_body(
-        text, layout, url, headings[0] if headings else title, structured.body, live_blog=structured.live_blog
-    )
+    body = read_body(text, layout, url, heading or title, structured.body, live_blog=structured.live_blog)
     if _is_hub(structured, layout, page_url, len(body.text), headlines):
         return extracted(hub_title=title or page_url)
     is_short_item = headings and body.source == MARKUP and _is_item(urlsplit(page_url))
@@ -270,9 +265,8 @@ def _is_hub(structured: Structured, layout: Layout, url: str, characters: int, h
     is_item = _ITEM.search(urlsplit(url).path.removesuffix("/").rpartition("/")[2]) is not None
     if headlines >= _MIN_HUB_LINKS and characters < 60 * headlines:
         return not (is_item and characters >= _MIN_ITEM_CHARACTERS) and not _is_text_beside_links(layout)
-    return not is_item and (
-        characters < _MIN_BODY_CHARACTERS and sum(map(_is_linked_line, layout.blocks)) >= _MIN_SMALL_HUB_LINKS
-    )
+    linked = sum(map(_is_linked_line, layout.blocks))
+    return not is_item and characters < _MIN_BODY_CHARACTERS and linked >= _MIN_SMALL_HUB_LINKS
 
 
 def _is_text_beside_links(layout: Layout) -> bool:
@@ -376,14 +370,10 @@ def clean_title(title: str, site_names: Iterable[str], url: str, headings: Itera
         heading.
     """
     title = readable(title)[:_MAX_TITLE]
-    names = {letters_of(name) for name in site_names}
-    host = (urlsplit(url).hostname or "").removeprefix("www.")
-    names |= {
-        letters_of(host),
-        letters_of(host.split(".")[0]),
-        *(letters_of(".".join(host.split(".")[-n:-1])) for n in (2, 3)),
-    }
-    names = {name for name in names if len(name) > 1} | {f"the{name}" for name in names if len(name) > 1}
+    parts = (urlsplit(url).hostname or "").removeprefix("www.").split(".")
+    hosts = map(".".join, (parts, parts[:1], parts[-2:-1], parts[-3:-1]))  # with and without the ends
+    names = {name for name in map(letters_of, (*site_names, *hosts)) if len(name) > 1}
+    names |= {f"the{name}" for name in names}
     for _ in range(3):  # the site's name may be given several times
         shorter = _without(title, names)
         if shorter == title:

@@ -4,7 +4,7 @@ import dataclasses
 import datetime
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from ...errors import InputError
 from ...formats.fields import read_as, standard
@@ -27,6 +27,8 @@ _MAX_HUB_MEMBERS = 5_000
 
 _Read = Callable[..., ExtractedPage | Feed | bytes | None]  # of kind, payload, charset, URL
 _Outputs = dict[type, ParquetShardWriter[Any]]  # by type of record
+_Row = dict[str, Any]
+R = TypeVar("R")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -184,7 +186,8 @@ def _write_page(shard: Shard, outputs: _Outputs, response: Response, page: Extra
     if page.article is not None:
         _write_alias(outputs, response.url, page.article.url, letters_of(page.article.title))
         page_url = page.page_url if page.page_url != page.article.url else ""
-        outputs[PageArticle].write(_page_article(page.article, fetched_at=response.fetched_at, page_url=page_url))
+        fields = fields_of(page.article) | {"fetched_at": response.fetched_at, "page_url": page_url}
+        outputs[PageArticle].write(PageArticle(**fields))
         shard.written()
         shard.tally("articles")
     elif page.hub_title is not None:
@@ -200,9 +203,9 @@ def _write_alias(outputs: _Outputs, url: str, target: str, title: str = "") -> N
         outputs[Alias].write(Alias(make_doc_id(source), make_doc_id(found), title))
 
 
-def _page_article(article: Article, **changes: Any) -> PageArticle:
-    fields = {field.name: getattr(article, field.name) for field in dataclasses.fields(Article)}
-    return PageArticle(**fields | changes)
+def fields_of(article: Article) -> dict[str, Any]:
+    """Returns the fields of an article by name, without those of a page."""
+    return {field.name: getattr(article, field.name) for field in dataclasses.fields(Article)}
 
 
 def _write_hub(shard: Shard, outputs: _Outputs, url: str, title: str, kind: HubKind, entries: Any) -> None:
@@ -222,15 +225,11 @@ def _read_articles(shard: Shard, outputs: _Outputs, piece: Slice, names: tuple[t
     unread = set[str]()
     for where, given in _whole_rows(shard, piece):
         row = standard(given, names)
-        try:
-            if (article := shard.limited(where, row_to_article, row)) is None:
-                continue
-        except InputError as error:
-            shard.fail(where, Failure.MISSING_FIELD, str(error), str(given))
+        if (article := _converted(shard, where, row_to_article, row, given)) is None:
             continue
         for ours, theirs in read_as(given, names):
             shard.tally(f"{READ_AS}{ours} from {theirs}")
-        outputs[PageArticle].write(_page_article(article))
+        outputs[PageArticle].write(PageArticle(**fields_of(article)))
         for name, count in remarks_on(row, article):
             _tally(shard, name, count)
         for name in unread_fields(row, unread):
@@ -245,22 +244,26 @@ def _read_articles(shard: Shard, outputs: _Outputs, piece: Slice, names: tuple[t
         outputs[Hub].write(hub)
 
 
-def _read_post(shard: Shard, outputs: _Outputs, where: str, row: dict[str, Any]) -> None:
-    try:
-        if (post := shard.limited(where, row_to_post, row)) is None:
-            return
-    except InputError as error:
-        shard.fail(where, Failure.MISSING_FIELD, str(error), str(row))
-        return
-    if not post.text:
+def _read_post(shard: Shard, outputs: _Outputs, where: str, row: _Row) -> None:
+    post = _converted(shard, where, row_to_post, row, row)
+    if post is not None and not post.text:
         shard.reject(where, Rejection.NO_CONTENT, "only URLs and mentions", str(row))
-        return
-    outputs[Post].write(post)
-    shard.written()
-    shard.tally("posts")
+    elif post is not None:
+        outputs[Post].write(post)
+        shard.written()
+        shard.tally("posts")
 
 
-def _whole_rows(shard: Shard, piece: Slice) -> Iterator[tuple[str, dict[str, Any]]]:
+def _converted(shard: Shard, where: str, convert: Callable[[_Row], R], row: _Row, given: _Row) -> R | None:
+    """The record of a row; ``None`` if it has failed, counted with what was given."""
+    try:
+        return shard.limited(where, convert, row)
+    except InputError as error:
+        shard.fail(where, Failure.MISSING_FIELD, str(error), str(given))
+        return None
+
+
+def _whole_rows(shard: Shard, piece: Slice) -> Iterator[tuple[str, _Row]]:
     """Yields ("path:line", row), and counts what is read and what is broken."""
     for where, row in read_rows(piece):
         shard.read()

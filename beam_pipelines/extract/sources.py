@@ -125,11 +125,8 @@ def _warc_slices(path: str, indexes: tuple[str, ...]) -> Iterator[Slice]:
         head = source.read(2)
         found = list(read_frames(source, places_only=True))
     if head not in (b"\x1f\x8b", b"WA") and not any(isinstance(frame, Frame) for frame in found):
-        raise InputError(
-            f"got the first bytes {head!r}, expected gzip or WARC",
-            path=path,
-            remedy="give .warc or .warc.gz files to --warc, and article files to --articles",
-        )
+        remedy = "give .warc or .warc.gz files to --warc, and article files to --articles"
+        raise InputError(f"got the first bytes {head!r}, expected gzip or WARC", path=path, remedy=remedy)
     offsets, each = [frame.offset for frame in found], RECORDS_PER_WARC_SLICE
     if any(later <= earlier for earlier, later in itertools.pairwise(offsets)):
         yield Slice(path, "warc", 0, -1, indexes=indexes)
@@ -194,12 +191,8 @@ def read_path_list(path: str, base: str = "") -> list[str]:
     with ThreadPoolExecutor(_PARALLEL) as pool:
         for (number, target), found in zip(named.items(), pool.map(files.exists, named.values()), strict=True):
             if not found:
-                raise InputError(
-                    f"no such file: {target}",
-                    path=f"{place}:{number}",
-                    field="--warc",
-                    remedy="check --warc_base, or remove the line",
-                )
+                where, remedy = f"{place}:{number}", "check --warc_base, or remove the line"
+                raise InputError(f"no such file: {target}", path=where, field="--warc", remedy=remedy)
     return list(named.values())
 
 
@@ -217,12 +210,9 @@ def _indexes_given(indexes: Iterable[str], paths: Collection[str]) -> dict[str, 
         names = {name for _, name, _, _ in _lines_of_index(index)} - {""}
         meant = [path for path in paths if path.rpartition("/")[2] in names]
         if not meant:
-            raise InputError(
-                f"names none of the WARC files, but {_some(names)}",
-                path=index,
-                field="--cdx",
-                remedy="give the index of the files in --warc; files are compared by name, without folders",
-            )
+            problem = f"names none of the WARC files, but {_some(names)}"
+            remedy = "give the index of the files in --warc; files are compared by name, without folders"
+            raise InputError(problem, path=index, field="--cdx", remedy=remedy)
         for path in meant:
             found[path] = (*found.get(path, ()), index)
     return found

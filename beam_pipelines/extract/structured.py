@@ -1,17 +1,17 @@
 """Reads the metadata of a page from JSON-LD (schema.org), OpenGraph and meta elements."""
 
 import contextlib
-import dataclasses
 import datetime
 import html
 import itertools
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from ...formats.dates import Day, is_impossible, place_of, read_day
 from ...formats.jsonl import load_json
 from ...formats.urls import canonical_url
+from .. import read_lists
 from .bylines import in_order, listed_names
 from .charsets import readable
 from .layout import words
@@ -19,58 +19,17 @@ from .layout import words
 JSON_LD, META = "json-ld", "meta"
 _MAX_KEYWORDS = 20
 _MAX_TEXT = 1_000
-_ARTICLE_TYPES = words(
-    """
-    article newsarticle reportagenewsarticle analysisnewsarticle blogposting liveblogposting opinionnewsarticle
-    backgroundnewsarticle askpublicnewsarticle reviewnewsarticle advertisercontentarticle satiricalarticle
-    scholarlyarticle socialmediaposting techarticle report
-    """
-)
+_LISTS = read_lists(__package__, "structured.txt")  # of names, in order of preference
+_ARTICLE_TYPES = words(_LISTS["article_types"])
 _MAX_SCRIPT_CHARACTERS = 2_000_000
 _MAX_OBJECTS = 2_000
 _OPENING = re.compile(r"\s*+(?:<!--|(?:(?://|/\*)\s*+)?<!\[CDATA\[\s*+(?:\*/)?)")
 _CLOSINGS = (";", "-->", "/*]]>*/", "/* ]]> */", "//]]>", "// ]]>", "]]>")
 _TRAILING_COMMA = re.compile(r",(?=\s{0,100}[}\]])")
-# Names of meta elements, in order of preference.
-_PUBLISHED = str.split(
-    """
-    article:published_time og:published_time og:article:published_time datepublished date dc.date.issued dc.date
-    dcterms.created dc.date.created parsely-pub-date sailthru.date pubdate pdate publishdate publish-date
-    publish_date publication_date rnews:datepublished article_date_original article.published published-date
-    published_time datecreated cxenseparse:recs:publishtime bt:pubdate epoch-publish-date dcterms.date displaydate
-    creation_date timestamp
-    """
-)
-_MODIFIED = str.split(
-    """
-    article:modified_time og:updated_time og:article:modified_time datemodified last-modified lastmod
-    article_date_updated dcterms.modified dc.date.modified article.updated utime modified_time
-    """
-)
-_AUTHORS = str.split(
-    """
-    author article:author byl dc.creator dcterms.creator parsely-author sailthru.author article_author
-    article:author_name og:article:author cxenseparse:author dcsext.author citation_author authors article.author
-    article-author article:author:name
-    """
-)
-_SITE_NAMES = str.split(
-    """
-    og:site_name application-name apple-mobile-web-app-title twitter:app:name:iphone dc.publisher cre
-    """
-)
+_PUBLISHED, _MODIFIED, _AUTHORS = (_LISTS[name].split() for name in ("published", "modified", "authors"))
+_SITES = str.split("og:site_name application-name apple-mobile-web-app-title twitter:app:name:iphone dc.publisher cre")
 # What makes an item complete.
-_FIELDS = (
-    "headline",
-    "datePublished",
-    "author",
-    "articleBody",
-    "dateModified",
-    "image",
-    "publisher",
-    "url",
-    "keywords",
-)
+_FIELDS = str.split("headline datePublished author articleBody dateModified image publisher url keywords")
 _MIN_SHARE, _MAX_OTHER, _OTHER_PAGE = 0.7, 0.15, -2  # of the words of a title
 _EDITION = re.compile(
     r"(?<=//)(?:m|mobile|amp|wap|touch)\.|[/.]amp$|/index\.\w+$|[?&](?:amp|outputType)=\w*$|(?<=/)amp/"
@@ -83,8 +42,7 @@ _LIVE_URL = re.compile(
 _MARKUP = re.compile(r"<[^<>]{1,300}>")
 
 
-@dataclasses.dataclass(frozen=True)
-class Structured:
+class Structured(NamedTuple):
     """The metadata of a page; "", () or ``None`` for fields that are not stated.
 
     Attributes:
@@ -194,15 +152,9 @@ def _values(meta: Mapping[str, Sequence[str]], names: Sequence[str]) -> Iterator
 
 def _first_day(sources: Sequence[Iterable[Any]], place: str) -> tuple[int, Day] | None:
     """Returns (number of the source, day): the first that is certain, else the first that is guessed."""
-    found = (
-        (number, day) for number, values in enumerate(sources) for value in values if (day := read_day(value, place))
-    )
-    guess: tuple[int, Day] | None = None
-    for one in found:
-        if not one[1].guessed:
-            return one
-        guess = guess or one
-    return guess
+    stated = ((number, read_day(value, place)) for number, values in enumerate(sources) for value in values)
+    found = [(number, day) for number, day in stated if day]
+    return min(found, key=lambda one: one[1].guessed, default=None)
 
 
 def _head(tree: Any) -> tuple[dict[str, list[str]], list[str], str]:
@@ -257,8 +209,7 @@ def _objects(value: Any, depth: int) -> Iterator[dict[str, Any]]:
 
 def _types(item: Mapping[str, Any]) -> set[str]:
     """Returns the names of an item's types in lower case, without prefixes such as "schema:" or a URL."""
-    value = item.get("@type")
-    return {re.split(r"[/:#]", str(name))[-1].lower() for name in (value if isinstance(value, list) else [value])}
+    return {re.split(r"[/:#]", str(name))[-1].lower() for name in _list(item.get("@type"))}
 
 
 def _article_item(
@@ -272,16 +223,13 @@ def _article_item(
     own_keys, own_words = {_page_key(address) for address in own}, [set(_words(title)) for title in titles if title]
 
     def rank(item: Mapping[str, Any]) -> int:
-        stated = {
-            _page_key(canonical_url(address, url)) for address in _addresses(item, ("url", "mainEntityOfPage"), 3)
-        }
+        addresses = _addresses(item, ("url", "mainEntityOfPage"), 3)
+        stated = {_page_key(canonical_url(address, url)) for address in addresses}
         headline = set(_words(_text(item.get("headline") or item.get("name"))))
         shares = [len(headline & words) / min(len(headline), len(words)) for words in own_words if headline and words]
         is_own = bool(own_keys & {*stated, *map(_page_key, _addresses(item, ("@id",), 1))})
-        is_other = bool(stated) and not is_own
-        return (
-            2 * is_own + 2 * (max(shares, default=0) >= _MIN_SHARE) - is_other - (max(shares, default=1) < _MAX_OTHER)
-        )
+        is_other, has_other_title = bool(stated) and not is_own, max(shares, default=1) < _MAX_OTHER
+        return 2 * is_own + 2 * (max(shares, default=0) >= _MIN_SHARE) - is_other - has_other_title
 
     articles = [(rank(item), item) for item in items if _types(item) & _ARTICLE_TYPES]
     articles.sort(key=lambda ranked: (-ranked[0], -sum(bool(ranked[1].get(name)) for name in _FIELDS)))
@@ -339,17 +287,17 @@ def _plain(text: str, instead_of_tags: str) -> str:
 
 
 def _names(value: Any) -> Iterator[str]:
-    for item in value if isinstance(value, list) else [value]:
-        person = isinstance(item, dict)
-        name = (
-            next(itertools.chain(listed_names(item), [""]))
-            if person and not isinstance(item.get("name"), list)
-            else item
-        )
-        for one in name["name"] if isinstance(name, dict) else [name]:
-            text = _text(one)
+    for item in _list(value):
+        names = [item]
+        if person := isinstance(item, dict):
+            names = item["name"] if isinstance(item.get("name"), list) else [next(listed_names(item), "")]
+        for text in map(_text, names):
             if text and "://" not in text:
                 yield in_order(text) if person else text
+
+
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]
 
 
 def _meta_authors(meta: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
@@ -360,7 +308,7 @@ def _meta_authors(meta: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
 def _site_names(
     item: Mapping[str, Any], items: Sequence[Mapping[str, Any]], meta: Mapping[str, Sequence[str]]
 ) -> Iterator[str]:
-    for key in _SITE_NAMES:
+    for key in _SITES:
         yield from filter(None, [_text(meta[key][0])] if key in meta else [])
     if handle := meta.get("twitter:site", [""])[0].lstrip("@"):
         yield handle
@@ -379,13 +327,9 @@ def _language(tree: Any, item: Mapping[str, Any], in_meta: str) -> str:
 
 
 def _keywords(value: Any) -> tuple[str, ...]:
-    parts = value if isinstance(value, list) else [value]
-    found = [
-        _text(word)
-        for part in parts
-        if isinstance(part, str)
-        for word in (part.split(",") if len(parts) == 1 else [part])
-    ]
+    parts = _list(value)
+    texts = (part for part in parts if isinstance(part, str))
+    found = [_text(word) for part in texts for word in (part.split(",") if len(parts) == 1 else [part])]
     return tuple(dict.fromkeys(word for word in found if word and len(word) <= 100))[:_MAX_KEYWORDS]
 
 
@@ -401,10 +345,7 @@ def _is_false(value: Any) -> bool:
 
 def _body(item: Mapping[str, Any]) -> str:
     """Returns the text of the article in JSON-LD, one paragraph per line; the posts of a live blog in order."""
-    pieces = [item.get("articleBody")]
-    updates = item.get("liveBlogUpdate")
-    pieces += [
-        one.get("articleBody") for one in (updates if isinstance(updates, list) else [updates]) if isinstance(one, dict)
-    ]
+    holders = [item, *_list(item.get("liveBlogUpdate"))]
+    pieces = [one.get("articleBody") for one in holders if isinstance(one, dict)]
     text = _plain("\n".join(piece for piece in pieces if isinstance(piece, str)), "\n")
     return "\n".join(line for raw in text.splitlines() if (line := readable(raw)))

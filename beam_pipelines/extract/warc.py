@@ -6,14 +6,13 @@ that begins a record. Digests of payloads are not compared: programs disagree on
 """
 
 import base64
-import dataclasses
 import datetime
 import hashlib
 import io
 import re
 import zlib
 from collections.abc import Generator, Iterator
-from typing import Any, BinaryIO, Final, cast
+from typing import Any, BinaryIO, Final, NamedTuple, cast
 
 from ...formats.codings import TooLargeError, undo_codings
 from .responses import media_type, target_of
@@ -41,8 +40,7 @@ _NAMES: Final = re.compile(rb"^(?:warc-type|content-type|content-length)(?=\s*:)
 _URL: Final = re.compile(rb"^warc-target-uri\s*:\s*<?([^\r\n>]*)", re.IGNORECASE | re.MULTILINE)
 
 
-@dataclasses.dataclass(frozen=True)
-class Frame:
+class Frame(NamedTuple):
     """One record of a WARC file.
 
     Attributes:
@@ -67,8 +65,7 @@ class Frame:
         return header, self.raw[place:]
 
 
-@dataclasses.dataclass(frozen=True)
-class Gap:
+class Gap(NamedTuple):
     """Bytes of a WARC file that hold no readable record.
 
     Attributes:
@@ -84,8 +81,7 @@ class Gap:
     url: str = ""
 
 
-@dataclasses.dataclass(frozen=True)
-class Response:
+class Response(NamedTuple):
     """One captured HTTP response.
 
     Attributes:
@@ -346,11 +342,8 @@ def _record(window: _Window, places_only: bool) -> bytes:
     except _DamageError as damage:
         raise _DamageError(str(damage), b"".join(pieces), ended=damage.ended) from damage
     if left := left + missing:
-        raise _DamageError(
-            f"the file or the next record comes {left} bytes before the end of this record",
-            b"".join(pieces),
-            ended=True,
-        )
+        problem = f"the file or the next record comes {left} bytes before the end of this record"
+        raise _DamageError(problem, b"".join(pieces), ended=True)
     return b"" if places_only else b"".join(pieces)
 
 
@@ -385,10 +378,8 @@ def response_of(frame: Frame) -> Response | Gap | None:
     problem = "the file ends inside this record, which is not a response" if frame.cut else ""
     try:
         header, content = frame.parts()
-        records = ArchiveIterator(
-            io.BytesIO(header + content), parse_http=True, record_types=WarcRecordType.any_type, stream_detect=False
-        )
-        record = next(iter(records), None)
+        raw, every = io.BytesIO(header + content), WarcRecordType.any_type
+        record = next(iter(ArchiveIterator(raw, parse_http=True, record_types=every, stream_detect=False)), None)
         if record is None or record.record_type in (WarcRecordType.unknown, WarcRecordType.no_type):
             problem = "no WARC record" if record is None else "unknown type of record"
         elif record.record_type in (WarcRecordType.response, WarcRecordType.resource):
@@ -413,7 +404,7 @@ def _response(record: Any, *, cut: bool) -> Response:
     for name, value in sent.items_bytes() if sent is not None else own:
         fields.setdefault(name.decode("latin-1").strip().lower(), []).append(value.decode("latin-1"))
     codings = [*fields.get("content-encoding", []), *fields.get("transfer-encoding", [])]
-    length = fields.get("content-length", [""])[0]
+    length, location, refresh = (fields.get(name, [""])[0] for name in ("content-length", "location", "refresh"))
     try:
         decoded, problem = undo_codings(payload, ",".join(codings), MAX_CONTENT_BYTES)
     except TooLargeError:
@@ -425,10 +416,9 @@ def _response(record: Any, *, cut: bool) -> Response:
     elif not codings and length.isdecimal() and len(length) < 16 and len(payload) < int(length):
         problem = f"{len(payload)} of {length} bytes"
     content_type, charset = media_type(fields.get("content-type", []))
-    url, status = (
-        (record.headers.get("WARC-Target-URI") or "").strip("<>"),
-        int(sent.status_code or 0) if sent is not None else 200,
-    )
+    url = (record.headers.get("WARC-Target-URI") or "").strip("<>")
+    status = int(sent.status_code or 0) if sent is not None else 200
+    page = decoded if content_type in ("", "text/html", "application/xhtml+xml") else b""
     return Response(
         url=url,
         status=status,
@@ -438,11 +428,5 @@ def _response(record: Any, *, cut: bool) -> Response:
         fetched_at=date.astimezone(datetime.UTC) if date is not None else None,
         cut=problem,
         oversized=oversized or len(decoded) >= MAX_CONTENT_BYTES,
-        leads_to=target_of(
-            url,
-            status,
-            fields.get("location", [""])[0],
-            fields.get("refresh", [""])[0],
-            decoded if content_type in ("", "text/html", "application/xhtml+xml") else b"",
-        ),
+        leads_to=target_of(url, status, location, refresh, page),
     )

@@ -27,7 +27,8 @@ _PREDEFINED: Final = ("amp", "lt", "gt", "quot", "apos")
 _NO_CHARACTERS: Final = re.compile("[\0-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff\ud800-\udfff]")
 _WIDE: Final = {b"\xff\xfe": "utf-16-le", b"\xfe\xff": "utf-16-be", b"<\0": "utf-16-le", b"\0<": "utf-16-be"}
 _HEAD_BYTES: Final = 1 << 16
-_SAFE: Final[dict[str, Any]] = {"resolve_entities": False, "no_network": True, "load_dtd": False, "huge_tree": False}
+# Of parsers: nothing is fetched, and entities are not expanded.
+SAFE: Final[dict[str, Any]] = {"resolve_entities": False, "no_network": True, "load_dtd": False, "huge_tree": False}
 
 
 def head_of(payload: bytes) -> str:
@@ -98,7 +99,7 @@ def parse_xml(source: bytes, *, recover: bool = True) -> Any:
     Raises:
       etree.XMLSyntaxError: without `recover`, for a document that is not well-formed.
     """
-    return etree.fromstring(source, etree.XMLParser(recover=recover, **_SAFE))
+    return etree.fromstring(source, etree.XMLParser(recover=recover, **SAFE))
 
 
 def html_of(payload: bytes, charset: str) -> str | None:

@@ -14,7 +14,7 @@ import numpy as np
 
 from ...formats import parquet
 from ...formats.records import Neighbor, Rejection, Space
-from ..arrays import doc_id_of, doc_ids_of
+from ..arrays import doc_id_of, doc_ids_of, slices
 from ..entities.tables import NamedCounts
 from ..graph import Received, Rows, send
 from ..jobs import InputSpec, Job, JobRun
@@ -111,8 +111,7 @@ def _merge(shard: Shard, received: Received, options: NeighborsOptions) -> None:
     for document in alone.tolist():
         shard.reject(doc_id_of(document), Rejection.NO_NEIGHBOR, "no document on the days searched shares a space")
     writer = shard.records("neighbors", Neighbor)
-    for start in range(0, len(pairs), _PAIRS_WRITTEN_TOGETHER):
-        part = pairs[start : start + _PAIRS_WRITTEN_TOGETHER]
+    for part in (pairs[one] for one in slices(len(pairs), _PAIRS_WRITTEN_TOGETHER)):
         rows, spaces = np.nonzero(~np.isnan(part["similarity"]))
         columns = {
             "query": doc_ids_of(part["query"][rows]),

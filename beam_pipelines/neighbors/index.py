@@ -1,25 +1,33 @@
-"""Nearest-neighbor search by cosine: exact, ScaNN and faiss. An engine is one class here, listed in `_ENGINES`."""
+"""Nearest-neighbor search by cosine: exact, ScaNN and faiss. An engine is one function here, listed in `_ENGINES`."""
 
-import abc
 import enum
 import importlib
 import importlib.util
 import math
 import sys
-from typing import Any, ClassVar, Final
+from collections.abc import Callable, Iterable
+from typing import Any, Final
 
 import numpy as np
 
 from ...errors import InputError
 from ...formats.arrays import highest
-from ..arrays import Floats
+from ..arrays import Floats, Places, slices
 from ..entities.cooccurrence import unit_rows
 
-Rows = np.ndarray[Any, np.dtype[np.int64]]
+# Finds at most N rows for each unit vector, by one thread, see `Index.search`.
+Search = Callable[[Floats, int], tuple[Places, Floats]]
 _SCORES_AT_ONCE: Final = 1_000_000  # 4 MB, and twice as much to sort them
 _FEWEST_QUERIES: Final = 64  # fewer at once would read the vectors of a large index more often than they are worth
 # ScaNN builds at 180 us per row; exact search takes 20 ns per row and query (192 dimensions, one core).
 _QUERIES_WORTH_BUILDING: Final = 9_000
+_FEWEST_LEAVES: Final = 16  # of ScaNN
+_LEAVES_FOR_EACH_SEARCHED: Final = 18
+_FEWEST_RESCORED: Final = 100
+_RESCORED: Final = 4  # times as many as wanted
+# Each row is also in a second leaf, whose error is nearly orthogonal to that of the first (SOAR, Sun et al. 2023), so
+# that about half as many leaves have to be searched.
+_SPILLED: Final = {"soar_lambda": 1.0, "overretrieve_factor": 2.0}
 
 
 class Engine(enum.StrEnum):
@@ -31,18 +39,19 @@ class Engine(enum.StrEnum):
     FAISS = "faiss"
 
 
-class Index(abc.ABC):
+class Index:
     """An index of vectors. An approximate engine also approximates similarities, so its results need rescoring.
 
     Args:
       vectors: float32 ``[N, D]``, scaled to unit length here.
+      engine: what searches.
     """
 
-    def __init__(self, vectors: Floats) -> None:
-        self._rows = len(vectors)
-        self._build(unit_rows(vectors))
+    def __init__(self, vectors: Floats, engine: Engine) -> None:
+        self.engine, self._rows = engine, len(vectors)
+        self._search = _ENGINES[engine](unit_rows(vectors))
 
-    def search(self, queries: Floats, count: int) -> tuple[Rows, Floats]:
+    def search(self, queries: Floats, count: int) -> tuple[Places, Floats]:
         """Returns the nearest rows of each query by falling cosine.
 
         Args:
@@ -54,61 +63,53 @@ class Index(abc.ABC):
         """
         return self._search(unit_rows(queries), min(count, self._rows))
 
-    @abc.abstractmethod
-    def _build(self, vectors: Floats) -> None:
-        """Builds the index of unit vectors, with one thread."""
 
-    @abc.abstractmethod
-    def _search(self, queries: Floats, count: int) -> tuple[Rows, Floats]:
-        """Finds at most N rows for each unit vector, see :meth:`search`."""
+def highest_of_parts(parts: Iterable[Floats], count: int) -> tuple[Places, Floats]:
+    """Returns the columns of the highest scores of each row, and these, of scores that come some rows at a time.
 
+    Args:
+      parts: float32 ``[Q, N]`` each, one or more.
+      count: K, at most N.
 
-class ExactIndex(Index):
-    """Computes all dot products; rows of equal similarity keep their order."""
-
-    def _build(self, vectors: Floats) -> None:
-        self._vectors = vectors
-
-    def _search(self, queries: Floats, count: int) -> tuple[Rows, Floats]:
-        step = queries_at_once(self._rows)
-        starts = range(0, max(1, len(queries)), step)
-        found = [highest(queries[start : start + step] @ self._vectors.T, count) for start in starts]
-        return np.concatenate([rows for rows, _ in found]), np.concatenate([values for _, values in found])
+    Returns:
+      int64 ``[sum of Q, K]`` and float32 of the same shape, see `formats.arrays.highest`.
+    """
+    rows, values = zip(*(highest(scores, count) for scores in parts), strict=True)
+    return np.concatenate(rows), np.concatenate(values)
 
 
-class ScannIndex(Index):
+def _exact(vectors: Floats) -> Search:
+    """All dot products; rows of equal similarity keep their order."""
+    step = queries_at_once(len(vectors))
+
+    def search(queries: Floats, count: int) -> tuple[Places, Floats]:
+        return highest_of_parts((queries[part] @ vectors.T for part in slices(max(1, len(queries)), step)), count)
+
+    return search
+
+
+def _scann(vectors: Floats) -> Search:
     """ScaNN: a partition tree with spilled rows, asymmetric hashing and exact rescoring (Guo et al. 2020).
 
     Its recall@50 is at least 0.98 at 20,000 and 200,000 rows (benchmarks/neighbor_engines.py).
     """
+    rows = len(vectors)
+    leaves = max(1, round(math.sqrt(rows)))
+    builder = _import_scann().scann_ops_pybind.builder(vectors, 10, "dot_product").set_n_training_threads(1)
+    searched = min(leaves, max(_FEWEST_LEAVES, math.ceil(leaves / _LEAVES_FOR_EACH_SEARCHED)))
+    spilled = _SPILLED if leaves > searched else {}  # a search of all leaves misses no row
+    # With rows in two leaves, ScaNN draws random centers without a seed: each index would find other rows.
+    builder = builder.tree(leaves, searched, training_sample_size=min(rows, 100_000), random_init=False, **spilled)
+    searcher = builder.score_ah(2, anisotropic_quantization_threshold=0.2).reorder(200).build()
 
-    _fewest_leaves: ClassVar = 16
-    _leaves_for_each_searched: ClassVar = 18
-    _fewest_rescored: ClassVar = 100
-    _rescored: ClassVar = 4  # times as many as wanted
-    # Each row is also in a second leaf, whose error is nearly orthogonal to that of the first (SOAR, Sun et al. 2023):
-    # about half as many leaves have to be searched.
-    _spilled: ClassVar = {"soar_lambda": 1.0, "overretrieve_factor": 2.0}
-
-    def _build(self, vectors: Floats) -> None:
-        rows = len(vectors)
-        leaves = max(1, round(math.sqrt(rows)))
-        builder = _import_scann().scann_ops_pybind.builder(vectors, 10, "dot_product").set_n_training_threads(1)
-        searched = min(leaves, max(self._fewest_leaves, math.ceil(leaves / self._leaves_for_each_searched)))
-        spilled = self._spilled if leaves > searched else {}  # a search of all leaves misses no row
-        # With rows in two leaves, ScaNN draws random centers without a seed: each index would find other rows.
-        builder = builder.tree(leaves, searched, training_sample_size=min(rows, 100_000), random_init=False, **spilled)
-        self._searcher = builder.score_ah(2, anisotropic_quantization_threshold=0.2).reorder(200).build()
-
-    def _search(self, queries: Floats, count: int) -> tuple[Rows, Floats]:
-        found, values = self._searcher.search_batched(
-            queries,
-            final_num_neighbors=count,
-            pre_reorder_num_neighbors=max(self._fewest_rescored, self._rescored * count),
-        )
+    def search(queries: Floats, count: int) -> tuple[Places, Floats]:
+        rescored = max(_FEWEST_RESCORED, _RESCORED * count)
+        found, values = searcher.search_batched(queries, final_num_neighbors=count, pre_reorder_num_neighbors=rescored)
         missing = ((0, 0), (0, count - values.shape[1]))
-        rows = np.where(np.isfinite(values), found.astype(np.int64), -1)
-        return np.pad(rows, missing, constant_values=-1), np.pad(values, missing, constant_values=-math.inf)
+        places = np.where(np.isfinite(values), found.astype(np.int64), -1)
+        return np.pad(places, missing, constant_values=-1), np.pad(values, missing, constant_values=-math.inf)
+
+    return search
 
 
 def _import_scann() -> Any:
@@ -126,33 +127,28 @@ def _import_scann() -> Any:
             del sys.modules["tensorflow"]
 
 
-class FaissIndex(Index):
+def _faiss(vectors: Floats) -> Search:
     """Faiss: inverted lists over exact vectors."""
+    import faiss
 
-    def _build(self, vectors: Floats) -> None:
-        import faiss
+    rows, dimensions = vectors.shape
+    lists = max(1, round(math.sqrt(rows)))
+    index = faiss.IndexIVFFlat(faiss.IndexFlatIP(dimensions), dimensions, lists, faiss.METRIC_INNER_PRODUCT)
+    index.cp.min_points_per_centroid = 1  # the default would only warn about small indexes
+    faiss.omp_set_num_threads(1)
+    index.train(vectors)
+    index.add(vectors)
+    index.nprobe = max(1, math.ceil(lists / 8))
 
-        rows, dimensions = vectors.shape
-        lists = max(1, round(math.sqrt(rows)))
-        index = faiss.IndexIVFFlat(faiss.IndexFlatIP(dimensions), dimensions, lists, faiss.METRIC_INNER_PRODUCT)
-        index.cp.min_points_per_centroid = 1  # the default would only warn about small indexes
-        faiss.omp_set_num_threads(1)
-        index.train(vectors)
-        index.add(vectors)
-        index.nprobe = max(1, math.ceil(lists / 8))
-        self._index = index
+    def search(queries: Floats, count: int) -> tuple[Places, Floats]:
+        values, places = index.search(queries, count)
+        return places.astype(np.int64), values
 
-    def _search(self, queries: Floats, count: int) -> tuple[Rows, Floats]:
-        values, rows = self._index.search(queries, count)
-        return rows.astype(np.int64), values
+    return search
 
 
 # The approximate ones in the order in which ``auto`` takes those that are installed.
-_ENGINES: Final[dict[Engine, type[Index]]] = {
-    Engine.EXACT: ExactIndex,
-    Engine.SCANN: ScannIndex,
-    Engine.FAISS: FaissIndex,
-}
+_ENGINES: Final = {Engine.EXACT: _exact, Engine.SCANN: _scann, Engine.FAISS: _faiss}
 
 
 def choose_engine(engine: Engine, rows: int, exact_below: int, queries: int) -> Engine:
@@ -179,7 +175,7 @@ def choose_engine(engine: Engine, rows: int, exact_below: int, queries: int) -> 
 
 def build_index(vectors: Floats, engine: Engine, exact_below: int, queries: int) -> Index:
     """Builds an index of float32 ``[N, D]`` with the engine from :func:`choose_engine`."""
-    return _ENGINES[choose_engine(engine, len(vectors), exact_below, queries)](vectors)
+    return Index(vectors, choose_engine(engine, len(vectors), exact_below, queries))
 
 
 def queries_at_once(rows: int) -> int:

@@ -4,7 +4,7 @@ import dataclasses
 import enum
 import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final, Self
+from typing import Any, Final, NamedTuple, Self
 
 import numpy as np
 
@@ -13,9 +13,9 @@ from ...formats import files, parquet
 from ...formats.arrays import highest, read_arrays, write_arrays
 from ...formats.command_line import Options, option
 from ...formats.records import Space
-from ..arrays import Array, Floats, Ids, doc_numbers_of
+from ..arrays import Array, Floats, Ids, doc_numbers_of, slices
 from ..entities.cooccurrence import unit_rows
-from .index import Engine, Index, build_index, choose_engine, queries_at_once
+from .index import Engine, Index, build_index, choose_engine, highest_of_parts, queries_at_once
 
 
 @dataclasses.dataclass(frozen=True)
@@ -111,9 +111,7 @@ def concatenate(parts: Sequence[Rows]) -> Rows:
     parts = [nothing, *parts]
     ids = np.concatenate([part.ids for part in parts])
     order = np.argsort(ids, kind="stable")
-    place = np.empty(len(ids), np.int64)
-    place[order] = np.arange(len(ids))
-    places = np.split(place, np.cumsum([len(part) for part in parts])[:-1])
+    places = np.split(np.argsort(order), np.cumsum([len(part) for part in parts])[:-1])
     vectors: dict[Space, Floats] = {}
     for space in Space:
         width = max(part.vectors[space].shape[1] for part in parts)
@@ -170,11 +168,9 @@ class NeighborsOptions(Options):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.positive_days >= self.negative_days:
-            problem, fields = (
-                f"got {self.positive_days} and {self.negative_days} days",
-                "--positive_days, --negative_days",
-            )
-            raise InputError(problem, field=fields, remedy="positive_days must be smaller than negative_days")
+            problem = f"got {self.positive_days} and {self.negative_days} days"
+            remedy = "positive_days must be smaller than negative_days"
+            raise InputError(problem, field="--positive_days, --negative_days", remedy=remedy)
 
     @property
     def counts(self) -> Mapping[Side, int]:
@@ -182,8 +178,7 @@ class NeighborsOptions(Options):
         return {Side.POSITIVE: self.positives, Side.NEGATIVE: self.negatives, Side.GLOBAL: self.neighbors}
 
 
-@dataclasses.dataclass(frozen=True)
-class Task:
+class Task(NamedTuple):
     """The search of one worker: the queries of some blocks against the candidates of some blocks.
 
     Attributes:
@@ -258,8 +253,8 @@ def run_task(task: Task, options: NeighborsOptions, workspace: str, note: Callab
         searches.append(_FarSearch(candidates, task, options, note))
     for block in task.query_blocks:
         queries = read_blocks(workspace, [block])
-        for start in range(0, len(queries), _QUERIES_AT_ONCE):
-            yield _search_far(searches, queries.take(slice(start, start + _QUERIES_AT_ONCE)), task.side, options)
+        for part in slices(len(queries), _QUERIES_AT_ONCE):
+            yield _search_far(searches, queries.take(part), task.side, options)
 
 
 def _search_near(task: Task, options: NeighborsOptions, workspace: str) -> Iterator[Pairs]:
@@ -338,12 +333,10 @@ class _FarSearch:
         is_far = np.abs(days[:, None] - self.candidates.days[present]) >= self._options.negative_days
         penalties = np.where(is_far, 0, -np.inf).astype(np.float32)
         vectors = self.candidates.vectors_of(space, present)
-        found = []
-        for start in range(0, len(asked), step):
-            scores = queries.vectors[space][asked[start : start + step]] @ vectors.T
-            scores += penalties[day_of[start : start + step]]
-            found.append(highest(scores, count))
-        return present[np.concatenate([rows for rows, _ in found])], np.concatenate([values for _, values in found])
+        parts = slices(len(asked), step)
+        scores = (queries.vectors[space][asked[part]] @ vectors.T + penalties[day_of[part]] for part in parts)
+        rows, values = highest_of_parts(scores, count)
+        return present[rows], values
 
 
 def _search_far(searches: Sequence[_FarSearch], queries: Rows, side: Side, options: NeighborsOptions) -> Pairs:
@@ -391,8 +384,7 @@ def _make_pairs(queries: Rows, candidates: Rows, left: Any, right: Any, side: Si
     found["similarity"] = np.nan
     for column, other in enumerate(SPACES):
         known = np.flatnonzero(queries.present[other][left] & candidates.present[other][right])
-        for start in range(0, len(known), _PAIRS_AT_ONCE):
-            part = known[start : start + _PAIRS_AT_ONCE]
+        for part in (known[one] for one in slices(len(known), _PAIRS_AT_ONCE)):
             both = queries.vectors[other][left[part]], candidates.vectors[other][right[part]]
             found["similarity"][part, column] = np.clip(np.einsum("pd,pd->p", *both), -1, 1)
     return found[found["query"] != found["neighbor"]]

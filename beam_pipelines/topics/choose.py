@@ -17,19 +17,13 @@ from ...errors import InputError, reading
 from ...formats import files
 from ...formats.manifest import has_manifest
 from ...formats.records import Hub
+from .. import read_lists
 from ..entities.gazetteer import calendar_words
 from ..entities.linking import LEAST_PRIOR
 from ..entities.tables import Alias
 
-# A title that consists only of these words names a part of the site, not what the articles are about.
-_SITE_WORDS = (
-    "home homepage page index start startseite inicio portada front frontpage main top stories latest all the and most"
-    " read popular headlines breaking today sitemap search login subscribe newsletter newsletters podcasts video videos"
-    " photos live archive archives archiv hemeroteca archivo contact about impressum kontakt contacto regions regionen"
-    " regiones authors autoren autores staff tags"
-    " главная новости популярное поиск видео фото архив контакты регионы авторы"
-)
-_FURNITURE_WORDS = frozenset(_SITE_WORDS.split())
+_LISTS = read_lists(__package__, "titles.txt")
+_FURNITURE_WORDS = frozenset(_LISTS["site_words"].split())
 _FURNITURE = {"about us", "contact us", "staff writer", "news desk"}
 _AFFIX = re.compile(
     r"\b(?:rss|atom|feed|feeds|news|nachrichten|aktuelles|noticias(?: de| sobre)?|actualit[e\u00e9]s?|latest|all about"
@@ -39,9 +33,6 @@ _SEPARATOR = re.compile(r"(?<!\s)\s+[|\u2013\u2014:\u00bb>-]\s+|(?:(?<!\s)\s+)?[
 _EDGES = " .,-&/"
 _MAX_TITLE = 200
 _DATE_LANGUAGES = frozenset({"en", "de", "es", "fr", "it", "pt", "ru"})
-_BESIDE_DATES = (
-    "sept archive archives archiv archivo hemeroteca архив week of for from on in the de del du vom von im am за"
-)
 _NUMBER = re.compile(r"\d+(?:st|nd|rd|th|er)?")
 _AUTHOR_TITLE = re.compile(
     r"(?:author|autor|autorin|auteur)\Z"
@@ -104,7 +95,7 @@ class HubHead:
 @functools.cache
 def _date_words() -> frozenset[str]:
     """Returns what titles of archives have beside numbers: names of months and weekdays, and some words."""
-    return frozenset(map(str.casefold, calendar_words(_DATE_LANGUAGES))).union(_BESIDE_DATES.split())
+    return frozenset(map(str.casefold, calendar_words(_DATE_LANGUAGES))).union(_LISTS["beside_dates"].split())
 
 
 def normalize_title(title: str, publisher: str) -> str:

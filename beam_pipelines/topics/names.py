@@ -1,7 +1,7 @@
 """The entity that a hub title names in any of many languages: a newspaper section, a story type, a place, a language.
 
 Section names are in ``sections.txt``, which was written for newsembed. Names of countries, regions of the world and
-languages are those of the Unicode CLDR (by `babel`), in every language that it has; short forms are in `_SHORT_FORMS`.
+languages are those of the Unicode CLDR (by `babel`), in every language that it has; short forms are in ``titles.txt``.
 """
 
 import collections
@@ -13,39 +13,16 @@ from collections.abc import Iterable, Iterator, Mapping
 from importlib import resources
 from typing import Final
 
+from .. import read_lists
+
 # Regions of the world by their numbers in CLDR; its other numbers name parts that are not topics.
-_REGIONS: Final = frozenset({"001", "002", "003", "005", "009", "013", "019", "142", "150", "419"})
-_NO_COUNTRIES: Final = frozenset({"XA", "XB", "ZZ", "QO", "EZ"})
-# Written for newsembed: babel leaves out CLDR's own short forms.
-_SHORT_FORMS: Final = {
-    "US": "us; u.s.; usa; u.s.a.; united states of america; ee. uu.; ee.uu.; eeuu; eua; сша; abd",
-    "GB": "uk; u.k.; britain; great britain; großbritannien; gran bretaña; grande-bretagne; gran bretagna",
-    "AE": "uae; u.a.e.; emirates",
-    "EU": "eu; e.u.; ue",
-    "CD": "drc; dr congo",
-    "CZ": "czech republic; tschechien; república checa",
-    "TR": "turkey",
-    "MM": "burma; birmania; birma",
-    "NL": "holland; holanda",
-    "KR": "korea",
-}
-# Whose names are read, and in which names are read. CLDR has hundreds more, whose names are common words of others.
-_LANGUAGES: Final = tuple(
-    re.findall(
-        r"\w+",
-        "ar bg bn ca cs da de el en es et fa fi fr gu he hi hr hu id it ja kn ko lt lv ml mr ms nb nl pa pl pt ro ru sk"
-        " sl sq sr sv sw ta te th tr uk ur vi zh",
-    )
-)
+_REGIONS: Final = frozenset(str.split("001 002 003 005 009 013 019 142 150 419"))
+_NO_COUNTRIES: Final = frozenset(str.split("XA XB ZZ QO EZ"))
+_LISTS: Final = read_lists(__package__, "titles.txt")
+_SHORT_FORMS: Final = dict(line.split(": ") for line in _LISTS["short_forms"].splitlines())
+_LANGUAGES: Final = _LISTS["languages"].split()  # whose names are read, and in which names are read
 _SHORTEST_LATIN: Final = 4  # letters of a name from CLDR
-_FILLERS: Final = frozenset(
-    re.findall(
-        r"\S+",
-        "the el la los las le les die der das il lo i gli o os as de het aktuell aktuelles actualidad actualite"
-        " atualidades news nachrichten noticias notizie nieuws aktualnosci новости новини haberler haberleri أخبار"
-        " समाचार खबरें section ressort seccion rubrique sezione secao",
-    )
-)
+_FILLERS: Final = frozenset(_LISTS["fillers"].split())
 _AND: Final = "and|und|y|e|et|en|i|oraz|и|та|\u0456|ve|و|और"
 _CONJUNCTION: Final = re.compile(rf"(?:(?<!\s)\s+)?[,&/+]\s*|(?<!\s)\s+(?:{_AND})\s+|[・、]|(?<=\w)与(?=\w)")
 _LATIN: Final = re.compile("[a-z]")
@@ -128,11 +105,8 @@ def place_names() -> Mapping[str, str]:
             if name := locale.languages.get(code):
                 languages[plain(name)].add(f"language:{code}")
     found = {**_of_one(languages), **_of_one(countries)}
-    known = {
-        name: entity
-        for name, entity in found.items()
-        if (len(name) >= _SHORTEST_LATIN or not name.isascii()) and name not in section_names()
-    }
+    long = {name for name in found if len(name) >= _SHORTEST_LATIN or not name.isascii()} - section_names().keys()
+    known = {name: entity for name, entity in found.items() if name in long}
     for code, names in _SHORT_FORMS.items():
         known.update((plain(name), f"place:{code}") for name in names.split(";"))
     return known

@@ -4,7 +4,6 @@ A logistic regression over how well both articles can be dated and how similar t
 weights were fitted on the labels that ``evergreen_defaults.json`` names; ``--labels`` fits others.
 """
 
-import dataclasses
 import json
 import re
 from collections.abc import Collection, Mapping, Sequence
@@ -32,8 +31,7 @@ FEATURES = (
 )
 
 
-@dataclasses.dataclass(frozen=True)
-class EvergreenModel:
+class EvergreenModel(NamedTuple):
     """A fitted logistic regression.
 
     Attributes:

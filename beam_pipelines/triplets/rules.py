@@ -98,7 +98,7 @@ def known_pairs(paths: Iterable[str], wanted: Collection[tuple[int, int]], table
 
 def strength(candidates: Array) -> npt.NDArray[np.float32]:
     """Returns the highest similarity in any space, float32 ``[P]``."""
-    return np.asarray(np.fmax.reduce(candidates["similarity"], axis=1))
+    return np.fmax.reduce(candidates["similarity"], axis=1)
 
 
 def evidence(similarities: Array, options: TripletsOptions) -> Floats:

@@ -14,15 +14,14 @@ import dataclasses
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from ...formats import files
 from ...formats.arrays import read_arrays, write_arrays
 from ...formats.records import Article
-from ..arrays import Array, Ids, doc_id_of, find, find_one, map_arrays
+from ..arrays import Array, Floats, Ids, Places, doc_id_of, find, find_one, lowest_connected, map_arrays
 from ..graph import Rows, send
 from ..shards import Shard, shard_numbers
 
@@ -34,11 +33,8 @@ _PRIOR_MONTHS = (0.1, 1.0, 4.0, 16.0, 64.0)
 _SHARPNESS = tuple(2.0**power for power in range(12))
 _IMPOSSIBLE = -1e3  # log-likelihood ratio of a month without training articles
 
-Floats = npt.NDArray[np.float32]
 
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class DateStats:
+class DateStats(NamedTuple):
     """How well the date of an article can be predicted, and the fields that the pairing rules need.
 
     Attributes:
@@ -221,44 +217,42 @@ class DocumentTable:
     def __len__(self) -> int:
         return len(self.ids)
 
-    def places(self, ids: Ids) -> np.ndarray[Any, np.dtype[np.int64]]:
+    def places(self, ids: Ids) -> Places:
         """Returns the row of each document, int64 ``[P]``; -1 if it is not in the table."""
         return find(self.ids, ids)
 
-    def has(self, pairs: Array) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    def has(self, pairs: Array) -> Array:
         """Returns whether both documents of each pair, dtype ``CANDIDATE``, are in the table: bool ``[P]``."""
         return (self.places(pairs["anchor"]) >= 0) & (self.places(pairs["other"]) >= 0)
 
-    def publishers(self, ids: Ids) -> np.ndarray[Any, np.dtype[np.int32]]:
+    def publishers(self, ids: Ids) -> Array:
         """Returns the publisher code of each document, int32 ``[P]``; all documents must be in the table."""
-        return np.asarray(self._codes[self.places(ids), 0])
+        return self._codes[self.places(ids), 0]
 
     def language(self, number: int) -> str:
         """Returns the language of the document in a row."""
         return str(self._languages[self._codes[number, 1]])
 
-    def date_stats(self, ids: Ids) -> np.ndarray[Any, np.dtype[np.float32]]:
+    def date_stats(self, ids: Ids) -> Floats:
         """Returns entropy, own mass and expected gap of each document (see ``DateStats``): float32 ``[P, 3]``.
 
         Entropy and own mass are ranks within the corpus, from 0 to 1, because their scale depends on how well the
         articles of a corpus can be dated. All documents must be in the table.
         """
-        return np.asarray(self._numbers[self.places(ids)])
+        return self._numbers[self.places(ids)]
 
 
 def write_part(shard: Shard, stats: Sequence[DateStats], anchor_shards: int) -> None:
     """Writes the table of the documents of a shard, and sends their ids to the shards of the anchors."""
-    arrays = {
-        "ids": np.array([int(one.doc_id, 16) for one in stats], np.uint64),
-        "codes": np.zeros((len(stats), 2), "<i4"),
-    }
+    ids = np.array([int(one.doc_id, 16) for one in stats], np.uint64)
+    arrays = {"ids": ids, "codes": np.zeros((len(stats), 2), "<i4")}
     for column, (name, field) in enumerate(_NAMED.items()):
         names = np.array([getattr(one, field) for one in stats], str)
         arrays[name], arrays["codes"][:, column] = np.unique(names, return_inverse=True)
     numbers = [(one.entropy, one.own_mass, one.expected_gap) for one in stats]
     arrays["numbers"] = np.array(numbers, np.float32).reshape(-1, 3)
     write_arrays(shard.path(_PARTS, "npz"), arrays)
-    send(shard, ANCHORS.stream, arrays["ids"], shard_numbers(arrays["ids"], anchor_shards))
+    send(shard, ANCHORS.stream, ids, shard_numbers(ids, anchor_shards))
 
 
 def write_table(shard: Shard, _: None) -> None:
@@ -345,15 +339,9 @@ def stories_of(pairs: Array) -> tuple[Ids, Ids]:
     Returns:
       The documents, uint64 ``[N]``, sorted, and the smallest document id in the component of each, uint64 ``[N]``.
     """
-    from scipy.sparse import coo_array
-    from scipy.sparse.csgraph import connected_components
-
     documents, numbers = np.unique(pairs, return_inverse=True)
     left, right = numbers.reshape(-1, 2).T
-    links = coo_array((np.ones(len(left), np.int8), (left, right)), shape=(len(documents), len(documents)))
-    _, components = connected_components(links, directed=False)
-    _, first = np.unique(components, return_index=True)  # documents are sorted, so the first one has the smallest id
-    return documents, documents[first[components]]
+    return documents, documents[lowest_connected(left, right, len(documents))]
 
 
 def links_of(pairs: Array) -> Array:
@@ -388,7 +376,4 @@ class Stories:
         return int(self._stories[place]) if place >= 0 else 0
 
 
-@lru_cache(maxsize=2)
-def read_stories(path: str) -> Stories:
-    """Maps what :func:`write_stories` wrote, once per process."""
-    return Stories(path)
+read_stories = lru_cache(maxsize=2)(Stories)  # once per process

@@ -16,9 +16,7 @@ from newsembed.beam_pipelines.clean.duplicates import (
     ENTRY,
     KEPT,
     REASONS,
-    SKETCH_BOUNDS,
     SKETCH_SIZE,
-    SKETCH_VALUES,
     body_digest,
     bottom_sketch,
     find_clusters,
@@ -27,6 +25,8 @@ from newsembed.beam_pipelines.clean.duplicates import (
     shingles,
     sign,
     similarity,
+    sketches_in,
+    write_sketches,
 )
 from newsembed.formats.records import Article, make_doc_id
 
@@ -54,8 +54,7 @@ def test_a_similarity_equal_to_the_threshold_makes_near_duplicates(tmp_path):
     articles = [article(0, f"{words} last"), article(1, f"{words} end")]
     tiny = CleanOptions(permutations=16, bands=16)  # any common minimum makes a candidate pair
     entries, sketches = zip(*(sign(one, 0, row, tiny) for row, one in enumerate(articles)), strict=True)
-    np.save(f"{tmp_path}/0.{SKETCH_BOUNDS}", np.cumsum([0, *map(len, sketches)]))
-    np.concatenate(sketches).tofile(f"{tmp_path}/0.{SKETCH_VALUES}")
+    write_sketches(f"{tmp_path}/0.", sketches)
     assert similarity(*sketches) == 5 / 7
     assert len(find_edges(np.concatenate(entries), [f"{tmp_path}/0."], 5 / 7)) == 1
     assert len(find_edges(np.concatenate(entries), [f"{tmp_path}/0."], 5 / 7 + 1e-9)) == 0
@@ -119,14 +118,11 @@ def test_the_entries_of_an_article():
     assert sketch.tolist() == bottom_sketch(["one two three"]).tolist()
 
 
-def write_sketches(folder, shards):
+def write_shards(folder, shards):
     """The paths of the sketches of shards, each a list of lists of values."""
     for number, shard in enumerate(shards):
-        np.save(f"{folder}/{number}.{SKETCH_BOUNDS}", np.cumsum([0, *map(len, shard)]))
-        np.array([value for sketch in shard for value in sketch], np.uint32).tofile(
-            f"{folder}/{number}.{SKETCH_VALUES}"
-        )
-    return [f"{folder}/{number}." for number in range(len(shards))]
+        write_sketches(f"{folder}/{number}.", [np.array(sketch, np.uint32) for sketch in shard])
+    return sketches_in(str(folder))
 
 
 def expected_edges(entries, sketches, threshold):
@@ -170,7 +166,7 @@ def test_edges_join_members_of_one_bucket_only(tmp_path, seed):
     entries["ordinal"] = [ages[doc_id] for doc_id in entries["doc_id"].tolist()]
     entries = np.unique(entries)
     draw_order = np.random.default_rng(seed).permutation(len(entries))
-    found = find_edges(entries[draw_order], write_sketches(tmp_path, sketches), 0.5)
+    found = find_edges(entries[draw_order], write_shards(tmp_path, sketches), 0.5)
     assert found.dtype == EDGE
     assert found.tolist() == expected_edges(entries, sketches, 0.5)
 

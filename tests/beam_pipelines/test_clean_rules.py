@@ -8,7 +8,7 @@ import types
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from newsembed.beam_pipelines.clean import CleanOptions, broken_rule, rules, with_latest_date
+from newsembed.beam_pipelines.clean import CleanOptions, checked, rules, with_latest_date
 from newsembed.beam_pipelines.clean.rules import (
     bad_word,
     clean_lines,
@@ -318,10 +318,9 @@ def test_a_clock_of_the_past_is_an_error_and_makes_no_day_implausible(monkeypatc
 
 
 def test_an_article_without_a_title_and_text_is_rejected_for_its_title():
-    _, dropped = clean_lines("menu", OPTIONS)
-    assert broken_rule(article(title="", body=""), dropped, OPTIONS, None) == (Rejection.NO_TITLE, "")
+    assert checked(article(title="", body="menu"), OPTIONS, None)[2] == (Rejection.NO_TITLE, "")
     expected = (Rejection.NO_TERMINAL_PUNCTUATION, "1 of 1 lines")
-    assert broken_rule(article(body=""), dropped, OPTIONS, None) == expected
+    assert checked(article(body="menu"), OPTIONS, None)[2] == expected
     assert cleaned(article(title="  A \n title "), OPTIONS)[0].title == "A title"
 
 

@@ -16,7 +16,7 @@ import pytest
 from apache_beam.utils import interactive_utils
 from newsembed.beam_pipelines import jobs, workers
 from newsembed.beam_pipelines.graph import Graph, Parts
-from newsembed.beam_pipelines.shards import Counts, GroupByShard, Phase, ProcessShards, shard_of
+from newsembed.beam_pipelines.shards import Phase, group_by_shard, process_shards, shard_of
 from newsembed.errors import InputError
 from newsembed.formats import files, parquet
 from newsembed.formats.manifest import read_seconds
@@ -87,13 +87,15 @@ def two_phases(run_):
     fuse = run_.options.fuse
     run_.map_shards("first", first, [(0, 50, ""), (50, 90, ""), (90, run_.options.keep_below, fuse)])
     phase = run_.phase("second", 3)
-    with run_.pipeline(phase) as pipeline:
-        _ = (
-            pipeline
-            | beam.Create(parquet.shard_paths(f"{run_.workspace}/hubs"))
-            | beam.FlatMap(ids_by_shard)
-            | GroupByShard(3)
-            | ProcessShards(second, phase)
+    with run_.graph(3) as graph:
+        graph.add(
+            phase,
+            lambda: (
+                graph.start("second", parquet.shard_paths(f"{run_.workspace}/hubs"))
+                | beam.FlatMap(ids_by_shard)
+                | group_by_shard(3)
+                | process_shards(second, phase)
+            ),
         )
 
 
@@ -168,12 +170,12 @@ def test_a_folder_in_the_output_has_a_manifest_of_its_own(tmp_path):
         run_.map_shards("one", read_one, [None])
         files.write_whole(f"{run_.workspace}/part/x.txt", b"text")
         files.write_whole(f"{run_.workspace}/part/manifest.json", b"{}")  # a run was killed after it had written it
-        run_.folders["part"] = jobs.OwnManifest(Counts(7, 6, {"no_title": 1}), {"examples": {"topics/en": 6}})
+        run_.folders["part"] = 6, {"examples": {"topics/en": 6}}
 
     whole = execute(job_of(run), tmp_path / "out").manifest
     own = json.loads((tmp_path / "out/part/manifest.json").read_text())
     assert own["digest"] == f"{whole['digest']}/part"
-    assert (own["counts"]["in"], own["counts"]["out"], own["examples"]) == (7, 6, {"topics/en": 6})
+    assert (own["counts"]["in"], own["counts"]["out"], own["examples"]) == (6, 6, {"topics/en": 6})
     assert own["files"] == {"x.txt": 4}
 
 
@@ -213,8 +215,8 @@ def test_a_phase_beside_the_chain_adds_its_own_records(tmp_path):
     def run(run_):
         run_.map_shards("first", first, [(0, 20, "")])
         beside = run_.phase("found", 1, beside=True)
-        with run_.pipeline(beside) as pipeline:
-            _ = pipeline | beam.Create([(0, (20, 30, ""))]) | ProcessShards(first, beside)
+        with run_.graph(1) as graph:
+            graph.add(beside, lambda: graph.start("found", [(0, (20, 30, ""))]) | process_shards(first, beside))
         run_.map_shards("second", second, [[f"{number:016x}" for number in range(16)]])
 
     seen = []
@@ -254,8 +256,8 @@ def one_graph(job):
             lambda: (
                 graph.start("copies", range(5))
                 | beam.Map(lambda number: (number % 2, number))
-                | GroupByShard(2)
-                | ProcessShards(copy_sum, last)
+                | group_by_shard(2)
+                | process_shards(copy_sum, last)
             ),
         )
 
@@ -293,7 +295,8 @@ def test_only_phases_that_are_not_complete_run_again(tmp_path, pipelines):
 def test_progress_names_the_phases_that_have_started(tmp_path):
     graph, phases = Graph(beam.Pipeline()), [Phase(str(tmp_path), name, 2) for name in ("one", "two", "three")]
     for phase in phases:
-        graph.map_shards(phase, write_number, [1, 2])
+        start = graph.start(phase.name, enumerate([1, 2]))
+        graph.add(phase, lambda: start | process_shards(write_number, phase))  # noqa: B023 - attached at once
     assert graph.progress() == [("one", 0, 2, "")]
     for index in range(2):
         files.write_json(phases[0].report_path(index), {})

@@ -12,14 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from newsembed.beam_pipelines import jobs
 from newsembed.beam_pipelines.neighbors import JOB, DateMode, NeighborsOptions
-from newsembed.beam_pipelines.neighbors.index import (
-    Engine,
-    ExactIndex,
-    FaissIndex,
-    ScannIndex,
-    build_index,
-    choose_engine,
-)
+from newsembed.beam_pipelines.neighbors.index import Engine, Index, build_index, choose_engine
 from newsembed.beam_pipelines.neighbors.search import (
     FOUND,
     Rows,
@@ -51,13 +44,13 @@ def cosines(left, right):
 
 def test_exact_index_sorts_by_cosine_then_row():
     vectors = np.array([[1, 0], [2, 0], [0, 1], [1, 1], [3, 0]], np.float32)
-    rows, values = ExactIndex(vectors).search(np.array([[5, 0]], np.float32), 3)
+    rows, values = Index(vectors, Engine.EXACT).search(np.array([[5, 0]], np.float32), 3)
     assert rows.tolist() == [[0, 1, 4]]
     np.testing.assert_allclose(values, [[1, 1, 1]])
-    rows, _ = ExactIndex(vectors).search(np.array([[5, 0]], np.float32), 9)
+    rows, _ = Index(vectors, Engine.EXACT).search(np.array([[5, 0]], np.float32), 9)
     assert rows.tolist() == [[0, 1, 4, 3, 2]]
     many = clustered(20_000)  # compared in parts
-    rows, values = ExactIndex(many).search(many[:200], 5)
+    rows, values = Index(many, Engine.EXACT).search(many[:200], 5)
     assert rows[:, 0].tolist() == list(range(200))
     np.testing.assert_allclose(values, -np.sort(-cosines(many[:200], many))[:, :5], atol=1e-5)
 
@@ -72,7 +65,7 @@ def test_choice_of_engine(monkeypatch):
     assert choose_engine(Engine.AUTO, 1_000, 100, many) is Engine.FAISS
     with pytest.raises(InputError, match="scann is not installed"):
         choose_engine(Engine.SCANN, 1_000, 100, 1_000)
-    assert isinstance(build_index(clustered(50), Engine.AUTO, 100, many), ExactIndex)
+    assert build_index(clustered(50), Engine.AUTO, 100, many).engine is Engine.EXACT
 
 
 @given(
@@ -227,11 +220,11 @@ def test_pairs_get_the_similarity_of_every_space_both_have(tmp_path):
     assert counts["in"] == counts["out"] + 1
 
 
-@pytest.mark.parametrize(("index", "recall"), [(FaissIndex, 0.9), (ScannIndex, 0.95)])
-def test_approximate_indexes_find_most_of_the_nearest_rows_once(index, recall):
+@pytest.mark.parametrize(("engine", "recall"), [(Engine.FAISS, 0.9), (Engine.SCANN, 0.95)])
+def test_approximate_indexes_find_most_of_the_nearest_rows_once(engine, recall):
     vectors = clustered(4_000)
-    found, values = index(vectors).search(vectors[:100], 10)
-    exact, _ = ExactIndex(vectors).search(vectors[:100], 10)
+    found, values = Index(vectors, engine).search(vectors[:100], 10)
+    exact, _ = Index(vectors, Engine.EXACT).search(vectors[:100], 10)
     assert np.mean([len(set(left) & set(right)) / 10 for left, right in zip(found, exact, strict=True)]) > recall
     assert all(len(set(rows)) == 10 for rows in found.tolist()), "a row that is in two leaves is found once"
     assert (np.diff(values, axis=1) <= 1e-6).all()
@@ -247,9 +240,9 @@ def test_scann_does_not_load_tensorflow():
     code = """
 import sys
 import numpy as np
-from newsembed.beam_pipelines.neighbors.index import ScannIndex
+from newsembed.beam_pipelines.neighbors.index import Engine, Index
 vectors = np.eye(64, dtype=np.float32)
-assert ScannIndex(vectors).search(vectors[:1], 1)[0].tolist() == [[0]]
+assert Index(vectors, Engine.SCANN).search(vectors[:1], 1)[0].tolist() == [[0]]
 print([name for name in sys.modules if name.partition(".")[0] == "tensorflow"])
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)

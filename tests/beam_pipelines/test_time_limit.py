@@ -92,7 +92,7 @@ SLOW = 1  # the number of the article whose work has no end
 CLEAN = clean.CleanOptions(min_words=1, min_sentences=1, require_language=False, require_terminal_punctuation=False)
 MENTIONS = Mentions("0" * 16, None, "", "en", (), (), (), None)
 NO_TABLES = types.SimpleNamespace(
-    linker=None, word_rows={}, word_frequencies=(), entities=np.zeros((1, 2), np.float32), words=np.zeros((1, 2))
+    linker=None, word_rows={}, word_weights=(), entities=np.zeros((1, 2), np.float32), words=np.zeros((1, 2))
 )
 
 

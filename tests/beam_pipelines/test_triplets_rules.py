@@ -1,7 +1,6 @@
 """triplets: the rules, the evergreen filter, labels, neighbors and events, by plain references and without a job."""
 
 import collections
-import dataclasses
 import hashlib
 import math
 
@@ -59,7 +58,7 @@ def test_scores_are_those_of_the_logistic_function():
         1 / (1 + math.exp(0.75 - sum(w * x for w, x in zip(MODEL.weights, row, strict=True)))) for row in features
     ]
     np.testing.assert_allclose(MODEL.scores(features), expected, rtol=1e-12)
-    certain = dataclasses.replace(MODEL, bias=1e6).scores(features), dataclasses.replace(MODEL, bias=-1e6)
+    certain = MODEL._replace(bias=1e6).scores(features), MODEL._replace(bias=-1e6)
     assert (certain[0] > 1 - 1e-15).all()
     assert (certain[1].scores(features) >= 0).all()
     assert (certain[1].scores(features) < 1e-15).all()

@@ -7,14 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from newsembed.beam_pipelines.clean.duplicates import (
-    KEPT,
-    SKETCH_BOUNDS,
-    SKETCH_VALUES,
-    find_clusters,
-    find_edges,
-    sign,
-)
+from newsembed.beam_pipelines.clean.duplicates import KEPT, find_clusters, find_edges, sign, write_sketches
 from newsembed.beam_pipelines.clean.rules import CleanOptions
 from newsembed.formats.records import Article, Rejection, make_doc_id
 from newsembed.updates.duplicates import Seen, find, record_digest, signature
@@ -52,8 +45,7 @@ def kept_by_clean(folder, articles):
     """The rows that the job keeps."""
     folder.mkdir(parents=True)
     entries, sketches = zip(*(sign(one, 0, row, OPTIONS) for row, one in enumerate(articles)), strict=True)
-    np.save(folder / f"0.{SKETCH_BOUNDS}", np.cumsum([0, *map(len, sketches)]))
-    np.concatenate(sketches).tofile(folder / f"0.{SKETCH_VALUES}")
+    write_sketches(f"{folder}/0.", sketches)
     edges = find_edges(np.concatenate(entries), [f"{folder}/0."], OPTIONS.near_duplicate_threshold)
     dropped = {row for _, row, reason, _ in find_clusters([edges]).tolist() if reason != KEPT}
     return [row for row in range(len(articles)) if row not in dropped]
