@@ -46,7 +46,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from ..errors import InputError, counted, reading
-from ..formats.command_line import Options, option, required, without_secrets
+from ..formats.command_line import Options, option, required
 from ..formats.files import check_output
 from ..formats.remote import local_copy, uploaded
 from .baselines import (
@@ -173,10 +173,7 @@ def run(options: Any, factories: Factories) -> int:
     encoders = {name: encoder_factory(spec, factories) for name, spec in specs.items()}
     if options.leakage:
         benchmarks, facts["leakage"] = check_leakage(benchmarks, options.leakage, drop=options.drop_leaked)
-    command = ["newsembed", *without_secrets(sys.argv[1:])]
-    results = run_suites(
-        encoders, benchmarks, cache=options.cache, command=command, specs=specs, on_result=tell, facts=facts
-    )
+    results = run_suites(encoders, benchmarks, cache=options.cache, specs=specs, on_result=tell, facts=facts)
     tests = comparisons(results.results, results.manifest["benchmarks"])
     told = {name: [row.to_dict() for row in found] for name, found in tests.items() if found}
     results = dataclasses.replace(results, manifest={**results.manifest, **told})

@@ -11,7 +11,7 @@ import optax
 from jax.sharding import Mesh
 
 from ..errors import counted
-from ..formats.files import writing_text
+from ..formats.files import write_whole
 from ..formats.folders import locked
 from ..formats.manifest import DataSet
 from ..formats.model_folder import ModelFolder, check_place
@@ -162,9 +162,9 @@ class Setup:
     def write_description(self, model_dir: str) -> None:
         """Writes the files of the model folder that describe the model and its run."""
         write_model_files(model_dir, self.config, self.vocabulary, self.text_length)
-        with writing_text(ModelFolder(model_dir).config_file) as file:
-            file.write(gin.operative_config_str())
-        allow(ModelFolder(model_dir).config_file)
+        path = ModelFolder(model_dir).config_file
+        write_whole(path, gin.operative_config_str().encode())
+        allow(path)
 
     def open_batches(self) -> MixtureBatches:
         """Returns the batches of the run from the first one."""

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Final
 from ... import __version__
 from ...errors import InputError
 from ...formats.command_line import Options, option, required, without_secrets
-from ...formats.files import check_output, read_bytes, writing_text
+from ...formats.files import check_output, read_bytes, write_whole
 from ..shared.pages import Included, Missing, Part, Plot, Table, markdown, page
 
 if TYPE_CHECKING:
@@ -107,9 +107,8 @@ def write_report(output: str, facts: Table, parts: Sequence[Part]) -> None:
     data = {"facts": said, "parts": [dataclasses.asdict(_bare(part)) for part in parts]}
     texts = {"json": json.dumps(data, indent=1), "md": markdown(title, parts, facts), "html": page(title, facts, parts)}
     for name, text in texts.items():
-        with writing_text(f"{output}/report.{name}") as file:
-            # Half a surrogate pair, which JSON input may contain, has no UTF-8 form.
-            file.write(text.encode("utf-8", errors="replace").decode())
+        # Half a surrogate pair, which JSON input may contain, has no UTF-8 form.
+        write_whole(f"{output}/report.{name}", text.encode("utf-8", errors="replace"))
 
 
 def _bare(part: Part) -> Part:
