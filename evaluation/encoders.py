@@ -22,6 +22,8 @@ Embeddings = Any
 
 WORD_PATTERN: Final = r"(?u)\b\w+\b"  # scikit-learn's default drops one-letter words, which matter outside English
 
+_MOST_WORDS: Final = 1 << 18
+
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Document:
@@ -75,13 +77,7 @@ class TfidfEncoder:
     Term weights are ``(1 + log tf) * idf``. idf is computed from the documents to embed, which favours the baseline.
     """
 
-    def __init__(self, max_features: int = 1 << 18) -> None:
-        self._max_features = max_features
-
-    @property
-    def digest(self) -> str:
-        """Identifies the options."""
-        return f"tfidf-words-sublinear-{self._max_features}"
+    digest: Final = f"tfidf-words-sublinear-{_MOST_WORDS}"
 
     def encode(self, documents: Sequence[Document]) -> Embeddings:
         """Returns CSR float32 ``[N, words]``, rows of unit length.
@@ -92,7 +88,7 @@ class TfidfEncoder:
         from sklearn.feature_extraction.text import TfidfVectorizer
 
         vectorizer = TfidfVectorizer(
-            sublinear_tf=True, max_features=self._max_features, token_pattern=WORD_PATTERN, dtype=np.float32
+            sublinear_tf=True, max_features=_MOST_WORDS, token_pattern=WORD_PATTERN, dtype=np.float32
         )
         try:
             return vectorizer.fit_transform(document.text for document in documents)

@@ -93,7 +93,7 @@ def train(
     calibrated = setup.calibration(calibration)
     batches, evaluation = setup.open_batches(), setup.evaluation(held_out)
     guarded = optimizer.guards.guarded(optimizer.optimizer)
-    layout = setup.layout(guarded)
+    layout = plan_state(setup.objectives.model.module, guarded, setup.partitioner, setup.mesh)
     steps = setup.steps(guarded, layout)
     init_key, loop_key = jax.random.split(jax.random.key(run.seed))
     is_first_host, patience = jax.process_index() == 0, Patience(checkpoints)
@@ -191,10 +191,6 @@ class Setup:
         sets = open_held_out(held_out, self.data.mixture, self.data.open_set, options)
         path, length = self.data.vocabulary_path, self.text_length or self.config.max_length
         return Evaluation(held_out, sets, self.objectives, self.partitioner, self.mesh, path, length)
-
-    def layout(self, optimizer: optax.GradientTransformation) -> StateLayout:
-        """Returns the state of the run before it exists."""
-        return plan_state(self.objectives.model.module, optimizer, self.partitioner, self.mesh)
 
     def steps(self, optimizer: optax.GradientTransformation, layout: StateLayout) -> dict[str, TaskStep]:
         """Returns the step of every task, with its model FLOPs."""

@@ -48,9 +48,6 @@ class LabelFile:
     """
 
     def __init__(self, path: str, annotator: str, origin: Sequence[str]) -> None:
-        if "://" in path:
-            remedy = "label into a local file and copy it"
-            raise InputError(f"got {path}, expected a local file", field="--output", remedy=remedy)
         if not annotator.strip() or not annotator.isprintable() or annotator.startswith("#"):
             problem = f"got {annotator!r}, expected a name on one line"
             raise InputError(problem, field="--annotator", remedy="give a name without tabs")
