@@ -33,14 +33,8 @@ class WordTableEncoder(nn.Module):
 
     def setup(self) -> None:
         """Declares the table."""
-        self.token_embedding = parameter(
-            self,
-            "token_embedding",
-            nn.initializers.normal(_TABLE_STDDEV),
-            (self.config.vocab_size, self.config.hidden_size),
-            "vocab",
-            "embed",
-        )
+        start, shape = nn.initializers.normal(_TABLE_STDDEV), (self.config.vocab_size, self.config.hidden_size)
+        self.token_embedding = parameter(self, "token_embedding", start, shape, "vocab", "embed")
 
     def __call__(self, tokens: jax.Array) -> jax.Array:
         """The same as `embed`, which touches every parameter."""
@@ -103,18 +97,10 @@ class ConvolutionEncoder(WordTableEncoder):
         """Declares the table, the filters of each width and the dense layer."""
         super().setup()
         config = self.config
-        init = nn.initializers.glorot_uniform()
+        init, shape = nn.initializers.glorot_uniform(), (config.hidden_size, config.filters)
+        axes = ("position", "embed", "embed_out")
         self.kernels = [
-            parameter(
-                self,
-                f"filter_{width}_kernel",
-                init,
-                (width, config.hidden_size, config.filters),
-                "position",
-                "embed",
-                "embed_out",
-            )
-            for width in config.widths
+            parameter(self, f"filter_{width}_kernel", init, (width, *shape), *axes) for width in config.widths
         ]
         zeros = nn.initializers.zeros
         self.biases = [
