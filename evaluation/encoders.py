@@ -61,13 +61,11 @@ class Encoded:
     Attributes:
       embeddings: float32 ``[N, D]`` of unit length (rows of zeros stay zero), dense or CSR.
       seconds: wall time of ``encode``; if ``from_cache``, of the run that filled the cache.
-      texts: N.
       from_cache: whether the embeddings were read from disk.
     """
 
     embeddings: Embeddings
     seconds: float
-    texts: int
     from_cache: bool
 
 
@@ -119,7 +117,7 @@ def encode_checked(encoder: Encoder, documents: Sequence[Document], cache: str |
     started = time.perf_counter()
     embeddings = encoder.encode(documents)
     seconds = time.perf_counter() - started
-    encoded = Encoded(normalised(_checked(embeddings, len(documents))), seconds, len(documents), from_cache=False)
+    encoded = Encoded(normalised(_checked(embeddings, len(documents))), seconds, from_cache=False)
     if path is not None:
         _write_cache(path, encoded)
     return encoded
@@ -192,7 +190,7 @@ def _read_cache(path: str, rows: int) -> Encoded | None:
             embeddings = sparse.csr_matrix(parts, found["shape"])
     except (InputError, ValueError, KeyError):
         return None  # absent or damaged: embed again and overwrite
-    return Encoded(embeddings, seconds, rows, from_cache=True) if embeddings.shape[0] == rows else None
+    return Encoded(embeddings, seconds, from_cache=True) if embeddings.shape[0] == rows else None
 
 
 def _write_cache(path: str, encoded: Encoded) -> None:

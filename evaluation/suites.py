@@ -86,12 +86,12 @@ def _run_one(name: str, encoder: Encoder, benchmark: Benchmark, cache: str | Non
     """Runs one encoder on one benchmark; any exception becomes a failed result."""
     try:
         encoded = encode_checked(encoder, benchmark.documents(), cache)
-        started = time.perf_counter()
+        started, (texts, dimensions) = time.perf_counter(), map(int, encoded.embeddings.shape)
         scores = tuple(benchmark.score(encoded.embeddings))
         return Result(
             *(name, benchmark.name, "ok", scores),
-            texts=encoded.texts,
-            dimensions=int(encoded.embeddings.shape[1]),
+            texts=texts,
+            dimensions=dimensions,
             seconds=encoded.seconds,
             scoring_seconds=time.perf_counter() - started,
             from_cache=encoded.from_cache,

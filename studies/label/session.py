@@ -11,7 +11,6 @@ import fcntl
 import math
 import os
 import re
-import types
 from collections.abc import Collection, Sequence
 from typing import Any, Final, Self
 
@@ -131,9 +130,7 @@ class LabelFile:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, _type: type[BaseException] | None, _error: BaseException | None, _trace: types.TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._file.close()
 
 
