@@ -7,7 +7,6 @@ import importlib.util
 import inspect
 import os
 import re
-import warnings
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -18,6 +17,7 @@ from ..formats.arrays import WordVectorFile
 from ..tasks.functions import load_function, working_folder_on_path
 from .encoders import WORD_PATTERN, Document, Embeddings, TfidfEncoder
 from .files import digest
+from .heads import quiet_threads
 
 _WORD: Final = re.compile(r"\w+")
 _BATCH: Final = 64
@@ -41,14 +41,10 @@ class LsaEncoder:
     def encode(self, documents: Sequence[Document]) -> Embeddings:
         """Returns float32 ``[N, min(dimensions, N, words)]``."""
         from sklearn.decomposition import TruncatedSVD
-        from sklearn.exceptions import ConvergenceWarning
-        from threadpoolctl import threadpool_limits
 
         words = self._tfidf.encode(documents)
         svd = TruncatedSVD(min(self._dimensions, *words.shape), random_state=0)
-        with threadpool_limits(1), warnings.catch_warnings():
-            for category in (RuntimeWarning, ConvergenceWarning):  # a single document has no variance
-                warnings.simplefilter("ignore", category)
+        with quiet_threads(), np.errstate(divide="ignore", invalid="ignore"):  # a single document has no variance
             return svd.fit_transform(words).astype(np.float32)
 
 

@@ -89,6 +89,7 @@ class HybridConfig(EncoderConfig):
     """
 
     kind: ClassVar[str] = HYBRID_KIND
+    module_class: ClassVar[type[nn.Module]] = HybridEncoder
     free_options: ClassVar[tuple[str, ...]] = (*EncoderConfig.free_options, "context_length")
 
     least: ClassVar[Mapping[str, int]] = {
@@ -117,10 +118,6 @@ class HybridConfig(EncoderConfig):
         The lexical part is not in the pooled vector, so it is never static.
         """
         return super().capabilities - {Capability.HUGGING_FACE, Capability.STATIC}
-
-    def module(self) -> nn.Module:
-        """The `HybridEncoder`."""
-        return HybridEncoder(self)
 
     def summary(self) -> str:
         """Layers and width, and the lexical part."""

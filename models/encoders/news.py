@@ -334,6 +334,7 @@ class EncoderConfig(TransformerConfig, HuggingFaceArchitecture):
     """The news encoder as an `Architecture`: its shape, see `TransformerConfig`, and what it can do."""
 
     kind: ClassVar[str] = NEWS_KIND
+    module_class: ClassVar[type[nn.Module]] = NewsEncoder
     free_options: ClassVar[tuple[str, ...]] = (*EXECUTION_OPTIONS, "dtype", "dropout_rate", "family")
     head_options: ClassVar[tuple[str, ...]] = (
         *("embedding_init", "embedding_size", "num_topics", "embedding_activation", "pooling", "lead_length"),
@@ -359,10 +360,6 @@ class EncoderConfig(TransformerConfig, HuggingFaceArchitecture):
         if self.global_tokens or not self.global_every:  # nor a model with one set of parameters for all tokens
             lacking |= {Capability.HUGGING_FACE}
         return frozenset(Capability) - lacking
-
-    def module(self) -> nn.Module:
-        """The `NewsEncoder`."""
-        return NewsEncoder(self)
 
     def portable(self) -> Self:
         """The same encoder with XLA's attention: kernels of one platform cannot be in an export for several."""

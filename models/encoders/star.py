@@ -302,6 +302,7 @@ class StarConfig(WordTableConfig):
     """
 
     kind: ClassVar[str] = "star"
+    module_class: ClassVar[type[nn.Module]] = StarEncoder
     least: ClassVar[Mapping[str, int]] = {"window": 0}
 
     num_heads: int = 10
@@ -316,10 +317,6 @@ class StarConfig(WordTableConfig):
         self.require("num_heads", divides, f"a divisor of hidden_size = {self.hidden_size}")
         known = alpha is None or alpha == SOFTMAX or 1.01 <= alpha <= 2
         self.require("alpha", known, "None, 1, or a number from 1.01 to 2")
-
-    def module(self) -> nn.Module:
-        """The `StarEncoder`."""
-        return StarEncoder(self)
 
     def summary(self) -> str:
         """Iterations, heads and width."""

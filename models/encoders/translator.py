@@ -192,6 +192,7 @@ class TranslatorConfig(Architecture):
     """
 
     kind: ClassVar[str] = "translator"
+    module_class: ClassVar[type[nn.Module]] = Translator
     capabilities: ClassVar[frozenset[Capability]] = frozenset({Capability.TRANSLATION})
     free_options: ClassVar[tuple[str, ...]] = ("dtype", "dropout_rate", "max_length")
 
@@ -219,10 +220,6 @@ class TranslatorConfig(Architecture):
     def embedding_size(self) -> int:
         """Width of the embedding, that of the encoder."""
         return self.hidden_size
-
-    def module(self) -> nn.Module:
-        """The `Translator`."""
-        return Translator(self)
 
     def summary(self) -> str:
         """Layers and width."""

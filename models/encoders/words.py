@@ -137,6 +137,7 @@ class ConvolutionConfig(WordTableConfig):
     """
 
     kind: ClassVar[str] = "convolution"
+    module_class: ClassVar[type[nn.Module]] = ConvolutionEncoder
 
     widths: tuple[int, ...] = (1, 2, 3, 4)
     filters: int = 300
@@ -147,10 +148,6 @@ class ConvolutionConfig(WordTableConfig):
         integers = bool(self.widths) and all(isinstance(width, int) for width in self.widths)
         ascending = integers and self.widths[0] > 0 and list(self.widths) == sorted(set(self.widths))
         self.require("widths", ascending, "positive widths, ascending")
-
-    def module(self) -> nn.Module:
-        """The `ConvolutionEncoder`."""
-        return ConvolutionEncoder(self)
 
 
 class RecurrentEncoder(WordTableEncoder):
@@ -183,16 +180,13 @@ class RecurrentConfig(WordTableConfig):
     """
 
     kind: ClassVar[str] = "recurrent"
+    module_class: ClassVar[type[nn.Module]] = RecurrentEncoder
 
     bidirectional: bool = False
 
     def __post_init__(self) -> None:
         super().__post_init__()
         self.require("hidden_size", not self.bidirectional or self.hidden_size % 2 == 0, "an even number")
-
-    def module(self) -> nn.Module:
-        """The `RecurrentEncoder`."""
-        return RecurrentEncoder(self)
 
     def summary(self) -> str:
         """Directions and width."""
