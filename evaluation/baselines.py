@@ -7,7 +7,6 @@ import importlib.util
 import inspect
 import os
 import re
-import warnings
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -18,6 +17,7 @@ from ..formats.arrays import WordVectorFile
 from ..tasks.functions import load_function, working_folder_on_path
 from .encoders import WORD_PATTERN, Document, Embeddings, TfidfEncoder
 from .files import digest
+from .heads import quiet_threads
 
 _WORD: Final = re.compile(r"\w+")
 _BATCH: Final = 64
@@ -41,14 +41,10 @@ class LsaEncoder:
     def encode(self, documents: Sequence[Document]) -> Embeddings:
         """Returns float32 ``[N, min(dimensions, N, words)]``."""
         from sklearn.decomposition import TruncatedSVD
-        from sklearn.exceptions import ConvergenceWarning
-        from threadpoolctl import threadpool_limits
 
         words = self._tfidf.encode(documents)
         svd = TruncatedSVD(min(self._dimensions, *words.shape), random_state=0)
-        with threadpool_limits(1), warnings.catch_warnings():
-            for category in (RuntimeWarning, ConvergenceWarning):  # a single document has no variance
-                warnings.simplefilter("ignore", category)
+        with quiet_threads(), np.errstate(divide="ignore", invalid="ignore"):  # a single document has no variance
             return svd.fit_transform(words).astype(np.float32)
 
 
@@ -120,9 +116,8 @@ class FunctionEncoder:
     such as weights on disk, needs an attribute ``digest``, a string.
     """
 
-    def __init__(self, spec: str, *, progress: bool = False) -> None:
-        self._spec, self._progress = spec, progress
-        self._function = load_function(spec)
+    def __init__(self, spec: str) -> None:
+        self._spec, self._function = spec, load_function(spec)
 
     @property
     def digest(self) -> str:
@@ -147,7 +142,7 @@ class FunctionEncoder:
         texts = [document.text for document in documents]
         order = np.argsort([-len(text) for text in texts], kind="stable")
         rows: Any = None
-        with tqdm(total=len(texts), unit="text", desc="embed", disable=None if self._progress else True) as bar:
+        with tqdm(total=len(texts), unit="text", desc="embed", disable=None) as bar:
             for start in range(0, len(order), _BATCH):
                 numbers = order[start : start + _BATCH]
                 batch = np.asarray(self._function([texts[number] for number in numbers]))
@@ -170,7 +165,7 @@ class FunctionEncoder:
 class SentenceTransformerEncoder:
     """A sentence-transformers or Hugging Face model folder; the sentence-transformers library runs it, offline."""
 
-    def __init__(self, folder: str, *, progress: bool = False) -> None:
+    def __init__(self, folder: str) -> None:
         if not os.path.isdir(folder):
             remedy = "give a folder with config.json, as saved by sentence-transformers"
             raise InputError("no such folder", path=folder, remedy=remedy)
@@ -178,8 +173,7 @@ class SentenceTransformerEncoder:
             remedy = "pip install sentence-transformers, or choose another encoder"
             raise InputError("sentence-transformers is not installed", field="st", remedy=remedy)
         library: Any = importlib.import_module("sentence_transformers")
-        self._folder, self._progress = folder, progress
-        self._model = library.SentenceTransformer(folder, local_files_only=True)
+        self._folder, self._model = folder, library.SentenceTransformer(folder, local_files_only=True)
 
     @functools.cached_property
     def digest(self) -> str:
@@ -189,7 +183,7 @@ class SentenceTransformerEncoder:
     def encode(self, documents: Sequence[Document]) -> Embeddings:
         """Returns float32 ``[N, D]``; the library sorts by length and truncates at the maximum length of the model."""
         texts = [document.text for document in documents]
-        return self._model.encode(texts, batch_size=_BATCH, show_progress_bar=self._progress, convert_to_numpy=True)
+        return self._model.encode(texts, batch_size=_BATCH, show_progress_bar=True, convert_to_numpy=True)
 
 
 def is_function_spec(spec: str) -> bool:

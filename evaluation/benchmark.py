@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, Literal, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
 from ..errors import InputError
 from ..formats.command_line import Options, option
@@ -255,6 +256,18 @@ class Suite:
 def here(is_here: Callable[[str, set[str]], bool]) -> Callable[[str, set[str]], Iterable[str]]:
     """`Suite.find` of a benchmark that is the folder itself."""
     return lambda folder, names: [folder] if is_here(folder, names) else []
+
+
+def has(*files: str) -> Callable[[str, set[str]], Iterable[str]]:
+    """`Suite.find` of a benchmark that is a folder with these files."""
+    return here(lambda _, names: names.issuperset(files))
+
+
+def by_language(languages: Sequence[str]) -> dict[str, npt.NDArray[np.bool_]]:
+    """Which documents are of each part, bool ``[N]``: of all, then of each language where there are several."""
+    each, names = np.array(languages), sorted(set(languages))
+    parts = {ALL: np.ones(len(each), bool)}
+    return parts | ({name or "unknown": each == name for name in names} if len(names) > 1 else {})
 
 
 @functools.cache

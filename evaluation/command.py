@@ -46,7 +46,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from ..errors import InputError, counted, reading
-from ..formats.command_line import Options, option, required, without_secrets
+from ..formats.command_line import Options, option, required
 from ..formats.files import check_output
 from ..formats.remote import local_copy, uploaded
 from .baselines import (
@@ -165,7 +165,7 @@ def run(options: Any, factories: Factories) -> int:
     if options.mteb:
         return _run_mteb(options, {name: encoder_factory(spec, factories) for name, spec in specs.items()}, specs)
     if options.recipe:
-        recipe = read_recipe(options.recipe, intervals=True)
+        recipe = read_recipe(options.recipe)
         benchmarks, specs = list(recipe.benchmarks), {**recipe.encoders, **specs}
         facts["recipe"] = {"metrics": dict(recipe.metrics), "notes": dict(recipe.notes)}
     else:
@@ -173,10 +173,7 @@ def run(options: Any, factories: Factories) -> int:
     encoders = {name: encoder_factory(spec, factories) for name, spec in specs.items()}
     if options.leakage:
         benchmarks, facts["leakage"] = check_leakage(benchmarks, options.leakage, drop=options.drop_leaked)
-    command = ["newsembed", *without_secrets(sys.argv[1:])]
-    results = run_suites(
-        encoders, benchmarks, cache=options.cache, command=command, specs=specs, on_result=tell, facts=facts
-    )
+    results = run_suites(encoders, benchmarks, cache=options.cache, specs=specs, on_result=tell, facts=facts)
     tests = comparisons(results.results, results.manifest["benchmarks"])
     told = {name: [row.to_dict() for row in found] for name, found in tests.items() if found}
     results = dataclasses.replace(results, manifest={**results.manifest, **told})
@@ -222,7 +219,7 @@ def encoder_factory(spec: str, factories: Factories) -> EncoderFactory:
         make = makers[kind]
         return lambda: make(rest)
     if is_function_spec(spec):
-        return lambda: FunctionEncoder(spec, progress=True)
+        return functools.partial(FunctionEncoder, spec)
     known = ", ".join(
         [*_BASELINES, "lsa:DIMENSIONS", "wordvectors:FILE", "st:DIR", *(f"{name}:DIR" for name in sorted(factories))]
     )
@@ -245,7 +242,7 @@ _BASELINES: Final[Mapping[str, EncoderFactory]] = {
 _BASELINES_OF: Final[Factories] = {
     "lsa": _lsa,
     "wordvectors": WordVectorEncoder,
-    "st": lambda folder: SentenceTransformerEncoder(folder, progress=True),
+    "st": SentenceTransformerEncoder,
 }
 
 
@@ -289,12 +286,11 @@ class Recipe:
     notes: Mapping[str, str]
 
 
-def read_recipe(path: str, *, intervals: bool) -> Recipe:
-    """Reads a recipe.
+def read_recipe(path: str) -> Recipe:
+    """Reads a recipe, whose scores get bootstrap intervals.
 
     Args:
       path: of the TOML file.
-      intervals: whether scores get bootstrap intervals.
 
     Raises:
       InputError: naming the file, the entry and the remedy, for a file that cannot be read, an unknown or missing key
@@ -309,7 +305,7 @@ def read_recipe(path: str, *, intervals: bool) -> Recipe:
         if not isinstance(rows, list) or not rows or not all(isinstance(row, dict) for row in rows):
             raise InputError("expected one or more [[benchmarks]]", field="benchmarks")
         folder = os.path.dirname(os.path.abspath(path))
-        found = [_benchmark(row, folder, f"benchmarks[{index}]", intervals) for index, row in enumerate(rows)]
+        found = [_benchmark(row, folder, f"benchmarks[{index}]") for index, row in enumerate(rows)]
         names = [benchmark.name for benchmark in found]
         if repeated := {name for name in names if names.count(name) > 1}:
             problem = f"two benchmarks are named {', '.join(sorted(repeated))}"
@@ -319,7 +315,7 @@ def read_recipe(path: str, *, intervals: bool) -> Recipe:
     return Recipe(specs, tuple(found), metrics, {row["name"]: row["note"] for row in rows if row.get("note")})
 
 
-def _benchmark(row: dict[str, Any], folder: str, place: str, intervals: bool) -> Benchmark:
+def _benchmark(row: dict[str, Any], folder: str, place: str) -> Benchmark:
     for key in _OWN_KEYS:
         if key in _NEEDED_KEYS and key not in row:
             raise InputError(f"{key} is missing", field=place)
@@ -333,7 +329,7 @@ def _benchmark(row: dict[str, Any], folder: str, place: str, intervals: bool) ->
     hints = typing.get_type_hints(suite.kind)
     options = {key: _check_type(row[key], hints[key], f"{place}.{key}") for key in known if key in row}
     path = os.path.join(folder, os.path.expanduser(row["data"]))
-    return suite.make(path, row["name"], {**options, "intervals": intervals})
+    return suite.make(path, row["name"], {**options, "intervals": True})
 
 
 def _check_type(value: Any, hint: Any, place: str) -> Any:

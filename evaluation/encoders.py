@@ -22,6 +22,8 @@ Embeddings = Any
 
 WORD_PATTERN: Final = r"(?u)\b\w+\b"  # scikit-learn's default drops one-letter words, which matter outside English
 
+_MOST_WORDS: Final = 1 << 18
+
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Document:
@@ -59,13 +61,11 @@ class Encoded:
     Attributes:
       embeddings: float32 ``[N, D]`` of unit length (rows of zeros stay zero), dense or CSR.
       seconds: wall time of ``encode``; if ``from_cache``, of the run that filled the cache.
-      texts: N.
       from_cache: whether the embeddings were read from disk.
     """
 
     embeddings: Embeddings
     seconds: float
-    texts: int
     from_cache: bool
 
 
@@ -75,13 +75,7 @@ class TfidfEncoder:
     Term weights are ``(1 + log tf) * idf``. idf is computed from the documents to embed, which favours the baseline.
     """
 
-    def __init__(self, max_features: int = 1 << 18) -> None:
-        self._max_features = max_features
-
-    @property
-    def digest(self) -> str:
-        """Identifies the options."""
-        return f"tfidf-words-sublinear-{self._max_features}"
+    digest: Final = f"tfidf-words-sublinear-{_MOST_WORDS}"
 
     def encode(self, documents: Sequence[Document]) -> Embeddings:
         """Returns CSR float32 ``[N, words]``, rows of unit length.
@@ -92,7 +86,7 @@ class TfidfEncoder:
         from sklearn.feature_extraction.text import TfidfVectorizer
 
         vectorizer = TfidfVectorizer(
-            sublinear_tf=True, max_features=self._max_features, token_pattern=WORD_PATTERN, dtype=np.float32
+            sublinear_tf=True, max_features=_MOST_WORDS, token_pattern=WORD_PATTERN, dtype=np.float32
         )
         try:
             return vectorizer.fit_transform(document.text for document in documents)
@@ -123,7 +117,7 @@ def encode_checked(encoder: Encoder, documents: Sequence[Document], cache: str |
     started = time.perf_counter()
     embeddings = encoder.encode(documents)
     seconds = time.perf_counter() - started
-    encoded = Encoded(normalised(_checked(embeddings, len(documents))), seconds, len(documents), from_cache=False)
+    encoded = Encoded(normalised(_checked(embeddings, len(documents))), seconds, from_cache=False)
     if path is not None:
         _write_cache(path, encoded)
     return encoded
@@ -196,7 +190,7 @@ def _read_cache(path: str, rows: int) -> Encoded | None:
             embeddings = sparse.csr_matrix(parts, found["shape"])
     except (InputError, ValueError, KeyError):
         return None  # absent or damaged: embed again and overwrite
-    return Encoded(embeddings, seconds, rows, from_cache=True) if embeddings.shape[0] == rows else None
+    return Encoded(embeddings, seconds, from_cache=True) if embeddings.shape[0] == rows else None
 
 
 def _write_cache(path: str, encoded: Encoded) -> None:

@@ -107,8 +107,8 @@ def codes(values: Sequence[str]) -> npt.NDArray[np.int64]:
     >>> codes(["storm", "", "drought", "storm"])
     array([ 1, -1,  0,  1])
     """
-    numbers = {value: number for number, value in enumerate(sorted(set(values) - {""}))}
-    return np.array([numbers.get(value, -1) for value in values], np.int64)
+    numbers: npt.NDArray[np.int64] = np.unique(np.array(values, str), return_inverse=True)[1]
+    return numbers - ("" in values)  # which is the first of all
 
 
 @dataclasses.dataclass(frozen=True)

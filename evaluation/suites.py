@@ -13,12 +13,14 @@ import json
 import logging
 import os
 import platform
+import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from ..errors import InputError, reading
-from ..formats.files import writing_text
+from ..formats.command_line import without_secrets
+from ..formats.files import write_whole
 from .benchmark import Benchmark, Result, Results, Score
 from .encoders import Encoder, encode_checked
 from .files import digest
@@ -42,7 +44,6 @@ def run_suites(
     benchmarks: Sequence[Benchmark],
     *,
     cache: str | None = None,
-    command: Sequence[str] = (),
     specs: Mapping[str, str] | None = None,
     on_result: Callable[[Result], None] = lambda _result: None,
     facts: Mapping[str, Any] | None = None,
@@ -54,7 +55,6 @@ def run_suites(
         rows.
       benchmarks: benchmarks with distinct names.
       cache: folder of embeddings by content; ``None`` always embeds.
-      command: the command line, for the manifest.
       specs: the SPEC of each encoder on the command line, for the manifest.
       on_result: called after each result, for progress.
       facts: further entries of the manifest, JSON values.
@@ -79,19 +79,19 @@ def run_suites(
             else:
                 results.append(_run_one(name, encoder, benchmark, cache))
             on_result(results[-1])
-    return Results(tuple(results), {**run_manifest(benchmarks, digests, command), **(facts or {})})
+    return Results(tuple(results), {**run_manifest(benchmarks, digests), **(facts or {})})
 
 
 def _run_one(name: str, encoder: Encoder, benchmark: Benchmark, cache: str | None) -> Result:
     """Runs one encoder on one benchmark; any exception becomes a failed result."""
     try:
         encoded = encode_checked(encoder, benchmark.documents(), cache)
-        started = time.perf_counter()
+        started, (texts, dimensions) = time.perf_counter(), map(int, encoded.embeddings.shape)
         scores = tuple(benchmark.score(encoded.embeddings))
         return Result(
             *(name, benchmark.name, "ok", scores),
-            texts=encoded.texts,
-            dimensions=int(encoded.embeddings.shape[1]),
+            texts=texts,
+            dimensions=dimensions,
             seconds=encoded.seconds,
             scoring_seconds=time.perf_counter() - started,
             from_cache=encoded.from_cache,
@@ -122,8 +122,7 @@ def write_results(results: Results, output: str) -> None:
     plot = shots_plot(results)
     files = {RESULTS_FILE: text, TABLE_FILE: report(results)} | ({SHOTS_FILE: plot} if plot else {})
     for name, content in files.items():
-        with writing_text(os.path.join(output, name)) as file:
-            file.write(content + "\n")
+        write_whole(os.path.join(output, name), f"{content}\n".encode())
 
 
 def read_results(output: str) -> Results:
@@ -144,17 +143,15 @@ def _score(values: dict[str, Any]) -> Score:
     return Score(**{**values, **lists})
 
 
-def run_manifest(
-    benchmarks: Sequence[Benchmark], encoders: Mapping[str, Any], command: Sequence[str]
-) -> dict[str, Any]:
-    """Time, command, platform, versions, encoders and data of a run as JSON values."""
+def run_manifest(benchmarks: Sequence[Benchmark], encoders: Mapping[str, Any]) -> dict[str, Any]:
+    """Time, command line, platform, versions, encoders and data of a run as JSON values."""
     versions = {}
     for package in _PACKAGES:
         with contextlib.suppress(importlib.metadata.PackageNotFoundError):
             versions[package] = importlib.metadata.version(package)
     return {
         "written_at": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
-        "command": list(command),
+        "command": ["newsembed", *without_secrets(sys.argv[1:])],
         "python": platform.python_version(),
         "platform": platform.platform(),
         "versions": versions,

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from ..errors import InputError, counted
-from .benchmark import Benchmark, Results, discover
+from .benchmark import Benchmark, Result, Results, discover
 from .statistics import published
 from .table import Table
 
@@ -40,10 +40,6 @@ class Printed:
     name: str
     source: str
     columns: Sequence[Sequence[Mapping[str, Any]]]
-
-    def systems(self) -> list[str]:
-        """The rows as printed, in their order."""
-        return list(dict.fromkeys(name for column in self.columns for name in column[0]["values"]))
 
 
 def printed_tables() -> dict[str, Printed]:
@@ -127,23 +123,27 @@ def filled(table: Printed, results: Results | None) -> Table:
         on no benchmark of the table has no row.
     """
     firsts = [column[0] for column in table.columns]
-    rows = [
-        [f"{name} (printed)", *(_shown(one, one["values"].get(name)) for one in firsts)] for name in table.systems()
-    ]
-    made = {found[0] for column in table.columns if (found := _benchmark(column, _run(results)))}
-    ours = [one.encoder for one in results.results if one.benchmark in made] if results else []
-    for name in dict.fromkeys(ours):
-        values = [_score(column, results, name) for column in table.columns]
+    systems = dict.fromkeys(name for one in firsts for name in one["values"])
+    rows = [[f"{name} (printed)", *(_shown(one, one["values"].get(name)) for one in firsts)] for name in systems]
+    results = results or Results((), {"benchmarks": {}})
+    facts = results.manifest["benchmarks"].items()
+    runs = [(name, one["protocol"], [row["path"] for row in one["data"]]) for name, one in facts]
+    made = [_benchmark(column, runs) for column in table.columns]
+    benchmarks = {found[0] for found in made if found}
+    ours = [one for one in results.results if one.benchmark in benchmarks]
+    for name in dict.fromkeys(one.encoder for one in ours):
+        values = [_score(found, results, name) for found in made]
         asked = [value for value, one in zip(values, firsts, strict=True) if one.get("why") != _MEAN]
         known = [value for value in asked if value is not None]
         mean = statistics.fmean(known) if known and len(known) == len(asked) else None
         values = [mean if one.get("why") == _MEAN else value for value, one in zip(values, firsts, strict=True)]
         rows.append([name, *map(_shown, firsts, values)])
-    notes = [*_data_of(table, results), *lacking(table, _run(results))]
+    notes = [*_data_of(firsts, made, runs, ours), *lacking(table, runs)]
     return Table(["", *map(_heading, firsts)], rows, f"{table.name}: {table.source}", notes)
 
 
 Run = tuple[str, Mapping[str, Any], Sequence[str]]  # name, protocol and paths of a benchmark
+Made = tuple[str, Mapping[str, Any]] | None  # the benchmark that fills a column, and the row of its protocol
 
 
 def lacking(table: Printed, there: Sequence[Run]) -> list[str]:
@@ -156,22 +156,18 @@ def lacking(table: Printed, there: Sequence[Run]) -> list[str]:
     return [f"not run: {', '.join(headings)}: {why}" for why, headings in notes.items()]
 
 
-def _data_of(table: Printed, results: Results | None) -> list[str]:
+def _data_of(
+    columns: Sequence[Mapping[str, Any]], made: Sequence[Made], runs: Sequence[Run], ours: Sequence[Result]
+) -> list[str]:
     """For the columns that benchmarks fill, which data these had, which may differ from the paper's."""
-    texts = {one.benchmark: one.texts for one in results.results if one.status == "ok"} if results else {}
-    found: dict[str, list[str]] = {}
-    for column in table.columns:
-        made = _benchmark(column, _run(results))
-        if made and made[0] in texts:
-            found.setdefault(made[0], []).append(_heading(column[0]))
-    tested = {name: protocol.get("languages") or () for name, protocol, _ in _run(results)}
-    of = {name: f" in {counted(len(languages), 'language')}" if languages else "" for name, languages in tested.items()}
-    return [f"ours: {', '.join(parts)}: {name}, {texts[name]:,} texts{of[name]}" for name, parts in found.items()]
-
-
-def _run(results: Results | None) -> list[Run]:
-    facts = (results.manifest["benchmarks"] if results else {}).items()
-    return [(name, one["protocol"], [row["path"] for row in one["data"]]) for name, one in facts]
+    texts = {one.benchmark: one.texts for one in ours if one.status == "ok"}
+    protocols, notes = {name: protocol for name, protocol, _ in runs}, []
+    for name in dict.fromkeys(found[0] for found in made if found and found[0] in texts):
+        parts = [_heading(column) for column, found in zip(columns, made, strict=True) if found and found[0] == name]
+        languages = protocols[name].get("languages") or ()
+        tested = f" in {counted(len(languages), 'language')}" if languages else ""
+        notes.append(f"ours: {', '.join(parts)}: {name}, {texts[name]:,} texts{tested}")
+    return notes
 
 
 def _heading(column: Mapping[str, Any]) -> str:
@@ -179,7 +175,7 @@ def _heading(column: Mapping[str, Any]) -> str:
     return str(column.get("heading") or f"{column['metric']}{part}")
 
 
-def _benchmark(column: Sequence[Mapping[str, Any]], there: Sequence[Run]) -> tuple[str, Mapping[str, Any]] | None:
+def _benchmark(column: Sequence[Mapping[str, Any]], there: Sequence[Run]) -> Made:
     """The benchmark that fills a column, and the protocol that it follows; None if there is none."""
     for name, protocol, paths in there:
         for row in column:
@@ -188,12 +184,11 @@ def _benchmark(column: Sequence[Mapping[str, Any]], there: Sequence[Run]) -> tup
     return None
 
 
-def _score(column: Sequence[Mapping[str, Any]], results: Results | None, encoder: str) -> float | None:
-    found = _benchmark(column, _run(results))
-    if results is None or found is None:
+def _score(made: Made, results: Results, encoder: str) -> float | None:
+    if made is None:
         return None
     try:
-        return results.score(encoder, found[0], found[1]["metric"], found[1]["part"])
+        return results.score(encoder, made[0], made[1]["metric"], made[1]["part"])
     except KeyError:  # it failed
         return None
 

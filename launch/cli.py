@@ -272,13 +272,9 @@ def prepare_libraries() -> None:
     os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "4")
 
 
-def parser_of(name: str) -> Parser:
-    """Returns the parser of any command; imports its module."""
-    return make_parser(name, load(name))
-
-
-def make_parser(name: str, module: types.ModuleType) -> Parser:
-    """Returns the parser of a command by its module."""
+def parser_of(name: str, module: types.ModuleType | None = None) -> Parser:
+    """Returns the parser of a command; imports its module unless it is given."""
+    module = module or load(name)
     if hasattr(module, "JOB"):
         epilog = f"example:\n  {module.JOB.example}\n\nBeam's own options may follow, such as --runner=DataflowRunner "
         epilog += "--region=europe-west4"
@@ -333,7 +329,7 @@ def _run(name: str, rest: list[str]) -> int:
 
 def parsed(name: str, module: types.ModuleType, rest: Sequence[str]) -> Any:
     """What a command gets for the words of a command line."""
-    return parse(make_parser(name, module), options_of(module), rest)
+    return parse(parser_of(name, module), options_of(module), rest)
 
 
 def _run_job(job: "Job", options: Any) -> int:

@@ -24,7 +24,7 @@ from ..beam_pipelines.vocabulary import VocabularyOptions
 from ..errors import InputError
 from ..formats.archive import Archive, read_runs
 from ..formats.articles import read_articles
-from ..formats.files import delete, writing_text
+from ..formats.files import delete, write_whole
 from ..formats.folders import locked
 from ..formats.model_folder import ModelFolder
 from ..formats.vocabulary import VOCABULARY_FILE
@@ -120,8 +120,7 @@ def _crawl(sources: Sequence[str], output: str, pages: int) -> None:
     """
     seeds = "\n".join(dict.fromkeys(seed for source in sources for seed in _seeds(source)))
     folder = f"{output}/crawl-{hashlib.sha256(seeds.encode()).hexdigest()[:16]}"
-    with writing_text(f"{output}/seeds.txt") as sink:
-        sink.write(seeds)
+    write_whole(f"{output}/seeds.txt", seeds.encode())
     options = CrawlOptions(
         max_pages_per_site=pages,
         scope=Scope.FEEDS,

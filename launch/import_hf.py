@@ -227,8 +227,12 @@ OPTIONS = ImportOptions
 
 def run(options: ImportOptions) -> int:
     """Runs the command."""
+    place: Any = {"overwrite": options.overwrite, "inputs": (options.source,)}
     with uploaded(options.output, overwrite=options.overwrite) as output:
-        model = _imported(options, output)
+        check_output(output, **place)  # before the model is read
+        with _folder(options.source) as source, written(output, **place) as target:
+            model = read_huggingface(source, num_topics=options.num_topics, max_length=options.max_length)
+            write_model_folder(model, target, os.path.basename(os.path.abspath(options.source)))
     config = model.config
     print(f"{options.output}: {config.summary()}, {config.vocab_size} pieces, {config.max_length} positions")
     if model.ignored:
@@ -239,15 +243,6 @@ def run(options: ImportOptions) -> int:
     for difference in model.differences:
         print(f"tokenizer: {difference}")
     return 0
-
-
-def _imported(options: ImportOptions, output: str) -> HuggingFaceModel:
-    place: Any = {"overwrite": options.overwrite, "inputs": (options.source,)}
-    check_output(output, **place)  # before the model is read
-    with _folder(options.source) as source, written(output, **place) as target:
-        model = read_huggingface(source, num_topics=options.num_topics, max_length=options.max_length)
-        write_model_folder(model, target, os.path.basename(os.path.abspath(options.source)))
-    return model
 
 
 @contextlib.contextmanager

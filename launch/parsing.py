@@ -67,14 +67,6 @@ class Parser(argparse.ArgumentParser):
         self.exit(2, f"{self.prog}: error: {message}\n  remedy: {hints}see `{self.prog} --help`\n")
 
 
-class _Several(argparse.Action):
-    """Values of one or more occurrences of an option; the first ones replace the default. Files have none of these."""
-
-    def __call__(self, parser: Any, namespace: Any, values: Any, option_string: str | None = None) -> None:  # noqa: ARG002
-        before = getattr(namespace, self.dest)
-        setattr(namespace, self.dest, [*(() if before is self.default else before), *values])
-
-
 def from_files(words: Sequence[str]) -> list[str]:
     """The words, with those of the file in the place of each ``@FILE``: read as a shell does, over any lines."""
     found: list[str] = []
@@ -161,17 +153,18 @@ def _add_option(
     is_required, said = default is dataclasses.MISSING, field.metadata
     name, settings = str(said.get("name", field.name)), dict[str, Any]()
     name = name if said.get("positional") else f"--{prefix}{name}"
+    settings["default"] = None if is_required else default
     text = (said.get("help", "") + ("" if is_required else _shown_default(default))).replace("%", "%%")
     if said.get("many"):
         hint = typing.get_args(hint)[0]
         settings["nargs"] = "+" if is_required or not said.get("positional") else "*"
-        if said.get("repeated"):
-            settings["action"] = _Several
     elif said.get("repeated"):  # one value each time, which the words after it do not belong to
         hint = typing.get_args(hint)[0]
-        settings |= {"action": _Several, "nargs": 1}
+        settings["nargs"] = 1
     elif (said.get("positional") and not is_required) or "const" in said:
         settings |= {"nargs": "?", "const": said.get("const")}
+    if said.get("repeated"):  # of an absent one the dataclass has the default
+        settings |= {"action": "extend", "default": argparse.SUPPRESS}
     if hint is bool and has_positional and not default:  # no value, which might be the next word
         parser.add_argument(name, dest=f"{prefix}{field.name}", action="store_true", help=said.get("help", ""))
         return
@@ -181,8 +174,7 @@ def _add_option(
         settings |= {"required": is_required, "dest": f"{prefix}{field.name}"}
     choices = "{" + ",".join(map(str, said["choices"])) + "}" if "choices" in said else None
     metavar = said.get("metavar") or choices or _metavar(hint)
-    default = None if is_required else default
-    parser.add_argument(name, type=_converter(hint), default=default, metavar=metavar, help=text, **settings)
+    parser.add_argument(name, type=_converter(hint), metavar=metavar, help=text, **settings)
 
 
 def _shown_default(value: Any) -> str:

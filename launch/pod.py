@@ -98,12 +98,11 @@ def run_together(commands: Sequence[Sequence[str]]) -> int:
     started = [subprocess.Popen(command, stdin=subprocess.DEVNULL) for command in commands]  # noqa: S603 - as printed
     code = 0
     try:
-        while any(process.poll() is None for process in started):
+        is_running = True
+        while is_running and not code:
             time.sleep(_POLL_SECONDS)
-            code = code or next((found for process in started if (found := process.poll())), 0)
-            if code:
-                break
-        code = code or next((found for process in started if (found := process.poll())), 0)
+            codes = [process.poll() for process in started]
+            is_running, code = None in codes, next(filter(None, codes), 0)
     finally:
         for process in started:
             process.terminate()

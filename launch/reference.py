@@ -18,11 +18,7 @@ def overview_page() -> str:
 
 
 def command_page(name: str) -> str:
-    """Returns the page of a command: what ``--help`` prints, also of its subcommands."""
-    return f"# newsembed {name}\n\n" + "\n".join(f"```text\n{text}```\n" for text in _helps(parser_of(name)))
-
-
-def _helps(parser: argparse.ArgumentParser) -> list[str]:
+    """Returns the page of a command: what ``--help`` prints."""
+    parser = parser_of(name)
     parser.formatter_class = functools.partial(argparse.RawDescriptionHelpFormatter, width=_COLUMNS)
-    choices = [action.choices for action in parser._actions if isinstance(action, argparse._SubParsersAction)]  # noqa: SLF001
-    return [parser.format_help(), *(text for found in choices for one in found.values() for text in _helps(one))]
+    return f"# newsembed {name}\n\n```text\n{parser.format_help()}```\n"

@@ -30,7 +30,7 @@ from ..evaluation.table import Table
 from ..evaluation.tables import FORMATS, chosen_tables, filled, joined, lacking, needed, text_of
 from ..formats import files
 from ..formats.command_line import Options, option
-from ..formats.files import check_output, writing_text
+from ..formats.files import check_output, write_whole
 from ..formats.remote import uploaded
 from ..studies.shared.pages import Part, page, with_interval
 
@@ -120,8 +120,7 @@ def run(options: TablesOptions) -> int:
             parts = [Part(one.caption, one.caption, [dataclasses.replace(one, caption="")]) for one in made]
             texts = {form: text_of(made, form) for form in FORMATS} | {"html": page("Tables", None, parts)}
             for form, text in texts.items():
-                with writing_text(f"{folder}/tables.{form}") as file:
-                    file.write(text)
+                write_whole(f"{folder}/tables.{form}", text.encode())
         print(f"{len(made)} tables: {options.output}/tables.md, and as {', '.join([*texts][1:])}")
     else:
         print(text_of(made, "md"), end="")

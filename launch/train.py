@@ -96,7 +96,11 @@ def run(options: TrainOptions) -> int:
 
     if options.dry_run:
         load_gin(*options.gin)
-        return _show(*dry_run(options.devices))
+        lines, missing = dry_run(options.devices)
+        print("\n".join([*lines, "" if missing else "nothing is missing"]), flush=True)
+        for error in missing:
+            print(f"missing: {error}", file=sys.stderr)
+        return 2 if missing else 0
     are_several = join_processes(
         options.coordinator_address, options.num_processes, options.process_id, detect=options.detect_processes
     )
@@ -116,11 +120,3 @@ def run(options: TrainOptions) -> int:
     if not result.interrupted:
         return 0
     return exit_code_of(KeyboardInterrupt if result.interrupted == "Ctrl-C" else Terminated)
-
-
-def _show(lines: Sequence[str], missing: Sequence[InputError]) -> int:
-    """Prints the result of a dry run; returns the exit code."""
-    print("\n".join([*lines, "" if missing else "nothing is missing"]), flush=True)
-    for error in missing:
-        print(f"missing: {error}", file=sys.stderr)
-    return 2 if missing else 0

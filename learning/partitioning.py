@@ -21,19 +21,9 @@ _AXIS_TYPES: Final = (AxisType.Auto,) * 2
 # Every logical axis that models/ names. Axes that are not sharded are listed with None, so that none is forgotten.
 LOGICAL_AXIS_RULES: Final = (
     ("batch", DATA_AXIS),
-    ("vocab", MODEL_AXIS),
-    ("mlp", MODEL_AXIS),
-    ("heads", MODEL_AXIS),
-    ("length", None),
-    ("position", None),
-    ("buckets", None),
-    ("embed", None),
-    ("embed_out", None),
-    ("embedding", None),
-    ("topics", None),
-    ("labels", None),
-    ("qkv", None),
-    ("kv", None),
+    *((axis, MODEL_AXIS) for axis in ("vocab", "mlp", "heads")),
+    *((axis, None) for axis in ("length", "position", "buckets", "embed", "embed_out", "embedding")),
+    *((axis, None) for axis in ("topics", "labels", "qkv", "kv")),
 )
 
 

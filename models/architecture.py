@@ -5,7 +5,7 @@ Nothing here imports JAX, so that a model without layers can be served without i
 
 import dataclasses
 import enum
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, Self, TypeVar, get_args, get_origin
 
 from ..errors import InputError
@@ -22,56 +22,61 @@ class Capability(enum.StrEnum):
 
     Every module has ``__call__(tokens)``, which touches all parameters, and ``embed(tokens, deterministic=True)``:
     int32 [B, L] to float32 [B, D] of unit length. The rest is optional.
+
+    Attributes:
+      SEQUENCE: ``encode(tokens, segment_ids, positions, deterministic=True)``: contextual vectors [B, L, H] of packed
+        rows.
+      MASKED_LM: ``mlm_states(hidden)``, and ``output_table()`` from them to logits [.., V]; needs SEQUENCE.
+      TOPICS: ``topic_logits(tokens)``, ``topic_logits_hidden(hidden, tokens)``: a logit for each of
+        ``config.num_topics``.
+      STOPPED_TEXTS: ``embed(tokens, stopped)`` with bool [B]: the gradient of these texts ends at the output of the
+        layers, so that only the dense layer of the embedding learns from them.
+      POOLED_PIECES: ``pool_pieces(hidden, tokens, segment_ids)``, and parameters ``embedding_head`` (kernel [H, D],
+        bias [D]) that read the pooled vectors and can be whitened; needs SEQUENCE.
+      PIECE_WEIGHTS: A parameter ``pooling_logits`` [V], the logarithm of the weight of each word piece in the pooled
+        vector, and ``token_weights(tokens, segment_ids)``, the weight of each token, float32 [B, L].
+      LATENT_SEMANTICS: A parameter ``token_embedding`` [V, H] that may start from latent semantic analysis; needs
+        PIECE_WEIGHTS.
+      WORD_VECTORS: A parameter ``token_embedding`` [V, H] of plain word vectors, which may start from a file of them,
+        or from latent semantic analysis without LATENT_SEMANTICS.
+      STATIC: A token has the vector of its piece in every text, which ``encode`` gives for rows of one token, and the
+        pooled vector is their weighted mean; needs POOLED_PIECES and PIECE_WEIGHTS.
+      ATTENTION: ``encode_observed(tokens)``: contextual vectors [B, L, H], and the attention that each token receives,
+        float32 [layers, B, L].
+      RECONSTRUCTION: ``hidden(tokens)``, float32 [B, D] that is not scaled to length 1 and reads tokens in any order;
+        ``decoder()``, the table [V, D] and bias [V] from it to a logit for each word of the vocabulary. The bias is the
+        parameter ``decoder_bias``.
+      TRANSLATION: A decoder: ``translation(tokens, inputs, languages)`` and ``sentence(tokens)``, the vectors of texts,
+        not scaled, float32 [B, P], the former with the states of the target tokens, [B, T, S]; ``target_table()``, from
+        states to logits [.., V]; ``read(tokens)``, ``write(reading, inputs, languages)``; the configuration has
+        ``num_languages``.
+      BILINGUAL: Two translators, of which number k writes language k and reads the other: ``read(tokens, number)``,
+        ``write(reading, inputs, number)`` and ``target_table(number)`` as those of TRANSLATION;
+        ``language_logits(tokens)``, the log odds of language 1, float32 [B]; the configuration has ``num_heads``, the
+        parts of equal width of which a reading's `sentence` consists.
+      LABELS: A head of a labelled task: ``label_logits(tokens)``, float32 [B, C] of texts or [B, L, C] of tokens; the
+        configuration has ``outputs``, C.
+      PARTS: The configuration has ``parts``, the architectures of models that are parts of this one by the name of
+        their parameters, which may start from checkpoints of these models.
+      HUGGING_FACE: The parameters have a layout of ``transformers``; the configuration is a `HuggingFaceArchitecture`.
     """
 
     SEQUENCE = "sequence"
-    """``encode(tokens, segment_ids, positions, deterministic=True)``: contextual vectors [B, L, H] of packed rows."""
     MASKED_LM = "masked_lm"
-    """``mlm_states(hidden)``, and ``output_table()`` from them to logits [.., V]; needs SEQUENCE."""
     TOPICS = "topics"
-    """``topic_logits(tokens)``, ``topic_logits_hidden(hidden, tokens)``: a logit for each of ``config.num_topics``."""
     STOPPED_TEXTS = "stopped_texts"
-    """``embed(tokens, stopped)`` with bool [B]: the gradient of these texts ends at the output of the layers, so that
-    only the dense layer of the embedding learns from them."""
     POOLED_PIECES = "pooled_pieces"
-    """``pool_pieces(hidden, tokens, segment_ids)``, and parameters ``embedding_head`` (kernel [H, D], bias [D]) that
-    read the pooled vectors and can be whitened; needs SEQUENCE."""
     PIECE_WEIGHTS = "piece_weights"
-    """A parameter ``pooling_logits`` [V], the logarithm of the weight of each word piece in the pooled vector, and
-    ``token_weights(tokens, segment_ids)``, the weight of each token, float32 [B, L]."""
     LATENT_SEMANTICS = "latent_semantics"
-    """A parameter ``token_embedding`` [V, H] that may start from latent semantic analysis; needs PIECE_WEIGHTS."""
     WORD_VECTORS = "word_vectors"
-    """A parameter ``token_embedding`` [V, H] of plain word vectors, which may start from a file of them, or from latent
-    semantic analysis without LATENT_SEMANTICS."""
     STATIC = "static"
-    """A token has the vector of its piece in every text, which ``encode`` gives for rows of one token, and the pooled
-    vector is their weighted mean; needs POOLED_PIECES and PIECE_WEIGHTS."""
     ATTENTION = "attention"
-    """``encode_observed(tokens)``: contextual vectors [B, L, H], and the attention that each token receives, float32
-    [layers, B, L]."""
     RECONSTRUCTION = "reconstruction"
-    """``hidden(tokens)``, float32 [B, D] that is not scaled to length 1 and reads tokens in any order; ``decoder()``,
-    the table [V, D] and bias [V] from it to a logit for each word of the vocabulary. The bias is the parameter
-    ``decoder_bias``."""
     TRANSLATION = "translation"
-    """A decoder: ``translation(tokens, inputs, languages)`` and ``sentence(tokens)``, the vectors of texts, not scaled,
-    float32 [B, P], the former with the states of the target tokens, [B, T, S]; ``target_table()``, from states to
-    logits [.., V]; ``read(tokens)``, ``write(reading, inputs, languages)``; the configuration has
-    ``num_languages``."""
     BILINGUAL = "bilingual"
-    """Two translators, of which number k writes language k and reads the other: ``read(tokens, number)``,
-    ``write(reading, inputs, number)`` and ``target_table(number)`` as those of TRANSLATION;
-    ``language_logits(tokens)``, the log odds of language 1, float32 [B]; the configuration has
-    ``num_heads``, the parts of equal width of which a reading's `sentence` consists."""
     LABELS = "labels"
-    """A head of a labelled task: ``label_logits(tokens)``, float32 [B, C] of texts or [B, L, C] of tokens; the
-    configuration has ``outputs``, C."""
     PARTS = "parts"
-    """The configuration has ``parts``, the architectures of models that are parts of this one by the name of their
-    parameters, which may start from checkpoints of these models."""
     HUGGING_FACE = "hugging_face"
-    """The parameters have a layout of ``transformers``; the configuration is a `HuggingFaceArchitecture`."""
 
 
 class Architecture:
@@ -91,6 +96,7 @@ class Architecture:
       max_length: the longest row that the model reads.
       embedding_size: width of the document embedding, D.
       capabilities: what the module can do in addition to embedding.
+      module_class: the Flax module, which has this configuration as its only field.
     """
 
     __dataclass_fields__: ClassVar[dict[str, Any]]
@@ -101,6 +107,7 @@ class Architecture:
     least: ClassVar[Mapping[str, int]] = {}
 
     if TYPE_CHECKING:
+        module_class: ClassVar[Callable[[Any], nn.Module]]
         vocab_size: int
         max_length: int
 
@@ -157,7 +164,7 @@ class Architecture:
 
     def module(self) -> "nn.Module":
         """The Flax module."""
-        raise NotImplementedError
+        return type(self).module_class(self)
 
     def portable(self) -> Self:
         """The same model computed by XLA's own kernels only, for exports that run on every platform."""

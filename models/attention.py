@@ -9,6 +9,7 @@ one that occurs once. The two options are a prior on positions, and the sublinea
 Raghavan, Schütze 2008, section 6.4.1); these weights need no training.
 """
 
+import functools
 import logging
 from typing import Final, Literal, NamedTuple
 
@@ -32,6 +33,12 @@ def piece_ends(segment_ids: jax.Array) -> jax.Array:
     """Where a piece of a packed row ends, bool [B, L]; padding counts as a piece."""
     after = jnp.pad(segment_ids[:, 1:], ((0, 0), (0, 1)), constant_values=-1)
     return segment_ids != after
+
+
+def places_in_pieces(segment_ids: jax.Array) -> jax.Array:
+    """The place of each token in its piece of a packed row, counted from 0, int32 [B, L]."""
+    places = jnp.arange(segment_ids.shape[1])
+    return places - jax.lax.cummax(jnp.where(piece_starts(segment_ids), places, 0), axis=1)
 
 
 def largest_of_pieces(hidden: jax.Array, segment_ids: jax.Array) -> jax.Array:
@@ -66,9 +73,7 @@ def term_weights(tokens: jax.Array, segment_ids: jax.Array, *, lead_length: int,
     """
     weights = jnp.ones(tokens.shape, jnp.float32)
     if lead_length:
-        places = jnp.arange(tokens.shape[1])
-        positions = places - jax.lax.cummax(jnp.where(piece_starts(segment_ids), places, 0), axis=1)
-        weights = 1.0 / (1.0 + positions / lead_length)
+        weights = 1.0 / (1.0 + places_in_pieces(segment_ids) / lead_length)
     if not sublinear:
         return weights
     are_copies = (tokens[:, :, None] == tokens[:, None, :]) & (segment_ids[:, :, None] == segment_ids[:, None, :])
@@ -144,17 +149,10 @@ class Visible(NamedTuple):
         # Pieces are contiguous: inside one, distance in the row is distance in the piece.
         near = jnp.abs(places[:, None] - places[None, :]) <= distance
         if global_tokens:
-            first = (self._places() < global_tokens)[:, None]
+            in_piece = places_in_pieces(self.groups) if self.lengths is None else places[None]
+            first = (in_piece < global_tokens)[:, None]
             near = near | first[..., :, None] | first[..., None, :]
         return seen & near
-
-    def _places(self) -> jax.Array:
-        """The place of each token in its piece, counted from 0, int32 [B, L]; [1, L] for one-piece rows."""
-        places = jnp.arange(self.groups.shape[1])[None]
-        if self.lengths is not None:
-            return places
-        starts = piece_starts(self.groups)
-        return places - jax.lax.cummax(jnp.where(starts, places, 0), axis=1)
 
 
 def visible(tokens: jax.Array, segment_ids: jax.Array | None) -> Visible:
@@ -238,19 +236,14 @@ def attend(
     """
     if kernel == "flash":
         return _flash(query, key, value, seen.groups)
-    if kernel == "xla":
-        mask = seen.mask(distance, global_tokens)
-        return jax.nn.dot_product_attention(query, key, value, bias=bias, mask=mask, implementation="xla")
-    if seen.lengths is not None and distance is None:
+    compute = functools.partial(jax.nn.dot_product_attention, query, key, value, implementation=kernel)
+    if kernel == "cudnn" and seen.lengths is not None and distance is None:
         # Lengths cost nothing and let the kernel skip the padding; a mask is read as a bias of [B, 1, L, L].
-        return jax.nn.dot_product_attention(
-            query, key, value, key_value_seq_lengths=seen.lengths, implementation="cudnn"
-        )
-    rows, length = query.shape[:2]
-    mask = jnp.broadcast_to(
-        seen.mask(distance, global_tokens), (rows, 1, length, length)
-    )  # cuDNN wants every query's row of it
-    return jax.nn.dot_product_attention(query, key, value, mask=mask, implementation="cudnn")
+        return compute(key_value_seq_lengths=seen.lengths)
+    mask, (rows, length) = seen.mask(distance, global_tokens), query.shape[:2]
+    if kernel == "cudnn":  # it wants every query's row of the mask
+        mask = jnp.broadcast_to(mask, (rows, 1, length, length))
+    return compute(bias=bias, mask=mask)
 
 
 def attention_probabilities(

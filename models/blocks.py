@@ -3,6 +3,7 @@
 Shapes: B rows, L tokens, H hidden units, N heads, d units a head.
 """
 
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
@@ -51,13 +52,9 @@ def make_context(
     if config.positions == "learned":
         return Context(seen, None, None, bias)
     places = jnp.arange(seen.groups.shape[1])[None] if positions is None else positions
-    rotary = rotary_tables(places, config.head_size, config.rotary_theta, config.dtype)
-    local = (
-        rotary_tables(places, config.head_size, config.local_rotary_theta, config.dtype)
-        if config.local_distance
-        else None
-    )
-    return Context(seen, rotary, local, bias)
+    rotary = functools.partial(rotary_tables, places, config.head_size, dtype=config.dtype)
+    local = rotary(theta=config.local_rotary_theta) if config.local_distance else None
+    return Context(seen, rotary(theta=config.rotary_theta), local, bias)
 
 
 class Block(nn.Module):
@@ -82,13 +79,10 @@ class Block(nn.Module):
         attention = Attention(config, self.kernel, self.is_local, name="attention")
         attention_norm = layer_norm(config, "attention_norm") if self.has_attention_norm else None
         mlp_norm = layer_norm(config, "mlp_norm")
-        mlp_in = dense(config.mlp_size, ("embed", "mlp"), compute_dtype(config), "mlp_in", use_bias=config.biases)
-        mlp_gate = None
-        if config.mlp == "gated":
-            mlp_gate = dense(
-                config.mlp_size, ("embed", "mlp"), compute_dtype(config), "mlp_gate", use_bias=config.biases
-            )
-        mlp_out = dense(config.hidden_size, ("mlp", "embed"), compute_dtype(config), "mlp_out", use_bias=config.biases)
+        linear = functools.partial(dense, dtype=compute_dtype(config), use_bias=config.biases)
+        mlp_in = linear(config.mlp_size, ("embed", "mlp"), name="mlp_in")
+        mlp_gate = linear(config.mlp_size, ("embed", "mlp"), name="mlp_gate") if config.mlp == "gated" else None
+        mlp_out = linear(config.hidden_size, ("mlp", "embed"), name="mlp_out")
         dropout = nn.Dropout(config.dropout_rate, deterministic=deterministic)
 
         def mlp(states: jax.Array) -> jax.Array:
@@ -126,23 +120,11 @@ class Attention(nn.Module):
         tables = context.local_rotary if self.is_local else context.rotary
         if tables is not None:
             query, key = rotate(query, tables), rotate(key, tables)
-        distance = config.local_distance if self.is_local else None
-        first = config.global_tokens
-        attended = attend(
-            query,
-            key,
-            value,
-            context.seen,
-            kernel=self.kernel,
-            distance=distance,
-            global_tokens=first,
-            bias=context.bias,
-        )
+        seen, distance = context.seen, config.local_distance if self.is_local else None
+        options: Any = {"distance": distance, "global_tokens": config.global_tokens, "bias": context.bias}
+        attended = attend(query, key, value, seen, kernel=self.kernel, **options)
         if self.is_mutable_collection("intermediates"):  # only where somebody asks, see `run_blocks_observed`
-            probabilities = attention_probabilities(
-                query, key, context.seen, distance=distance, global_tokens=first, bias=context.bias
-            )
-            self.sow("intermediates", "probabilities", probabilities)
+            self.sow("intermediates", "probabilities", attention_probabilities(query, key, seen, **options))
         return project(self, "output", attended, ("heads", "kv"), (config.hidden_size,), ("embed",), use_bias=biases)
 
 
@@ -185,7 +167,10 @@ def run_blocks(
         return one_by_one(hidden, range(config.num_layers))
     hidden = one_by_one(hidden, range(first))
     end = first + periods * period
-    stacked = [stack_layers(params[first + place : end : period]) for place in range(period)]
+    # Parameters of like layers as one tree whose arrays have a first axis for the layer.
+    stacked = [
+        jax.tree.map(lambda *arrays: jnp.stack(arrays), *params[first + n : end : period]) for n in range(period)
+    ]
     looped = None if keys is None else keys[first:end].reshape(periods, period, *keys.shape[1:])
 
     def one_period(hidden: jax.Array, own: tuple[Any, Any]) -> tuple[jax.Array, None]:
@@ -231,11 +216,6 @@ def run_blocks_observed(
         (probabilities,) = found["intermediates"]["attention"]["probabilities"]
         received.append(jnp.einsum("bnqk,bq->bk", probabilities, queries) / config.num_heads)
     return hidden, jnp.stack(received) if received else jnp.zeros((0, *queries.shape), jnp.float32)
-
-
-def stack_layers(layers: Sequence[Params]) -> Any:
-    """Parameters of like layers as one tree whose arrays have a first axis for the layer."""
-    return jax.tree.map(lambda *arrays: jnp.stack(arrays), *layers)
 
 
 def _loop_of(config: TransformerConfig) -> tuple[int, int, int]:

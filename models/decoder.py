@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 
 from .attention import of_unit_length
-from .blocks import dense, norm, parameter
+from .blocks import dense, parameter
 
 _LONGEST_WAVE: Final = 10_000.0
 EPSILON: Final = 1e-5
@@ -79,42 +79,6 @@ class FeedForward(nn.Module):
         return linear(states.shape[-1], ("mlp", "embed"), self.dtype, "output")(inner)
 
 
-class Layer(nn.Module):
-    """Attention to a memory and a feed-forward layer, each behind a norm and with a residual sum (pre-norm).
-
-    Attributes:
-      num_heads: of the attention.
-      mlp_size: units of the feed-forward layer.
-      dropout_rate: on both outputs.
-      dtype: of the activations.
-    """
-
-    num_heads: int
-    mlp_size: int
-    dropout_rate: float
-    dtype: Any
-
-    @nn.compact
-    def __call__(
-        self, states: jax.Array, memory: jax.Array | None, mask: jax.Array | None, *, deterministic: bool
-    ) -> jax.Array:
-        """[B, Q, H] over [B, K, H], which gets the same norm as the queries -> [B, Q, H].
-
-        Args:
-          states: [B, Q, H], the queries and the residual stream.
-          memory: [B, K, H]; None: the states themselves.
-          mask: see `MultiHead`.
-          deterministic: without dropout.
-        """
-        attention_norm = norm(EPSILON, self.dtype, "attention_norm")
-        dropout = nn.Dropout(self.dropout_rate, deterministic=deterministic)
-        queries = attention_norm(states)
-        keys = queries if memory is None else attention_norm(memory)
-        states = states + dropout(MultiHead(self.num_heads, self.dtype, name="attention")(queries, keys, mask))
-        inner = norm(EPSILON, self.dtype, "mlp_norm")(states)
-        return states + dropout(FeedForward(self.mlp_size, self.dtype, name="mlp")(inner))
-
-
 class Reading(NamedTuple):
     """What an encoder makes of source texts; a pytree.
 
@@ -139,58 +103,6 @@ def language_table(module: nn.Module, count: int, width: int) -> jax.Array:
     return parameter(module, "language_embedding", nn.initializers.normal(1.0), (count, width), "topics", "embed")
 
 
-class TransformerDecoder(nn.Module):
-    """Causal self-attention, attention to a memory and feed-forward layers, behind norms (pre-norm).
-
-    Attributes:
-      vocab_size: of the target words, V.
-      hidden_size: H.
-      num_layers: layers.
-      num_heads: of both attentions.
-      mlp_size: units of the feed-forward layers.
-      dropout_rate: on the embeddings and on the output of each part.
-      dtype: of the activations.
-    """
-
-    vocab_size: int
-    hidden_size: int
-    num_layers: int
-    num_heads: int
-    mlp_size: int
-    dropout_rate: float
-    dtype: Any
-
-    @nn.compact
-    def __call__(
-        self, inputs: jax.Array, memory: jax.Array, mask: jax.Array | None, *, deterministic: bool
-    ) -> jax.Array:
-        """The state before the output table at each target token, [B, T, H]; token t sees the tokens up to t.
-
-        Args:
-          inputs: int32 [B, T], the target tokens before those to predict.
-          memory: [B, K, M], what the decoder reads of the source.
-          mask: bool [B, 1, 1, K], False on padding of the memory; None: all is read.
-          deterministic: without dropout.
-        """
-        dropout = nn.Dropout(self.dropout_rate, deterministic=deterministic)
-        table = word_table(self, "token_embedding", self.vocab_size, self.hidden_size)
-        states = table[inputs] * self.hidden_size**0.5 + sinusoids(inputs.shape[1], self.hidden_size)
-        states = dropout(states.astype(self.dtype))
-        places = jnp.arange(inputs.shape[1])
-        causal = (places[:, None] >= places[None, :])[None, None]
-        for number in range(self.num_layers):
-            name = f"layers_{number}"
-            inner = norm(EPSILON, self.dtype, f"{name}_self_norm")(states)
-            own = MultiHead(self.num_heads, self.dtype, name=f"{name}_self_attention")
-            states = states + dropout(own(inner, inner, causal))
-            inner = norm(EPSILON, self.dtype, f"{name}_source_norm")(states)
-            source = MultiHead(self.num_heads, self.dtype, name=f"{name}_source_attention")
-            states = states + dropout(source(inner, memory.astype(self.dtype), mask))
-            inner = norm(EPSILON, self.dtype, f"{name}_mlp_norm")(states)
-            states = states + dropout(FeedForward(self.mlp_size, self.dtype, name=f"{name}_mlp")(inner))
-        return norm(EPSILON, self.dtype, "output_norm")(states)
-
-
 class OutputTable(nn.Module):
     """The table from the states of a decoder to the logits of the next word piece, tied to no other.
 
@@ -210,11 +122,6 @@ class OutputTable(nn.Module):
     def __call__(self) -> tuple[jax.Array, jax.Array]:
         """Table [V, H] and bias [V], float32."""
         return self.table, self.bias
-
-
-def language_memory(sentence: jax.Array, languages: jax.Array, table: jax.Array) -> jax.Array:
-    """[P; embedding of the target language] as a memory of one place, [B, 1, P + E]."""
-    return jnp.concatenate([sentence, table[languages].astype(sentence.dtype)], axis=-1)[:, None]
 
 
 class EncoderDecoder(nn.Module):

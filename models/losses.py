@@ -324,7 +324,11 @@ _FLOOR = 1e-12  # below the root of a squared distance, where its gradient has n
 
 def norms(vectors: jax.Array) -> jax.Array:
     """Euclidean norm of the last axis; its gradient at 0 is 0."""
-    squares = jnp.sum(jnp.square(vectors), axis=-1)
+    return _root(jnp.sum(jnp.square(vectors), axis=-1))
+
+
+def _root(squares: jax.Array) -> jax.Array:
+    """The square root, with gradient 0 at 0."""
     is_zero = squares < _FLOOR
     return jnp.where(is_zero, 0.0, jnp.sqrt(jnp.where(is_zero, 1.0, squares)))
 
@@ -332,9 +336,7 @@ def norms(vectors: jax.Array) -> jax.Array:
 def cross_distances(left: jax.Array, right: jax.Array) -> jax.Array:
     """Euclidean distance of every row of `left` [N, P] to every row of `right` [M, P]: float32 [N, M]."""
     products = jnp.einsum("np,mp->nm", left, right, precision=jax.lax.Precision.HIGHEST)
-    squares = jnp.sum(left**2, axis=-1)[:, None] + jnp.sum(right**2, axis=-1)[None, :] - 2 * products
-    is_zero = squares < _FLOOR
-    return jnp.where(is_zero, 0.0, jnp.sqrt(jnp.where(is_zero, 1.0, squares)))
+    return _root(jnp.sum(left**2, axis=-1)[:, None] + jnp.sum(right**2, axis=-1)[None, :] - 2 * products)
 
 
 def draw_negatives(key: jax.Array, pairs: int, count: int) -> jax.Array:

@@ -130,8 +130,3 @@ def mask_whole_words(
     replacement = jnp.where(weights > 0, replacement, targets).astype(tokens.dtype)
     corrupted = tokens.at[jnp.arange(tokens.shape[0])[:, None], positions].set(replacement)
     return MaskedBatch(corrupted, positions, targets, weights)
-
-
-def gather_positions(hidden: jax.Array, positions: jax.Array) -> jax.Array:
-    """[B, L, H] at [B, K] -> [B, K, H]."""
-    return jnp.take_along_axis(hidden, positions[..., None], axis=1)

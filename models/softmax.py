@@ -175,13 +175,8 @@ def softmax_terms(
       table: [V, H].
       bias: [V].
       targets: int32 [N], in [0, V).
-      chunk: pieces at a time on each device.
-
-    Raises:
-      ValueError: for a chunk below 1.
+      chunk: pieces at a time on each device, at least 1.
     """
-    if chunk < 1:
-        raise ValueError(f"got a chunk of {chunk} pieces, expected 1 or more")
     axes = _Axes(mesh_axes("batch"), mesh_axes("vocab"))
     return _softmax_terms(chunk, axes, states, table, bias, targets)
 

@@ -63,8 +63,10 @@ def slug(text: str) -> str:
     return "-".join(re.findall(r"[a-z0-9]+", folded)[:8])
 
 
-def _reporter(publisher: Publisher, number: int) -> str:
-    """One of the publisher's six reporters."""
+def _author(publisher: Publisher, draw: float, number: int) -> str | None:
+    """One of the publisher's six reporters, or nobody."""
+    if draw < publisher.no_author:
+        return None
     language = publisher.language
     heads, tails = names("surname", f"{language}.head"), names("surname", f"{language}.tail")
     firsts, start = (*first_names(language, 0), *first_names(language, 1)), stable_number(publisher.slug)
@@ -237,10 +239,6 @@ class Desk:
         if publisher.url_habit == "section":
             return f"{publisher.home}/{slug(hub_words(publisher, topic))}/{slug(title)}-{number}.html"
         return f"{publisher.home}/article/{number}"
-
-
-def _author(publisher: Publisher, draw: float, number: int) -> str | None:
-    return None if draw < publisher.no_author else _reporter(publisher, number)
 
 
 def _clock(day: datetime.date, minutes: int) -> datetime.datetime:

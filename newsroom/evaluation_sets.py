@@ -40,20 +40,7 @@ _SMALL: Final = ("train.1000", 1000, 40)  # the beginning of the larger training
 _REPORTS: Final = 3  # of each event, by as many publishers
 
 _Events = Mapping[str, Sequence[Event]]  # by language
-
-
-@dataclasses.dataclass(frozen=True)
-class HeldOut:
-    """An article of an event that the site never mentions: one line of heldout.jsonl or paraphrases.jsonl."""
-
-    id: str
-    title: str
-    body: str
-    publisher: str
-    language: str
-    event: str
-    topic: str
-    byline_date: str
+HeldOut = dict[str, str]  # a line of heldout.jsonl or paraphrases.jsonl, see `_article`
 
 
 def held_out_events(world: World, options: NewsroomOptions) -> dict[str, list[Event]]:
@@ -205,17 +192,18 @@ def _articles(
 
 
 def _article(kind: str, event: Event, publisher: Publisher, teller: Teller, length: int, delay_days: int) -> HeldOut:
+    """An article of an event that the site never mentions."""
     title, closing = teller.headline(event), teller.sentence(event, "close", "general")
-    return HeldOut(
-        id=f"{kind}-{event.id}-{publisher.slug}",
-        title=title,
-        body=" ".join([*teller.body(event, length), closing]),
-        publisher=f"{publisher.slug}.example",
-        language=publisher.language,
-        event=event.id,
-        topic=event.topic,
-        byline_date=(event.date + datetime.timedelta(days=delay_days)).isoformat(),
-    )
+    return {
+        "id": f"{kind}-{event.id}-{publisher.slug}",
+        "title": title,
+        "body": " ".join([*teller.body(event, length), closing]),
+        "publisher": f"{publisher.slug}.example",
+        "language": publisher.language,
+        "event": event.id,
+        "topic": event.topic,
+        "byline_date": (event.date + datetime.timedelta(days=delay_days)).isoformat(),
+    }
 
 
 def write_mldoc(output: str, options: NewsroomOptions) -> dict[str, int]:

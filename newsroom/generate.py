@@ -10,7 +10,8 @@ import dataclasses
 import json
 import os
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
 
 from ..errors import InputError
 from ..formats.command_line import option, required
@@ -24,63 +25,7 @@ from .site import JunkPage, Site, junk_pages
 from .world import PUBLISHERS, NewsroomOptions, World, build_world
 
 
-@dataclasses.dataclass(frozen=True)
-class NewsroomSummary:
-    """Counts of what was written.
-
-    Attributes:
-      articles: lines of truth.jsonl.
-      by_kind: articles per kind (news, evergreen, syndicated, junk:…).
-      by_language: articles per language.
-      events: events published on the site.
-      hubs: HTML hub pages, further pages of a hub included.
-      feeds: RSS, Atom and JSON feeds.
-      images: thumbnails.
-      heldout / paraphrases / bitext / sts: lines of the evaluation files.
-      bytes: size of the site's store.
-      mean_words: words per body over news, syndicated and evergreen articles.
-    """
-
-    articles: int
-    by_kind: dict[str, int]
-    by_language: dict[str, int]
-    events: int
-    hubs: int
-    feeds: int
-    images: int
-    heldout: int
-    paraphrases: int
-    bitext: int
-    sts: int
-    bytes: int
-    mean_words: float
-
-
-@dataclasses.dataclass(frozen=True)
-class Truth:
-    """The truth about one article URL: one line of truth.jsonl.
-
-    Attributes:
-      event: None for junk and evergreen pieces.
-      kind: news, evergreen, syndicated or junk:<which>.
-      near_duplicate_group: shared by near-duplicates, None if there are none.
-      byline_date: UTC day, even if the page does not show it.
-      author: None if the page names none.
-    """
-
-    url: str
-    publisher: str
-    title: str
-    event: str | None
-    topic: str | None
-    kind: str
-    near_duplicate_group: str | None
-    language: str
-    byline_date: str | None
-    author: str | None
-
-
-def generate_newsroom(output: str, options: NewsroomOptions) -> NewsroomSummary:
+def generate_newsroom(output: str, options: NewsroomOptions) -> dict[str, Any]:
     """Generates a newsroom; equal options give byte-identical files.
 
     Args:
@@ -90,7 +35,9 @@ def generate_newsroom(output: str, options: NewsroomOptions) -> NewsroomSummary:
       options: seed and scale.
 
     Returns:
-      Counts of what was written.
+      What was written: the number of "articles" (lines of ``truth.jsonl``), the same "by_kind" (news, evergreen,
+      syndicated, junk:…) and "by_language", of "events" on the site, HTML "hubs" with their further pages, "feeds" and
+      "images"; lines of the evaluation files by name; "bytes" of the site's store; "mean_words" per body, without junk.
 
     Raises:
       InputError: if ``output`` is a file.
@@ -111,26 +58,24 @@ def generate_newsroom(output: str, options: NewsroomOptions) -> NewsroomSummary:
                 writer.add(resource)
     truth = [*map(_story_truth, stories), *map(_junk_truth, junk)]
     # Last in every file: what is generated for the other languages does not depend on those without a region.
-    truth.sort(key=lambda line: line.language in ABROAD)
+    truth.sort(key=lambda line: line["language"] in ABROAD)
     _write_json(os.path.join(output, "truth.jsonl"), truth)
     _write_table(os.path.join(output, "names.tsv"), name_forms(world))
     held_out = sets.held_out_events(world, options)
     words = sum(len(" ".join(story.sentences).split()) for story in stories)
-    summary = NewsroomSummary(
-        articles=len(truth),
-        by_kind=_counts(line.kind for line in truth),
-        by_language=_counts(line.language for line in truth),
-        events=len(desk.events),
-        hubs=sum(site.hubs for site in sites),
-        feeds=sum(site.feeds for site in sites),
-        images=sum(site.images for site in sites),
-        heldout=_write_json(os.path.join(output, "heldout.jsonl"), sets.held_out_articles(world, options, held_out)),
-        paraphrases=_write_json(os.path.join(output, "paraphrases.jsonl"), sets.paraphrases(world, options, held_out)),
-        bitext=_write_table(os.path.join(output, "bitext.tsv"), sets.bitext(world, options, desk.events)),
-        sts=_write_table(os.path.join(output, "sts.tsv"), sets.graded_pairs(world, options, held_out)),
-        bytes=sum(entry.stat().st_size for entry in os.scandir(os.path.join(output, "site"))),
-        mean_words=round(words / len(stories), 1),
-    )
+    articles, others = sets.held_out_articles(world, options, held_out), sets.paraphrases(world, options, held_out)
+    summary = {
+        "articles": len(truth),
+        **{f"by_{name}": _counts(line[name] for line in truth) for name in ("kind", "language")},
+        "events": len(desk.events),
+        **{name: sum(getattr(site, name) for site in sites) for name in ("hubs", "feeds", "images")},
+        "heldout": _write_json(os.path.join(output, "heldout.jsonl"), articles),
+        "paraphrases": _write_json(os.path.join(output, "paraphrases.jsonl"), others),
+        "bitext": _write_table(os.path.join(output, "bitext.tsv"), sets.bitext(world, options, desk.events)),
+        "sts": _write_table(os.path.join(output, "sts.tsv"), sets.graded_pairs(world, options, held_out)),
+        "bytes": sum(entry.stat().st_size for entry in os.scandir(os.path.join(output, "site"))),
+        "mean_words": round(words / len(stories), 1),
+    }
     # Written last: a folder with seeds.txt is complete.
     write_lines(seeds, (seed for site in sites for seed in site.seeds))
     return summary
@@ -151,33 +96,35 @@ def write_across_languages(path: str, options: NewsroomOptions) -> int:
     return _write_json(path, sets.articles_across_languages(world, options, events))
 
 
-def _story_truth(story: Story) -> Truth:
-    return Truth(
-        url=story.url,
-        publisher=f"{story.publisher.slug}.example",
-        title=story.title,
-        event=story.event.id if story.event else None,
-        topic=story.topic,
-        kind=story.kind,
-        near_duplicate_group=story.group or None,
-        language=story.publisher.language,
-        byline_date=story.published.date().isoformat(),
-        author=story.author,
-    )
+def _story_truth(story: Story) -> dict[str, str | None]:
+    """The line of an article in truth.jsonl; null stands for what it lacks."""
+    return {
+        "url": story.url,
+        "publisher": f"{story.publisher.slug}.example",
+        "title": story.title,
+        "event": story.event.id if story.event else None,  # evergreen pieces have none
+        "topic": story.topic,
+        "kind": story.kind,
+        "near_duplicate_group": story.group or None,
+        "language": story.publisher.language,
+        "byline_date": story.published.date().isoformat(),  # also where the page does not show it
+        "author": story.author,
+    }
 
 
-def _junk_truth(page: JunkPage) -> Truth:
-    publisher, kind = page.publisher, f"junk:{page.kind.value}"
-    site = f"{publisher.slug}.example"
-    return Truth(page.url, site, page.title, None, None, kind, None, publisher.language, None, None)
+def _junk_truth(page: JunkPage) -> dict[str, str | None]:
+    """The line of a junk page, in the form of `_story_truth`."""
+    of_stories = dict.fromkeys(("event", "topic", "kind", "near_duplicate_group", "language", "byline_date", "author"))
+    own = {"url": page.url, "publisher": f"{page.publisher.slug}.example", "title": page.title}
+    return own | of_stories | {"kind": f"junk:{page.kind.value}", "language": page.publisher.language}
 
 
-def _counts(values: Iterable[str]) -> dict[str, int]:
+def _counts(values: Iterable[Any]) -> dict[str, int]:
     return dict(sorted(collections.Counter(values).items()))
 
 
-def _write_json(path: str, records: Iterable[Truth | sets.HeldOut]) -> int:
-    return write_lines(path, (json.dumps(dataclasses.asdict(record), ensure_ascii=False) for record in records))
+def _write_json(path: str, records: Iterable[Mapping[str, Any]]) -> int:
+    return write_lines(path, (json.dumps(record, ensure_ascii=False) for record in records))
 
 
 def _write_table(path: str, rows: Iterable[tuple[object, ...]]) -> int:
@@ -227,12 +174,8 @@ OPTIONS = CommandOptions
 def run(options: CommandOptions) -> int:
     """Generates the newsroom, prints the summary and, with ``--serve``, serves the site; returns the exit code."""
     start = time.perf_counter()
-    found: dict[str, object] = (
-        {**write_mldoc(options.output, options)}
-        if options.format == "mldoc"
-        else dataclasses.asdict(generate_newsroom(options.output, options))
-    )
-    for name, value in found.items():
+    write = write_mldoc if options.format == "mldoc" else generate_newsroom
+    for name, value in write(options.output, options).items():
         shown = ", ".join(f"{key} {count}" for key, count in value.items()) if isinstance(value, dict) else value
         print(f"{name:12} {shown}")
     print(f"{'seconds':12} {time.perf_counter() - start:.1f}")

@@ -37,20 +37,10 @@ class Resource:
     status: int = 200
     location: str = ""
 
-
-@dataclasses.dataclass(frozen=True)
-class Stored:
-    """One line of the index."""
-
-    host: str
-    path: str
-    status: int
-    content_type: str
-    modified: str
-    etag: str
-    location: str
-    offset: int
-    length: int
+    @property
+    def etag(self) -> str:
+        """Identifies the body."""
+        return hashlib.sha256(self.body).hexdigest()[:16]
 
 
 class SiteWriter:
@@ -62,7 +52,7 @@ class SiteWriter:
         if os.path.exists(self._index):
             os.remove(self._index)
         self._content = open(os.path.join(folder, _CONTENT), "wb")  # noqa: SIM115 - closed with the writer
-        self._stored: dict[tuple[str, str], Stored] = {}
+        self._rows: dict[tuple[str, str], dict[str, Any]] = {}
 
     def add(self, resource: Resource) -> None:
         """Writes a resource.
@@ -70,14 +60,13 @@ class SiteWriter:
         Raises:
           ValueError: if its host and path are already written.
         """
-        key = (resource.host, resource.path)
-        if key in self._stored:
+        row = dataclasses.asdict(resource)
+        key, body = (resource.host, resource.path), row.pop("body")
+        if key in self._rows:
             raise ValueError(f"{resource.host}{resource.path} is written twice")
-        etag, modified = hashlib.sha256(resource.body).hexdigest()[:16], resource.modified.isoformat()
-        place = (self._content.tell(), len(resource.body))
-        status, kind = resource.status, resource.content_type
-        self._stored[key] = Stored(*key, status, kind, modified, etag, resource.location, *place)
-        self._content.write(resource.body)
+        place = {"offset": self._content.tell(), "length": len(body)}
+        self._rows[key] = row | {"modified": resource.modified.isoformat()} | place
+        self._content.write(body)
 
     def __enter__(self) -> Self:
         return self
@@ -85,8 +74,7 @@ class SiteWriter:
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         self._content.close()
         if kind is None:
-            lines = (json.dumps(dataclasses.asdict(one), ensure_ascii=False) for one in self._stored.values())
-            write_lines(self._index, lines)
+            write_lines(self._index, (json.dumps(row, ensure_ascii=False) for row in self._rows.values()))
 
 
 class SiteReader:
@@ -102,19 +90,18 @@ class SiteReader:
             remedy = "generate one with newsembed newsroom --output DIR"
             raise InputError("no newsroom site here", path=index, remedy=remedy)
         with open(index, encoding="utf-8") as file:
-            stored = [Stored(**json.loads(line)) for line in file]
-        self._resources = {(item.host, item.path): item for item in stored}
-        self._path = os.path.join(folder, _CONTENT)
+            self._rows = {(row["host"], row["path"]): row for row in map(json.loads, file)}
+        self._content = os.path.join(folder, _CONTENT)
 
-    def find(self, host: str, path: str) -> Stored | None:
+    def find(self, host: str, path: str) -> Resource | None:
         """The resource of a host and path; None if there is none."""
-        return self._resources.get((host, path))
-
-    def body(self, stored: Stored) -> bytes:
-        """The body of a resource."""
-        with open(self._path, "rb") as file:
-            file.seek(stored.offset)
-            return file.read(stored.length)
+        if (row := self._rows.get((host, path))) is None:
+            return None
+        with open(self._content, "rb") as file:
+            file.seek(row["offset"])
+            body = file.read(row["length"])
+        modified = datetime.datetime.fromisoformat(row["modified"])
+        return Resource(host, path, body, row["content_type"], modified, row["status"], row["location"])
 
 
 def write_lines(path: str, lines: Iterable[str]) -> int:
@@ -187,24 +174,21 @@ class _Handler(http.server.BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         host = self.headers.get("Host", "").partition(":")[0].lower()
         path = self.path.partition("?")[0].partition("#")[0]
-        stored = self.server.reader.find(host, path)
-        if stored is None:
-            stored, body = Stored(host, path, 404, "text/plain; charset=utf-8", "", "", "", 0, 0), b"not found\n"
-        else:
-            body = self.server.reader.body(stored)
-        headers, is_known = {"Content-Type": stored.content_type, "Content-Length": str(len(body))}, False
-        if stored.location:
-            headers["Location"] = stored.location
-        if stored.status == 200:
-            modified = datetime.datetime.fromisoformat(stored.modified)
-            date = email.utils.format_datetime(modified, usegmt=True)
-            validators = {"ETag": f'"{stored.etag}"', "Last-Modified": date}
+        now = datetime.datetime.now(datetime.UTC)
+        missing = Resource(host, path, b"not found\n", "text/plain; charset=utf-8", now, 404)
+        found = self.server.reader.find(host, path) or missing
+        headers, is_known = {"Content-Type": found.content_type, "Content-Length": str(len(found.body))}, False
+        if found.location:
+            headers["Location"] = found.location
+        if found.status == 200:
+            date = email.utils.format_datetime(found.modified, usegmt=True)
+            validators = {"ETag": f'"{found.etag}"', "Last-Modified": date}
             headers |= validators
             given = self.headers.get("If-None-Match") or self.headers.get("If-Modified-Since")
             is_known = given in validators.values()
-        self.send_response(304 if is_known else stored.status)
+        self.send_response(304 if is_known else found.status)
         for name, value in (validators if is_known else headers).items():
             self.send_header(name, value)
         self.end_headers()
         if not is_known:
-            self.wfile.write(body)
+            self.wfile.write(found.body)

@@ -8,7 +8,6 @@ Examples::
         --gin.MlDocEvaluator.path=\"mldoc\" --gin.KEEP_BEST=\"eval/mldoc_dev/Cross\" --gin.KEEP_BEST_MODE=\"max\"
 """
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import gin
@@ -25,17 +24,14 @@ class _Evaluator:
     """Scores of a benchmark on a model in training; its documents are read and tokenized once, at the first evaluation.
 
     Args:
-      make_benchmark: makes the benchmark.
+      benchmark: whose files are read then.
       max_length: tokens of each document; None for as many as the run trains on.
       tokens_per_batch: tokens embedded at once, over all devices.
     """
 
-    def __init__(
-        self, make_benchmark: "Callable[[], Benchmark]", max_length: int | None, tokens_per_batch: int
-    ) -> None:
-        self._make_benchmark, self._max_length, self._tokens_per_batch = make_benchmark, max_length, tokens_per_batch
+    def __init__(self, benchmark: "Benchmark", max_length: int | None, tokens_per_batch: int) -> None:
+        self._benchmark, self._max_length, self._tokens_per_batch = benchmark, max_length, tokens_per_batch
         self.rows: list[np.ndarray] = []
-        self._benchmark: Benchmark | None = None
 
     def scores(self, snapshot: "Snapshot") -> "list[Score]":
         """The benchmark's scores of the current parameters."""
@@ -44,8 +40,7 @@ class _Evaluator:
         from ..tasks.vocabulary import Vocabulary
 
         length = min(self._max_length or snapshot.text_length, snapshot.config.max_length)
-        if self._benchmark is None:
-            self._benchmark = self._make_benchmark()
+        if not self.rows:
             documents = self._benchmark.documents()
             titles, bodies = [document.title for document in documents], [document.body for document in documents]
             self.rows = Vocabulary.load(snapshot.vocabulary_path).encode_documents(titles, bodies, length)
@@ -79,12 +74,9 @@ class SameEventEvaluator(_Evaluator):
         cross_publisher: bool = False,
         tokens_per_batch: int = 16_384,
     ) -> None:
-        def make() -> "Benchmark":
-            from ..evaluation.benchmarks.retrieval import SameEventRetrieval
+        from ..evaluation.benchmarks.retrieval import SameEventRetrieval
 
-            return SameEventRetrieval(path, cross_publisher=cross_publisher)
-
-        super().__init__(make, max_length, tokens_per_batch)
+        super().__init__(SameEventRetrieval(path, cross_publisher=cross_publisher), max_length, tokens_per_batch)
 
     def __call__(self, snapshot: "Snapshot") -> dict[str, float]:
         """The scores of the current parameters, by name."""
@@ -119,15 +111,12 @@ class MlDocEvaluator(_Evaluator):
         seeds: int = 1,
         tokens_per_batch: int = 16_384,
     ) -> None:
-        def make() -> "Benchmark":
-            from ..evaluation.benchmarks.mldoc import LinearSvm, MlDoc
-            from ..evaluation.heads import Perceptron
+        from ..evaluation.benchmarks.mldoc import LinearSvm, MlDoc
+        from ..evaluation.heads import Perceptron
 
-            head = LinearSvm() if svm else Perceptron()
-            return MlDoc(path, "mldoc_dev", languages=tuple(languages), seeds=seeds, head=head, on_dev=True)
-
-        self._path = path
-        super().__init__(make, max_length, tokens_per_batch)
+        head = LinearSvm() if svm else Perceptron()
+        benchmark = MlDoc(path, "mldoc_dev", languages=tuple(languages), seeds=seeds, head=head, on_dev=True)
+        super().__init__(benchmark, max_length, tokens_per_batch)
 
     def __call__(self, snapshot: "Snapshot") -> dict[str, float]:
         """The accuracies of the current parameters, by name."""
@@ -136,7 +125,7 @@ class MlDocEvaluator(_Evaluator):
         scores = {f"mldoc_dev/{one.part}": one.value for one in self.scores(snapshot) if one.part in AVERAGES}
         if "mldoc_dev/Cross" not in scores:
             problem, field = "found 1 language, expected at least 2", "MlDocEvaluator.languages"
-            raise InputError(problem, path=self._path, field=field, remedy="give files of two languages")
+            raise InputError(problem, path=self._benchmark.path, field=field, remedy="give files of two languages")
         return scores
 
 

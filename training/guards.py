@@ -2,7 +2,6 @@
 
 import collections
 import dataclasses
-import json
 import math
 from collections.abc import Mapping
 from typing import Any, Final
@@ -15,7 +14,7 @@ import optax
 
 from ..errors import InputError
 from ..formats.command_line import GinOptions, option
-from ..formats.files import writing_text
+from ..formats.files import write_json
 from ..formats.model_folder import ModelFolder
 from ..formats.records import words_to_doc_id
 from ..learning.mixture import Draw
@@ -171,8 +170,7 @@ def write_batch_report(model_dir: str, step: int, draw: Draw, metrics: Mapping[s
         "records": draw.places(),
         "doc_ids": doc_ids,
     }
-    with writing_text(path) as file:
-        json.dump(report, file, indent=1)
+    write_json(path, report)
     return path
 
 

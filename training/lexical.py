@@ -9,9 +9,8 @@ import jax.numpy as jnp
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import InputError
 from ..formats.vocabulary import SPECIAL_TOKENS
-from ..models.encoders import Architecture, Capability, HybridConfig
+from ..models.encoders import HybridConfig
 from ..models.encoders.news import EncoderConfig
 
 _NO_WEIGHT: Final = -200.0  # exp of it is 0 in float32: special tokens are not words
@@ -65,25 +64,14 @@ def joined(parts: Sequence[LexicalPart], terms: Any) -> LexicalPart:
     Args:
       parts: each with its own table [V, K_i]; all with one lead length.
       terms: sparse [N, V], what each piece counts in each of these texts apart from the weight of the piece, by this
-        lead length.
+        lead length; at least one of the texts has words.
 
     Returns:
       A part with a table [V, K_1 + K_2 + ...] of rows of length 1.
-
-    Raises:
-      ValueError: for parts with several lead lengths, or if the texts have no words.
     """
-    leads = {part.lead_length for part in parts}
-    if len(leads) != 1:
-        raise ValueError(f"got parts with the lead lengths {sorted(leads)}, expected one")
-    scaled = []
-    for part in parts:
-        vectors = part.vectors
-        length = np.linalg.norm(terms @ vectors, axis=1).mean() if terms.shape[0] else 0.0
-        if not length:
-            raise ValueError(f"got {terms.shape[0]} texts without words, expected some with words")
-        scaled.append(vectors / length)
-    return part_of(np.concatenate(scaled, axis=1), leads.pop())
+    vectors = [part.vectors for part in parts]
+    scaled = [own / np.linalg.norm(terms @ own, axis=1).mean() for own in vectors]
+    return part_of(np.concatenate(scaled, axis=1), parts[0].lead_length)
 
 
 def part_of(vectors: npt.NDArray[Any], lead_length: int) -> LexicalPart:
@@ -96,7 +84,7 @@ def part_of(vectors: npt.NDArray[Any], lead_length: int) -> LexicalPart:
     return LexicalPart(table.astype(np.float32), logits.astype(np.float32), lead_length)
 
 
-def lexical_part_of(config: Architecture, params: Mapping[str, Any], *, path: str) -> LexicalPart:
+def lexical_part_of(config: EncoderConfig, params: Mapping[str, Any]) -> LexicalPart:
     """The lexical part that computes what a static model computes.
 
     In a model without layers the vector of a token depends on its piece alone, and the head of a weighted mean is the
@@ -105,19 +93,7 @@ def lexical_part_of(config: Architecture, params: Mapping[str, Any], *, path: st
     Args:
       config: of a `NewsEncoder` with ``num_layers=0``, weighted pooling and sublinear counts.
       params: its parameters.
-      path: its folder, to name in errors.
-
-    Raises:
-      InputError: for a model that is not static, or pools in another way.
     """
-    if not isinstance(config, EncoderConfig) or Capability.STATIC not in config.capabilities:
-        problem = (
-            f"got {config.summary()}, expected a static model (num_layers = 0, weighted pooling, no learned positions)"
-        )
-        raise InputError(problem, path=path, field="model", remedy="Train it with runs/train_static.gin.")
-    if not config.sublinear:
-        problem, remedy = "copies of a piece count in full", "Train it with SUBLINEAR = True, as train_static.gin."
-        raise InputError(problem, path=path, field="model", remedy=remedy)
     module = config.module()
 
     @jax.jit
@@ -178,12 +154,7 @@ def hybrid_params(
       config: see `hybrid_config`.
       words: the lexical part.
       share: of the lexical part in the cosine, between 0 and 1.
-
-    Raises:
-      ValueError: for a share that is not between 0 and 1.
     """
-    if not 0 < share < 1:
-        raise ValueError(f"got a share of {share}, expected a number between 0 and 1")
     result = dict(params)
     if "position_embedding" in result:
         result["position_embedding"] = result["position_embedding"][: config.position_count]

@@ -118,6 +118,10 @@ class CheckpointOptions(GinOptions):
             is_least = self.keep_best_mode == "min"
             best = {"get_metric_fn": self.figure, "reverse": is_least, "n": 1}
             policies.append(rules.BestN(**best, keep_checkpoints_without_metrics=False))
+        processes = ocp.options.MultiprocessingOptions()
+        if is_alone and jax.process_count() > 1:  # this process writes and waits for no other
+            number = jax.process_index()
+            processes = ocp.options.MultiprocessingOptions(number, {number}, f"process-{number}")
         return ocp.CheckpointManagerOptions(
             preservation_policy=rules.AnyPreservationPolicy(policies),
             best_fn=self.figure if self.keep_best is not None else None,  # without it Orbax stores no metrics
@@ -125,7 +129,7 @@ class CheckpointOptions(GinOptions):
             cleanup_tmp_directories=True,
             enable_async_checkpointing=True,
             create=not is_alone,
-            multiprocessing_options=_alone() if is_alone else ocp.options.MultiprocessingOptions(),
+            multiprocessing_options=processes,
         )
 
     def figure(self, metrics: Mapping[str, float]) -> float:
@@ -135,14 +139,6 @@ class CheckpointOptions(GinOptions):
             remedy = "Name a metric that the evaluation gives."
             raise InputError(f"got {self.keep_best!r}, expected one of {known}", field="KEEP_BEST", remedy=remedy)
         return float(metrics[self.keep_best])
-
-
-def _alone() -> ocp.options.MultiprocessingOptions:
-    """This process writes and waits for no other."""
-    number = jax.process_index()
-    if jax.process_count() == 1:
-        return ocp.options.MultiprocessingOptions()
-    return ocp.options.MultiprocessingOptions(number, {number}, f"process-{number}")
 
 
 @gin.register

@@ -11,7 +11,7 @@ import optax
 from jax.sharding import Mesh
 
 from ..errors import counted
-from ..formats.files import writing_text
+from ..formats.files import write_whole
 from ..formats.folders import locked
 from ..formats.manifest import DataSet
 from ..formats.model_folder import ModelFolder, check_place
@@ -93,7 +93,7 @@ def train(
     calibrated = setup.calibration(calibration)
     batches, evaluation = setup.open_batches(), setup.evaluation(held_out)
     guarded = optimizer.guards.guarded(optimizer.optimizer)
-    layout = setup.layout(guarded)
+    layout = plan_state(setup.objectives.model.module, guarded, setup.partitioner, setup.mesh)
     steps = setup.steps(guarded, layout)
     init_key, loop_key = jax.random.split(jax.random.key(run.seed))
     is_first_host, patience = jax.process_index() == 0, Patience(checkpoints)
@@ -162,9 +162,9 @@ class Setup:
     def write_description(self, model_dir: str) -> None:
         """Writes the files of the model folder that describe the model and its run."""
         write_model_files(model_dir, self.config, self.vocabulary, self.text_length)
-        with writing_text(ModelFolder(model_dir).config_file) as file:
-            file.write(gin.operative_config_str())
-        allow(ModelFolder(model_dir).config_file)
+        path = ModelFolder(model_dir).config_file
+        write_whole(path, gin.operative_config_str().encode())
+        allow(path)
 
     def open_batches(self) -> MixtureBatches:
         """Returns the batches of the run from the first one."""
@@ -191,10 +191,6 @@ class Setup:
         sets = open_held_out(held_out, self.data.mixture, self.data.open_set, options)
         path, length = self.data.vocabulary_path, self.text_length or self.config.max_length
         return Evaluation(held_out, sets, self.objectives, self.partitioner, self.mesh, path, length)
-
-    def layout(self, optimizer: optax.GradientTransformation) -> StateLayout:
-        """Returns the state of the run before it exists."""
-        return plan_state(self.objectives.model.module, optimizer, self.partitioner, self.mesh)
 
     def steps(self, optimizer: optax.GradientTransformation, layout: StateLayout) -> dict[str, TaskStep]:
         """Returns the step of every task, with its model FLOPs."""

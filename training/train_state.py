@@ -3,7 +3,7 @@
 import functools
 import math
 from collections.abc import Callable
-from typing import Any, Final, NamedTuple, Self
+from typing import Any, Final, NamedTuple
 
 import flax.linen as nn
 import flax.struct
@@ -33,11 +33,6 @@ class TrainState(flax.struct.PyTreeNode):
     step: jax.Array
     params: Any
     opt_state: Any
-
-    def apply_gradients(self, gradients: Any, optimizer: optax.GradientTransformation) -> Self:
-        """Returns the state after one more step."""
-        updates, opt_state = optimizer.update(gradients, self.opt_state, self.params)
-        return self.replace(step=self.step + 1, params=optax.apply_updates(self.params, updates), opt_state=opt_state)
 
 
 TrainStep = Callable[[TrainState, DeviceBatch, jax.Array], tuple[TrainState, Metrics]]
@@ -135,7 +130,9 @@ def make_train_step(
         metrics |= {"loss": loss, "gradient_norm": norm}
         if COUNTS in batch:
             metrics[COUNTS] = jnp.sum(batch[COUNTS], axis=0)
-        return state.apply_gradients(gradients, optimizer), metrics
+        updates, opt_state = optimizer.update(gradients, state.opt_state, state.params)
+        params = optax.apply_updates(state.params, updates)
+        return TrainState(step=state.step + 1, params=params, opt_state=opt_state), metrics
 
     shardings = jax.tree.map(lambda array: array.sharding, layout.abstract)
     compiled = jax.jit(step, donate_argnums=0, out_shardings=(shardings, replicated(layout.mesh)))

@@ -22,7 +22,7 @@ import numpy as np
 from ...errors import InputError
 from ...formats.command_line import option
 from ...formats.jsonl import read_jsonl
-from ..benchmark import Benchmark, Score, Suite, here
+from ..benchmark import Benchmark, Score, Suite, has
 from ..encoders import Document, Embeddings, cosine_similarities
 from ..files import read_rows
 
@@ -146,6 +146,4 @@ def read_qrels(path: str) -> Judged:
     return judged
 
 
-SUITES: Final = {
-    "beir": Suite(BeirRetrieval, find=here(lambda _, names: {"corpus.jsonl", "queries.jsonl", "qrels"} <= names))
-}
+SUITES: Final = {"beir": Suite(BeirRetrieval, find=has("corpus.jsonl", "queries.jsonl", "qrels"))}

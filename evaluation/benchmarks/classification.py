@@ -42,7 +42,7 @@ import numpy as np
 
 from ...errors import InputError
 from ...formats.command_line import option
-from ..benchmark import ALL, ARROW, Benchmark, Score, Suite, here, over_runs, seeds_option, with_averages
+from ..benchmark import ALL, ARROW, Benchmark, Score, Suite, by_language, here, over_runs, seeds_option, with_averages
 from ..encoders import Document, Embeddings
 from ..events import EventDocument, read_events
 from ..files import FORMATS, Split, folder_entries, remedy_of, sample_per_class
@@ -299,13 +299,20 @@ class Clustering(Benchmark):
         return [row.document for row in self._rows]
 
     def _scores(self, embeddings: Embeddings) -> list[Score]:
-        labels, languages = (np.array([getattr(row, name) for row in self._rows]) for name in (self.label, "language"))
-        scores = cluster_scores(ALL, embeddings, labels, self.seeds)
-        for language in sorted(set(languages)) if len(set(languages)) > 1 else ():
-            members = np.flatnonzero(languages == language)
-            if len(set(labels[members])) > 1:
-                scores += cluster_scores(language or "unknown", embeddings[members], labels[members], self.seeds)
-        return scores
+        labels = np.array([getattr(row, self.label) for row in self._rows])
+        return cluster_scores_by_language([row.language for row in self._rows], embeddings, labels, self.seeds)
+
+
+def cluster_scores_by_language(
+    languages: Sequence[str], embeddings: Embeddings, labels: Any, seeds: int
+) -> list[Score]:
+    """Returns `cluster_scores` over all documents, and over those of each language that have several labels."""
+    parts = {part: rows for part, rows in by_language(languages).items() if len(set(labels[rows])) > 1}
+    return [
+        score
+        for part, rows in parts.items()
+        for score in cluster_scores(part, embeddings[np.flatnonzero(rows)], labels[rows], seeds)
+    ]
 
 
 def cluster_scores(part: str, embeddings: Embeddings, labels: Any, seeds: int) -> list[Score]:

@@ -29,7 +29,7 @@ from ...errors import InputError
 from ..benchmark import ALL, Benchmark, Score, Suite, here, seeds_option
 from ..encoders import Document, Embeddings, cosine_similarities
 from ..files import folder_entries, read_text
-from .classification import cluster_scores
+from .classification import cluster_scores, cluster_scores_by_language
 from .retrieval import ranking_scores
 
 _FEWEST: Final = 8  # documents of a summary
@@ -130,13 +130,8 @@ class StreamNews(Benchmark):
         return [document for *_, document in self._rows]
 
     def _scores(self, embeddings: Embeddings) -> list[Score]:
-        languages, events = (np.array([row[place] for row in self._rows]) for place in (0, 1))
-        scores = cluster_scores(ALL, embeddings, events, self.seeds)
-        for language in sorted(set(languages)):
-            rows = np.flatnonzero(languages == language)
-            if 1 < len(set(events[rows])) < len(set(events)):
-                scores += cluster_scores(language, embeddings[rows], events[rows], self.seeds)
-        return scores
+        languages, events, _ = zip(*self._rows, strict=True)
+        return cluster_scores_by_language(languages, embeddings, np.array(events), self.seeds)
 
 
 def _articles(path: str) -> Iterator[tuple[str, str, Document]]:

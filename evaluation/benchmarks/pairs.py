@@ -25,7 +25,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from ...errors import InputError
-from ..benchmark import ALL, ARROW, Benchmark, Score, Suite, here, languages_option, with_averages
+from ..benchmark import ALL, ARROW, Benchmark, Score, Suite, has, languages_option, with_averages
 from ..encoders import Document, Embeddings, dense_rows
 from ..files import read_rows
 from ..heads import Classes, Features, Perceptron, logistic_regression, train
@@ -252,11 +252,7 @@ def _read_xnli(path: str, columns: Mapping[str, str]) -> list[_Pair]:
     return found
 
 
-def _has(*files: str) -> Any:
-    return here(lambda _, names: set(files) <= names)
-
-
 SUITES: Final = {
-    **{form: Suite(PairClassification, {"format": form}, _has(*layout.files)) for form, layout in LAYOUTS.items()},
-    "xnli": Suite(Xnli, find=_has(DEV, TEST)),
+    **{form: Suite(PairClassification, {"format": form}, has(*layout.files)) for form, layout in LAYOUTS.items()},
+    "xnli": Suite(Xnli, find=has(DEV, TEST)),
 }

@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...errors import InputError
-from ..benchmark import ALL, Benchmark, Score, Suite, here
+from ..benchmark import ALL, Benchmark, Score, Suite, has
 from ..encoders import Document, Embeddings, dense_rows
 from ..heads import Features
 from .sts import Pair, read_pairs
@@ -62,10 +62,7 @@ class Relatedness(Benchmark):
 
     @functools.cached_property
     def _parts(self) -> tuple[list[Pair], ...]:
-        parts = tuple(
-            [pair for pair in read_pairs(path) if self.keeps(Document("", pair.first), Document("", pair.second))]
-            for path in self.paths
-        )
+        parts = tuple([pair for pair in read_pairs(path) if self.keeps(*pair.documents)] for path in self.paths)
         for path, part in zip(self.paths, parts, strict=True):
             if bad := next((pair.score for pair in part if not 0 <= pair.score <= SCORES), None):
                 raise InputError(f"got {bad:g}, expected 0 to {SCORES}", path=path, field="score")
@@ -73,7 +70,7 @@ class Relatedness(Benchmark):
 
     def _texts(self) -> Sequence[Document]:
         pairs = [pair for part in self._parts for pair in part]
-        return [Document("", getattr(pair, side)) for side in ("first", "second") for pair in pairs]
+        return [pair.documents[side] for side in (0, 1) for pair in pairs]
 
     def _scores(self, embeddings: Embeddings) -> list[Score]:
         from scipy.stats import pearsonr, spearmanr
@@ -164,7 +161,4 @@ def _pearson(found: Floats, gold: Floats) -> float:
     return float(np.corrcoef(found, gold)[0, 1]) if np.ptp(found) > 0 and np.ptp(gold) > 0 else -1.0
 
 
-SUITES: Final = {
-    form: Suite(Relatedness, {"format": form}, here(lambda _, names, files=files: names.issuperset(files)))  # type: ignore[misc]
-    for form, files in _FILES.items()
-}
+SUITES: Final = {form: Suite(Relatedness, {"format": form}, has(*files)) for form, files in _FILES.items()}

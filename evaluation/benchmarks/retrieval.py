@@ -36,7 +36,7 @@ import numpy.typing as npt
 from ...errors import InputError
 from ...formats.command_line import option
 from ...formats.jsonl import read_jsonl
-from ..benchmark import ALL, Benchmark, Score, Suite, draws_option, intervals_option
+from ..benchmark import Benchmark, Score, Suite, by_language, draws_option, intervals_option
 from ..encoders import Document, Embeddings, cosine_similarities
 from ..events import EventDocument, codes, read_events
 from ..statistics import FloatArray, Interval, mean_interval, resampled_means
@@ -94,9 +94,7 @@ class SameEventRetrieval(Benchmark):
             problem = "no document has another one of its event among its candidates"
             remedy = "relax the options (cross_publisher, cross_language, max_day_gap) or label more documents"
             raise InputError(problem, path=self.path, field="event", remedy=remedy)
-        events, languages = (np.array([getattr(row, name) for row in self.rows]) for name in ("event", "language"))
-        names = sorted(set(languages)) if len(set(languages)) > 1 else ()
-        parts = {ALL: np.ones(len(events), bool)} | {name or "unknown": languages == name for name in names}
+        events, parts = np.array([row.event for row in self.rows]), by_language([row.language for row in self.rows])
         return [score for part, members in parts.items() for score in self._means(part, members, metrics, events)]
 
     def _means(

@@ -25,7 +25,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from ...errors import InputError
-from ..benchmark import ALL, Benchmark, Score, Suite, here, intervals_option
+from ..benchmark import ALL, Benchmark, Score, Suite, has, here, intervals_option
 from ..encoders import Document, Embeddings, paired_cosines
 from ..files import folder_entries, read_text
 from ..statistics import spearman_interval
@@ -48,6 +48,11 @@ class Pair:
     first: str
     second: str
     genre: str = ""
+
+    @property
+    def documents(self) -> tuple[Document, Document]:
+        """The sentences to embed."""
+        return Document("", self.first), Document("", self.second)
 
 
 class _Layout(NamedTuple):
@@ -87,14 +92,10 @@ class Sts(Benchmark):
 
     @functools.cached_property
     def _pairs(self) -> list[Pair]:
-        return [
-            one
-            for one in read_source(self.path, merged=self.merged)
-            if self.keeps(Document("", one.first), Document("", one.second))
-        ]
+        return [pair for pair in read_source(self.path, merged=self.merged) if self.keeps(*pair.documents)]
 
     def _texts(self) -> Sequence[Document]:
-        return [Document("", pair.first) for pair in self._pairs] + [Document("", pair.second) for pair in self._pairs]
+        return [pair.documents[side] for side in (0, 1) for pair in self._pairs]
 
     def _scores(self, embeddings: Embeddings) -> list[Score]:
         count = len(self._pairs)
@@ -234,5 +235,5 @@ def _is_sts(folder: str, names: set[str]) -> bool:
 
 SUITES: Final = {
     "sts": Suite(Sts, find=here(_is_sts)),
-    "stsb_genres": Suite(Sts, {"merged": True}, here(lambda _folder, names: names.issuperset(_STSB_FILES))),
+    "stsb_genres": Suite(Sts, {"merged": True}, has(*_STSB_FILES)),
 }

@@ -40,15 +40,11 @@ class Denoising(Objective):
     """
 
     tasks: ClassVar[tuple[str, ...]] = ("triplets",)
+    needs: ClassVar[tuple[Capability, ...]] = (Capability.RECONSTRUCTION,)  # hidden vectors not scaled, and a decoder
 
     alpha: float = option(300.0, ge=0)
     masking_share: float = option(0.3, ge=0, lt=1)
     vocabulary_chunk: int = option(0, ge=0)
-
-    @property
-    def needs(self) -> tuple[Capability, ...]:
-        """Hidden vectors that are not scaled, and a decoder."""
-        return (Capability.RECONSTRUCTION,)
 
     def loss(self, model: Model, params: Any, batch: DeviceBatch, key: jax.Array) -> tuple[jax.Array, Metrics]:
         """Returns the loss, with `reconstruction`, `similarity_loss` and `accuracy`.

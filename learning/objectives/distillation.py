@@ -124,7 +124,11 @@ class Distillation(PairObjective):
         Raises:
           InputError: for a batch that `gradient_chunk` does not divide, or if `frozen` matches no parameter.
         """
-        params = self._partly_constant(params)
+        if self.frozen:
+            held = matching_parameters(params, self.frozen, "Distillation.frozen")
+            params = jax.tree.map(
+                lambda value, is_held: jax.lax.stop_gradient(value) if is_held else value, params, held
+            )
         teacher: Any = Teacher(**{name: jnp.asarray(batch[_in_batch(name)]) for name in _TABLES})
         texts = [batch[f"{role}_tokens"] for role in _ROLES]
         text_key, mlm_key = self.split_key(key)
@@ -149,12 +153,6 @@ class Distillation(PairObjective):
         }
         own = (teacher_loss + self.pair_weight * pair_loss, metrics)
         return self.with_masked_words(model, params, own, texts, mlm_key)
-
-    def _partly_constant(self, params: Any) -> Any:
-        if not self.frozen:
-            return params
-        constant = matching_parameters(params, self.frozen, "Distillation.frozen")
-        return jax.tree.map(lambda value, held: jax.lax.stop_gradient(value) if held else value, params, constant)
 
     def _near(self, teacher: Any, documents: jax.Array) -> jax.Array:
         """Returns which documents [B, N] are near in days and by their keys to some documents, int32 [B]."""

@@ -23,11 +23,7 @@ class _Labelled(Objective):
     """
 
     heads: ClassVar[tuple[str, ...]]
-
-    @property
-    def needs(self) -> tuple[Capability, ...]:
-        """A head of a labelled task."""
-        return (Capability.LABELS,)
+    needs: ClassVar[tuple[Capability, ...]] = (Capability.LABELS,)
 
     def check(self, model: Model) -> None:
         """Refuses a head of another task.

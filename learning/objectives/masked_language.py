@@ -20,12 +20,8 @@ class MaskedLanguageModel(WordPrediction):
     """
 
     tasks: ClassVar[tuple[str, ...]] = ("mlm", "tlm")
+    needs: ClassVar[tuple[Capability, ...]] = (Capability.SEQUENCE, Capability.MASKED_LM)
     pretrains: ClassVar[bool] = True
-
-    @property
-    def needs(self) -> tuple[Capability, ...]:
-        """Contextual vectors and a masked language model."""
-        return Capability.SEQUENCE, Capability.MASKED_LM
 
     def loss(self, model: Model, params: Any, batch: DeviceBatch, key: jax.Array) -> tuple[jax.Array, Metrics]:
         """Returns the mean cross entropy over the masked positions, and `accuracy`."""
@@ -48,11 +44,6 @@ class MaskedTexts(TextObjective):
     pretrains: ClassVar[bool] = True
 
     mlm_weight: float = option(1.0, gt=0)
-
-    @property
-    def needs(self) -> tuple[Capability, ...]:
-        """Contextual vectors and a masked language model."""
-        return Capability.SEQUENCE, Capability.MASKED_LM
 
     def evaluated(self) -> "MaskedTexts":
         """Returns the objective itself: it has no other loss."""

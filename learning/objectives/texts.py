@@ -19,7 +19,7 @@ from ...formats.command_line import option
 from ...formats.vocabulary import MASK_ID, PAD_ID, SPECIAL_TOKENS, UNK_ID
 from ...models.encoders import Capability
 from ...models.losses import LossAndAccuracy, mean_cross_entropy, terms_of_table
-from ...models.masking import MASKING_RATE, gather_positions, mask_whole_words, whole_word_ids
+from ...models.masking import MASKING_RATE, mask_whole_words, whole_word_ids
 from ...models.softmax import SoftmaxTerms, chunk_count, map_chunks, shard_count
 from .base import DeviceBatch, Metrics, Model, Objective, Pairs
 
@@ -87,9 +87,9 @@ class WordPrediction(Objective):
         def terms_of(rows: tuple[jax.Array, ...], own_key: jax.Array) -> SoftmaxTerms:
             """Returns `SoftmaxTerms` [R, K] of rows: tokens [R, L], positions and targets [R, K], and the layout."""
             tokens, positions, targets, *layout = rows
-            hidden = gather_positions(model.apply(params, own_key, "encode", tokens, *layout), positions)
+            hidden = model.apply(params, own_key, "encode", tokens, *layout)
+            states = head(jnp.take_along_axis(hidden, positions[..., None], axis=1), method="mlm_states")
             table, bias = head(method="output_table")
-            states = head(hidden, method="mlm_states")
             return terms_of_table(states, table, bias, targets, chunk=self.vocabulary_chunk)
 
         rows = (masked.tokens, masked.positions, masked.targets, *layout)

@@ -98,15 +98,12 @@ class Translation(TranslationObjective):
       label_smoothing: share of the target's probability that is spread over all word pieces.
     """
 
+    needs: ClassVar[tuple[Capability, ...]] = (Capability.TRANSLATION,)
+
     negative_weight: float = option(1.0, ge=0)
     margin: float = option(0.5, ge=0)
     scale: Scale = option("batch_means", choices=("batch_means", "pairs"))
     label_smoothing: float = option(0.1, ge=0, lt=1)
-
-    @property
-    def needs(self) -> tuple[Capability, ...]:
-        """A decoder."""
-        return (Capability.TRANSLATION,)
 
     def bounds(self, config: Architecture) -> dict[str, int]:
         """Returns the number of target languages that the architecture knows."""
@@ -162,14 +159,11 @@ class BilingualTranslation(TranslationObjective):
       negatives: N_s, other pairs of the batch; fewer where the batch has no more.
     """
 
+    needs: ClassVar[tuple[Capability, ...]] = (Capability.BILINGUAL, Capability.PARTS)
+
     distance_weight: float = option(0.5, ge=0, le=1)
     margin: float = option(64.0, gt=0)
     negatives: int = option(20, ge=1)
-
-    @property
-    def needs(self) -> tuple[Capability, ...]:
-        """Two translators with layers between them."""
-        return (Capability.BILINGUAL, Capability.PARTS)
 
     def bounds(self, config: Architecture) -> dict[str, int]:  # noqa: ARG002
         """Returns the number of languages: two."""

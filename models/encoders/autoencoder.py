@@ -180,16 +180,13 @@ class AutoencoderConfig(Architecture):
     """
 
     kind: ClassVar[str] = AUTOENCODER_KIND
+    module_class: ClassVar[type[nn.Module]] = Autoencoder
     free_options: ClassVar[tuple[str, ...]] = ("max_length",)
     capabilities: ClassVar[frozenset[Capability]] = frozenset({Capability.RECONSTRUCTION})
 
     vocab_size: int
     embedding_size: int = 500
     max_length: int = 2048
-
-    def module(self) -> nn.Module:
-        """The `Autoencoder`."""
-        return Autoencoder(self)
 
     def summary(self) -> str:
         """Widths of input and output."""

@@ -141,6 +141,7 @@ class AttentiveConfig(Architecture):
     """
 
     kind: ClassVar[str] = "attentive"
+    module_class: ClassVar[type[nn.Module]] = AttentiveTranslator
     capabilities: ClassVar[frozenset[Capability]] = frozenset({Capability.TRANSLATION})
     free_options: ClassVar[tuple[str, ...]] = ("dtype", "dropout_rate", "max_length", "num_languages")
 
@@ -156,10 +157,6 @@ class AttentiveConfig(Architecture):
     def embedding_size(self) -> int:
         """Width of the embedding, both directions of the encoder."""
         return 2 * self.hidden_size
-
-    def module(self) -> nn.Module:
-        """The `AttentiveTranslator`."""
-        return AttentiveTranslator(self)
 
     def summary(self) -> str:
         """Width and what it is."""
@@ -256,6 +253,7 @@ class BilingualConfig(Architecture):
     """
 
     kind: ClassVar[str] = "bilingual"
+    module_class: ClassVar[type[nn.Module]] = Bilingual
     capabilities: ClassVar[frozenset[Capability]] = frozenset({Capability.BILINGUAL, Capability.PARTS})
     free_options: ClassVar[tuple[str, ...]] = ("dtype", "dropout_rate", "max_length", "vector")
     num_languages: ClassVar[int] = 2
@@ -285,10 +283,6 @@ class BilingualConfig(Architecture):
     def embedding_size(self) -> int:
         """Width of the embedding, that of a head or of all."""
         return self.vector_size if self.vector == "sum" else self.num_heads * self.vector_size
-
-    def module(self) -> nn.Module:
-        """The `Bilingual`."""
-        return Bilingual(self)
 
     def summary(self) -> str:
         """The translators and the vector."""

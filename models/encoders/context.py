@@ -159,6 +159,7 @@ class ContextConfig(EncoderConfig):
     """
 
     kind: ClassVar[str] = CONTEXT_KIND
+    module_class: ClassVar[type[nn.Module]] = ContextEncoder
     free_options: ClassVar[tuple[str, ...]] = (*EncoderConfig.free_options, "context_length")
 
     least: ClassVar[Mapping[str, int]] = {**EncoderConfig.least, "context_length": 0}
@@ -200,10 +201,6 @@ class ContextConfig(EncoderConfig):
     def capabilities(self) -> frozenset[Capability]:
         """What a `NewsEncoder` can do, without the layouts of `transformers` and the view of attention; not static."""
         return super().capabilities - {Capability.HUGGING_FACE, Capability.ATTENTION, Capability.STATIC}
-
-    def module(self) -> nn.Module:
-        """The `ContextEncoder`."""
-        return ContextEncoder(self)
 
     def summary(self) -> str:
         """The table and its layers, such as "a table of 512, 2 layers x 64 for its context"."""

@@ -75,6 +75,7 @@ class FinetunedConfig(Architecture):
     """
 
     kind: ClassVar[str] = FINETUNED_KIND
+    module_class: ClassVar[type[nn.Module]] = Finetuned
     capabilities: ClassVar[frozenset[Capability]] = frozenset({Capability.LABELS, Capability.PARTS})
     free_options: ClassVar[tuple[str, ...]] = ("dropout_rate",)
 
@@ -115,10 +116,6 @@ class FinetunedConfig(Architecture):
     def parts(self) -> Mapping[str, Architecture]:
         """The encoder, by the name of its parameters."""
         return {_PART: self.architecture}
-
-    def module(self) -> nn.Module:
-        """The `Finetuned`."""
-        return Finetuned(self)
 
     def portable(self) -> Self:
         """The same model with the encoder's portable kernels."""

@@ -39,21 +39,11 @@ class HybridEncoder(NewsEncoder):
     def setup(self) -> None:
         """Declares the parameters of the `NewsEncoder`, and of the lexical part."""
         super().setup()
-        config = self.config
-        self.lexical_table = parameter(
-            self,
-            "lexical_table",
-            normal(config.lexical_size**-0.5),
-            (config.vocab_size, config.lexical_size),
-            "vocab",
-            "embedding",
-        )
+        config, start = self.config, normal(self.config.lexical_size**-0.5)
+        shape = (config.vocab_size, config.lexical_size)
+        self.lexical_table = parameter(self, "lexical_table", start, shape, "vocab", "embedding")
         self.lexical_logits = parameter(self, "lexical_logits", nn.initializers.zeros, (config.vocab_size,), "vocab")
         self.lexical_gate = self.param("lexical_gate", nn.initializers.zeros, (), jnp.float32)
-
-    def embed(self, tokens: jax.Array, stopped: jax.Array | None = None, *, deterministic: bool = True) -> jax.Array:
-        """Document embeddings of one-piece rows, float32 [B, D] of length 1; see the module and `NewsEncoder.embed`."""
-        return self.embed_hidden(self.encode(self._context(tokens), deterministic=deterministic), tokens, stopped)
 
     def embed_hidden(self, hidden: jax.Array, tokens: jax.Array, stopped: jax.Array | None = None) -> jax.Array:
         """Embeddings [B, D] from the tokens [B, L] and the vectors of the first of them, [B, M, H] from `encode`.
@@ -64,10 +54,6 @@ class HybridEncoder(NewsEncoder):
         share = jax.nn.sigmoid(self.lexical_gate) * count / (count + HALF_LENGTH)
         dense, words = super().embed_hidden(hidden, tokens, stopped), stop_rows(self.embed_words(tokens), stopped)
         return jnp.concatenate([jnp.sqrt(1 - share) * dense, jnp.sqrt(share) * words], axis=-1)
-
-    def topic_logits(self, tokens: jax.Array, *, deterministic: bool = True) -> jax.Array:
-        """Logits of every topic, float32 [B, T]: a dense layer on the pooled top vector."""
-        return self.topic_logits_hidden(self.encode(self._context(tokens), deterministic=deterministic), tokens)
 
     def pool(self, hidden: jax.Array, tokens: jax.Array) -> jax.Array:
         """The pooled vector of the part of each row that the layers read: [B, M, H] -> float32 [B, H]."""
@@ -103,6 +89,7 @@ class HybridConfig(EncoderConfig):
     """
 
     kind: ClassVar[str] = HYBRID_KIND
+    module_class: ClassVar[type[nn.Module]] = HybridEncoder
     free_options: ClassVar[tuple[str, ...]] = (*EncoderConfig.free_options, "context_length")
 
     least: ClassVar[Mapping[str, int]] = {
@@ -131,10 +118,6 @@ class HybridConfig(EncoderConfig):
         The lexical part is not in the pooled vector, so it is never static.
         """
         return super().capabilities - {Capability.HUGGING_FACE, Capability.STATIC}
-
-    def module(self) -> nn.Module:
-        """The `HybridEncoder`."""
-        return HybridEncoder(self)
 
     def summary(self) -> str:
         """Layers and width, and the lexical part."""

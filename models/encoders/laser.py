@@ -118,6 +118,7 @@ class LaserConfig(Architecture):
     """
 
     kind: ClassVar[str] = "laser"
+    module_class: ClassVar[type[nn.Module]] = Laser
     capabilities: ClassVar[frozenset[Capability]] = frozenset({Capability.TRANSLATION})
     free_options: ClassVar[tuple[str, ...]] = ("dtype", "dropout_rate", "max_length")
 
@@ -136,10 +137,6 @@ class LaserConfig(Architecture):
     def embedding_size(self) -> int:
         """Width of the embedding, both directions."""
         return 2 * self.hidden_size
-
-    def module(self) -> nn.Module:
-        """The `Laser`."""
-        return Laser(self)
 
     def summary(self) -> str:
         """Layers and width."""

@@ -64,23 +64,18 @@ class NewsEncoder(nn.Module):
     def setup(self) -> None:
         """Declares the parameters of the body and of all heads."""
         config = self.config
-        self.token_embedding = parameter(
-            self,
-            "token_embedding",
+        start, shape = (
             normal(1.0) if config.embedding_init == "t5" else normal(),
             (config.vocab_size, config.hidden_size),
-            "vocab",
-            "embed",
         )
+        self.token_embedding = parameter(self, "token_embedding", start, shape, "vocab", "embed")
         if config.positions == "learned":
-            self.position_embedding = parameter(
-                self, "position_embedding", normal(), (config.position_count, config.hidden_size), "position", "embed"
-            )
+            shape = (config.position_count, config.hidden_size)
+            self.position_embedding = parameter(self, "position_embedding", normal(), shape, "position", "embed")
         self.relative_bias = None
         if config.relative_buckets:
-            axes = ("buckets", "heads")
             shape = (config.relative_buckets, config.num_heads)
-            self.relative_bias = parameter(self, "relative_bias", normal(), shape, *axes)
+            self.relative_bias = parameter(self, "relative_bias", normal(), shape, "buckets", "heads")
         self.input_norm = layer_norm(config)
         self.dropout = nn.Dropout(config.dropout_rate)
         self.layers = [make_block(config, layer) for layer in range(config.num_layers)]
@@ -225,7 +220,11 @@ class NewsEncoder(nn.Module):
         Returns:
           float32 [B, D] of length 1.
         """
-        return self.embed_hidden(self.encode(tokens, deterministic=deterministic), tokens, stopped)
+        return self.embed_hidden(self.encode(self._context(tokens), deterministic=deterministic), tokens, stopped)
+
+    def _context(self, tokens: jax.Array) -> jax.Array:
+        """The tokens that the layers read, the first ones of each row."""
+        return tokens
 
     def embed_hidden(self, hidden: jax.Array, tokens: jax.Array, stopped: jax.Array | None = None) -> jax.Array:
         """Embeddings [B, D] from what `encode` returned, [B, L, H]; `stopped` as in `embed`."""
@@ -236,7 +235,7 @@ class NewsEncoder(nn.Module):
 
     def topic_logits(self, tokens: jax.Array, *, deterministic: bool = True) -> jax.Array:
         """Logits of every topic, float32 [B, T]: a dense layer on the pooled top vector."""
-        return self.topic_logits_hidden(self.encode(tokens, deterministic=deterministic), tokens)
+        return self.topic_logits_hidden(self.encode(self._context(tokens), deterministic=deterministic), tokens)
 
     def topic_logits_hidden(self, hidden: jax.Array, tokens: jax.Array) -> jax.Array:
         """Topic logits [B, T] from what `encode` returned, [B, L, H]."""
@@ -265,12 +264,7 @@ class NewsEncoder(nn.Module):
         if self.config.pooling == "max":
             return largest_of_pieces(hidden.astype(jnp.float32), segment_ids)
         same = (segment_ids[:, :, None] == segment_ids[:, None, :]).astype(jnp.float32)
-        if self.config.pooling == "cls":
-            same *= piece_starts(segment_ids).astype(jnp.float32)[:, None, :]
-        elif self.config.pooling == "last":
-            same *= piece_ends(segment_ids).astype(jnp.float32)[:, None, :]
-        elif self.config.pooling == "weighted":
-            same *= self.token_weights(tokens, segment_ids)[:, None, :]
+        same *= self._counts(tokens, segment_ids)[:, None, :]
         return jnp.einsum("blk,bkh->blh", same / jnp.sum(same, axis=-1, keepdims=True), hidden.astype(jnp.float32))
 
     def pool(self, hidden: jax.Array, tokens: jax.Array) -> jax.Array:
@@ -286,15 +280,19 @@ class NewsEncoder(nn.Module):
 
         Where ``pooling="max"`` no token has one weight for all units: here all count the same.
         """
-        if self.config.pooling == "cls":
-            return jnp.zeros(tokens.shape, jnp.float32).at[:, 0].set(1.0)
         weights = (tokens != PAD_ID).astype(jnp.float32)
-        if self.config.pooling == "last":
-            return weights * piece_ends(weights).astype(jnp.float32)
-        if self.config.pooling == "weighted":
-            weights *= self.token_weights(tokens, weights)
+        weights *= self._counts(tokens, weights)
         total = jnp.sum(weights, axis=1, keepdims=True)
         return weights / jnp.where(total > 0, total, 1.0)
+
+    def _counts(self, tokens: jax.Array, segment_ids: jax.Array) -> jax.Array:
+        """What each token counts in the mean of its text, float32 [B, L], before the counts of a text add up to 1."""
+        if self.config.pooling == "weighted":
+            return self.token_weights(tokens, segment_ids)
+        if self.config.pooling in ("cls", "last"):
+            is_read = piece_starts if self.config.pooling == "cls" else piece_ends
+            return is_read(segment_ids).astype(jnp.float32)
+        return jnp.ones(tokens.shape, jnp.float32)
 
     def token_weights(self, tokens: jax.Array, segment_ids: jax.Array) -> jax.Array:
         """The weight of each token in the weighted mean of its text, float32 [B, L], positive on padding too.
@@ -336,6 +334,7 @@ class EncoderConfig(TransformerConfig, HuggingFaceArchitecture):
     """The news encoder as an `Architecture`: its shape, see `TransformerConfig`, and what it can do."""
 
     kind: ClassVar[str] = NEWS_KIND
+    module_class: ClassVar[type[nn.Module]] = NewsEncoder
     free_options: ClassVar[tuple[str, ...]] = (*EXECUTION_OPTIONS, "dtype", "dropout_rate", "family")
     head_options: ClassVar[tuple[str, ...]] = (
         *("embedding_init", "embedding_size", "num_topics", "embedding_activation", "pooling", "lead_length"),
@@ -361,10 +360,6 @@ class EncoderConfig(TransformerConfig, HuggingFaceArchitecture):
         if self.global_tokens or not self.global_every:  # nor a model with one set of parameters for all tokens
             lacking |= {Capability.HUGGING_FACE}
         return frozenset(Capability) - lacking
-
-    def module(self) -> nn.Module:
-        """The `NewsEncoder`."""
-        return NewsEncoder(self)
 
     def portable(self) -> Self:
         """The same encoder with XLA's attention: kernels of one platform cannot be in an export for several."""

@@ -166,15 +166,10 @@ class HeadedAttention(nn.Module):
         masked = jnp.where(seen, scores.astype(jnp.float32), -jnp.inf)
         if self.alpha is None:
             logits = parameter(self, "alpha_logits", _logits_of_uniform, (self.num_heads,), "heads")
-            alphas = learned_alphas(logits)
+            alphas = jnp.maximum(1.0 + jax.nn.sigmoid(logits), LEAST_ALPHA)  # from 1.01 to 2
         else:
             alphas = jnp.full((self.num_heads,), self.alpha, jnp.float32)
         return entmax(masked, jnp.broadcast_to(alphas, masked.shape[:-1]))
-
-
-def learned_alphas(logits: jax.Array) -> jax.Array:
-    """The alpha of each head, from 1.01 to 2, of the parameter ``alpha_logits`` [N]."""
-    return jnp.maximum(1.0 + jax.nn.sigmoid(logits), LEAST_ALPHA)
 
 
 class RingAttention(HeadedAttention):
@@ -198,25 +193,22 @@ class RingAttention(HeadedAttention):
           star: s, [B, H].
           is_token: bool [B, L], False at padding.
         """
-        heads, length = self.num_heads, hidden.shape[1]
+        heads, length, offsets = self.num_heads, hidden.shape[1], range(-self.window, self.window + 1)
         query = _heads(self, "query", hidden, heads)
         scale = 1.0 / math.sqrt(query.shape[-1])
 
         def projected(name: str) -> list[jax.Array]:
             own = _heads(self, name, jnp.concatenate([hidden, embedded, star[:, None]], axis=1), heads)
-            window = [_shifted(own[:, :length], offset) for offset in self._offsets()]
+            window = [_shifted(own[:, :length], offset) for offset in offsets]
             return [*window, own[:, length : 2 * length], own[:, 2 * length :]]
 
         scores = jnp.stack([jnp.sum(query * key, axis=-1) for key in projected("key")], axis=-1) * scale
         every = jnp.ones_like(is_token)
-        seen = jnp.stack([*(_shifted(is_token, offset) for offset in self._offsets()), every, every], axis=-1)
+        seen = jnp.stack([*(_shifted(is_token, offset) for offset in offsets), every, every], axis=-1)
         shares = self.weights(scores, seen[:, :, None])
         values = projected("value")
         mixed = sum(shares[..., number, None] * value for number, value in enumerate(values))
         return _joined(self, jnp.asarray(mixed))
-
-    def _offsets(self) -> range:
-        return range(-self.window, self.window + 1)
 
 
 class StarAttention(HeadedAttention):
@@ -310,6 +302,7 @@ class StarConfig(WordTableConfig):
     """
 
     kind: ClassVar[str] = "star"
+    module_class: ClassVar[type[nn.Module]] = StarEncoder
     least: ClassVar[Mapping[str, int]] = {"window": 0}
 
     num_heads: int = 10
@@ -324,10 +317,6 @@ class StarConfig(WordTableConfig):
         self.require("num_heads", divides, f"a divisor of hidden_size = {self.hidden_size}")
         known = alpha is None or alpha == SOFTMAX or 1.01 <= alpha <= 2
         self.require("alpha", known, "None, 1, or a number from 1.01 to 2")
-
-    def module(self) -> nn.Module:
-        """The `StarEncoder`."""
-        return StarEncoder(self)
 
     def summary(self) -> str:
         """Iterations, heads and width."""

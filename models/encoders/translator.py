@@ -27,17 +27,80 @@ from ..blocks import norm, parameter
 from ..decoder import (
     EPSILON,
     EncoderDecoder,
-    Layer,
+    FeedForward,
+    MultiHead,
     OutputTable,
     Reading,
-    TransformerDecoder,
-    language_memory,
     language_table,
     sinusoids,
     word_table,
 )
 
 _QUERIES: Final = (32, 16, 8)  # learned vectors, and how many of them go on from each pooling layer
+
+
+class Layer(nn.Module):
+    """Attention to a memory and a feed-forward layer, each behind a norm and with a residual sum (pre-norm)."""
+
+    config: "TranslatorConfig"
+
+    @nn.compact
+    def __call__(
+        self, states: jax.Array, memory: jax.Array | None, mask: jax.Array | None, *, deterministic: bool
+    ) -> jax.Array:
+        """[B, Q, H] over [B, K, H], which gets the same norm as the queries -> [B, Q, H].
+
+        Args:
+          states: [B, Q, H], the queries and the residual stream.
+          memory: [B, K, H]; None: the states themselves.
+          mask: see `MultiHead`.
+          deterministic: without dropout.
+        """
+        config, dtype = self.config, TYPES[self.config.dtype]
+        attention_norm = norm(EPSILON, dtype, "attention_norm")
+        dropout = nn.Dropout(config.dropout_rate, deterministic=deterministic)
+        queries = attention_norm(states)
+        keys = queries if memory is None else attention_norm(memory)
+        states = states + dropout(MultiHead(config.num_heads, dtype, name="attention")(queries, keys, mask))
+        inner = norm(EPSILON, dtype, "mlp_norm")(states)
+        return states + dropout(FeedForward(config.mlp_size, dtype, name="mlp")(inner))
+
+
+class TransformerDecoder(nn.Module):
+    """Causal self-attention, attention to a memory and feed-forward layers, behind norms (pre-norm)."""
+
+    config: "TranslatorConfig"
+
+    @nn.compact
+    def __call__(
+        self, inputs: jax.Array, memory: jax.Array, mask: jax.Array | None, *, deterministic: bool
+    ) -> jax.Array:
+        """The state before the output table at each target token, [B, T, H]; token t sees the tokens up to t.
+
+        Args:
+          inputs: int32 [B, T], the target tokens before those to predict.
+          memory: [B, K, M], what the decoder reads of the source.
+          mask: bool [B, 1, 1, K], False on padding of the memory; None: all is read.
+          deterministic: without dropout.
+        """
+        config, dtype = self.config, TYPES[self.config.dtype]
+        dropout = nn.Dropout(config.dropout_rate, deterministic=deterministic)
+        table = word_table(self, "token_embedding", config.vocab_size, config.hidden_size)
+        states = table[inputs] * config.hidden_size**0.5 + sinusoids(inputs.shape[1], config.hidden_size)
+        states = dropout(states.astype(dtype))
+        places = jnp.arange(inputs.shape[1])
+        causal = (places[:, None] >= places[None, :])[None, None]
+        for number in range(config.decoder_layers):
+            name = f"layers_{number}"
+            inner = norm(EPSILON, dtype, f"{name}_self_norm")(states)
+            own = MultiHead(config.num_heads, dtype, name=f"{name}_self_attention")
+            states = states + dropout(own(inner, inner, causal))
+            inner = norm(EPSILON, dtype, f"{name}_source_norm")(states)
+            source = MultiHead(config.num_heads, dtype, name=f"{name}_source_attention")
+            states = states + dropout(source(inner, memory.astype(dtype), mask))
+            inner = norm(EPSILON, dtype, f"{name}_mlp_norm")(states)
+            states = states + dropout(FeedForward(config.mlp_size, dtype, name=f"{name}_mlp")(inner))
+        return norm(EPSILON, dtype, "output_norm")(states)
 
 
 class Translator(EncoderDecoder):
@@ -50,7 +113,7 @@ class Translator(EncoderDecoder):
         config, dtype = self.config, TYPES[self.config.dtype]
         self.token_embedding = word_table(self, "token_embedding", config.vocab_size, config.hidden_size)
         layers = config.num_layers + (config.bottleneck == "pooled")
-        self.layers = [Layer(config.num_heads, config.mlp_size, config.dropout_rate, dtype) for _ in range(layers)]
+        self.layers = [Layer(config) for _ in range(layers)]
         self.encoder_norm = norm(EPSILON, dtype, "encoder_norm")
         if config.bottleneck == "pooled":
             shape = (_QUERIES[0], config.hidden_size)
@@ -58,15 +121,7 @@ class Translator(EncoderDecoder):
                 self, "pooling_queries", nn.initializers.normal(1.0), shape, "position", "embed"
             )
         self.language_embedding = language_table(self, config.num_languages, config.language_size)
-        self.decoder = TransformerDecoder(
-            config.vocab_size,
-            config.hidden_size,
-            config.decoder_layers,
-            config.num_heads,
-            config.mlp_size,
-            config.dropout_rate,
-            dtype,
-        )
+        self.decoder = TransformerDecoder(config)
         self.output = OutputTable(config.vocab_size, config.hidden_size)
         self.dropout = nn.Dropout(config.dropout_rate)
 
@@ -105,12 +160,13 @@ class Translator(EncoderDecoder):
         self, reading: Reading, inputs: jax.Array, languages: jax.Array, *, deterministic: bool = True
     ) -> jax.Array:
         """The states before the output table of target tokens int32 [B, T] into languages int32 [B]: [B, T, H]."""
+        # [P; embedding of the target language] is a memory of one place.
+        read, mask = reading.sentence[:, None], None
         if self.config.bottleneck == "none":
-            language = self.language_embedding[languages].astype(reading.states.dtype)[:, None]
-            wide = jnp.broadcast_to(language, (*reading.states.shape[:2], language.shape[-1]))
-            memory, mask = jnp.concatenate([reading.states, wide], axis=-1), reading.is_token[:, None, None, :]
-        else:
-            memory, mask = language_memory(reading.sentence, languages, self.language_embedding), None
+            read, mask = reading.states, reading.is_token[:, None, None, :]
+        language = self.language_embedding[languages].astype(read.dtype)[:, None]
+        wide = jnp.broadcast_to(language, (*read.shape[:2], language.shape[-1]))
+        memory = jnp.concatenate([read, wide], axis=-1)
         return self.decoder(inputs, memory, mask, deterministic=deterministic)
 
 
@@ -136,6 +192,7 @@ class TranslatorConfig(Architecture):
     """
 
     kind: ClassVar[str] = "translator"
+    module_class: ClassVar[type[nn.Module]] = Translator
     capabilities: ClassVar[frozenset[Capability]] = frozenset({Capability.TRANSLATION})
     free_options: ClassVar[tuple[str, ...]] = ("dtype", "dropout_rate", "max_length")
 
@@ -163,10 +220,6 @@ class TranslatorConfig(Architecture):
     def embedding_size(self) -> int:
         """Width of the embedding, that of the encoder."""
         return self.hidden_size
-
-    def module(self) -> nn.Module:
-        """The `Translator`."""
-        return Translator(self)
 
     def summary(self) -> str:
         """Layers and width."""

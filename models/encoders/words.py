@@ -33,14 +33,8 @@ class WordTableEncoder(nn.Module):
 
     def setup(self) -> None:
         """Declares the table."""
-        self.token_embedding = parameter(
-            self,
-            "token_embedding",
-            nn.initializers.normal(_TABLE_STDDEV),
-            (self.config.vocab_size, self.config.hidden_size),
-            "vocab",
-            "embed",
-        )
+        start, shape = nn.initializers.normal(_TABLE_STDDEV), (self.config.vocab_size, self.config.hidden_size)
+        self.token_embedding = parameter(self, "token_embedding", start, shape, "vocab", "embed")
 
     def __call__(self, tokens: jax.Array) -> jax.Array:
         """The same as `embed`, which touches every parameter."""
@@ -103,18 +97,10 @@ class ConvolutionEncoder(WordTableEncoder):
         """Declares the table, the filters of each width and the dense layer."""
         super().setup()
         config = self.config
-        init = nn.initializers.glorot_uniform()
+        init, shape = nn.initializers.glorot_uniform(), (config.hidden_size, config.filters)
+        axes = ("position", "embed", "embed_out")
         self.kernels = [
-            parameter(
-                self,
-                f"filter_{width}_kernel",
-                init,
-                (width, config.hidden_size, config.filters),
-                "position",
-                "embed",
-                "embed_out",
-            )
-            for width in config.widths
+            parameter(self, f"filter_{width}_kernel", init, (width, *shape), *axes) for width in config.widths
         ]
         zeros = nn.initializers.zeros
         self.biases = [
@@ -151,6 +137,7 @@ class ConvolutionConfig(WordTableConfig):
     """
 
     kind: ClassVar[str] = "convolution"
+    module_class: ClassVar[type[nn.Module]] = ConvolutionEncoder
 
     widths: tuple[int, ...] = (1, 2, 3, 4)
     filters: int = 300
@@ -161,10 +148,6 @@ class ConvolutionConfig(WordTableConfig):
         integers = bool(self.widths) and all(isinstance(width, int) for width in self.widths)
         ascending = integers and self.widths[0] > 0 and list(self.widths) == sorted(set(self.widths))
         self.require("widths", ascending, "positive widths, ascending")
-
-    def module(self) -> nn.Module:
-        """The `ConvolutionEncoder`."""
-        return ConvolutionEncoder(self)
 
 
 class RecurrentEncoder(WordTableEncoder):
@@ -197,16 +180,13 @@ class RecurrentConfig(WordTableConfig):
     """
 
     kind: ClassVar[str] = "recurrent"
+    module_class: ClassVar[type[nn.Module]] = RecurrentEncoder
 
     bidirectional: bool = False
 
     def __post_init__(self) -> None:
         super().__post_init__()
         self.require("hidden_size", not self.bidirectional or self.hidden_size % 2 == 0, "an even number")
-
-    def module(self) -> nn.Module:
-        """The `RecurrentEncoder`."""
-        return RecurrentEncoder(self)
 
     def summary(self) -> str:
         """Directions and width."""

@@ -94,17 +94,9 @@ def huggingface_config(config: TransformerConfig, ids: SpecialIds | None = None)
 
 
 def default_ids(family: Family) -> SpecialIds:
-    """The ids of the special tokens in a family's exports: ours, with [UNK] in the place of a padding token elsewhere.
-
-    Raises:
-      ValueError: if the family's padding token is in the place of another special token than [UNK].
-    """
+    """The ids of the special tokens in a family's exports: ours, or with [UNK] and the padding token swapped."""
     ids = SpecialIds()
-    if family.pad_id in (None, ids.pad):
-        return ids
-    if family.pad_id != ids.unknown:
-        raise ValueError(f"got the padding token {family.pad_id} of {family.model_type}, expected 0 or 1")
-    return ids._replace(pad=ids.unknown, unknown=ids.pad)
+    return ids._replace(pad=ids.unknown, unknown=ids.pad) if family.pad_id == ids.unknown else ids
 
 
 def read_params(
@@ -308,11 +300,10 @@ def _without_prefix(arrays: Arrays, prefix: str) -> dict[str, Array]:
 def _checked(found: Arrays, name: str, shape: tuple[int, ...]) -> Array:
     if name not in found:
         raise UnsupportedArrayError(name, "the array is missing")
-    if tuple(found[name].shape) != shape:
-        raise UnsupportedArrayError(name, f"got shape {list(found[name].shape)}, expected {list(shape)} by config.json")
+    _check_shape(name, found[name], shape)
     return np.asarray(found[name], np.float32)
 
 
 def _check_shape(name: str, array: Array, expected: tuple[int, ...]) -> None:
-    if array.shape != expected:
-        raise UnsupportedArrayError(name, f"got shape {list(array.shape)}, expected {list(expected)}")
+    if tuple(array.shape) != expected:
+        raise UnsupportedArrayError(name, f"got shape {list(array.shape)}, expected {list(expected)} by config.json")

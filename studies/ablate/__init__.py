@@ -21,7 +21,6 @@ machines is started by `newsembed launch … -- --gin_file=DIR/rows/ROW/seed-0/r
 import dataclasses
 import functools
 import os
-import sys
 import time
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
@@ -29,7 +28,7 @@ from typing import Any, Final
 from ...errors import InputError
 from ...evaluation.benchmark import ALL_SUITES, Benchmark, chosen, suites
 from ...evaluation.suites import run_manifest
-from ...formats.command_line import option, without_secrets
+from ...formats.command_line import option
 from ..shared import study
 from ..shared.mining import build_folder, mine_again
 from ..shared.recipe import DEFAULTS, NEWSROOM_DEFAULTS, StudyOptions, filled, recipe_of
@@ -103,10 +102,7 @@ def run(options: AblateOptions, tools: Tools | None = None) -> int:
         ablation = dataclasses.replace(ablation, given=given | {"bitext_encoder": (encoder,)})
     ablation.run_steps()
     reasons = {row.name: reason for row in rows if (reason := ablation.not_applicable(row))}
-    command = ["newsembed", *without_secrets(sys.argv[1:])]
-    score = None
-    if not options.print_commands:
-        score = functools.partial(ablation.score, benchmarks=benchmarks, tools=tools, command=command)
+    score = None if options.print_commands else functools.partial(ablation.score, benchmarks=benchmarks, tools=tools)
     variants = [ablation.variant(row, tools) for row in rows if row.name not in reasons]
     outcomes = study.conduct(variants, ablation.recipe.seeds, score, options.parallel or 1, tools)
     if score is None:
@@ -118,7 +114,7 @@ def run(options: AblateOptions, tools: Tools | None = None) -> int:
         examples = ablation.examples(row, outcome.jobs) if outcome.scores else {}
         lines.append(Line(row, outcome, reasons.get(row.name, ""), examples))
     seconds = round(time.monotonic() - started, 1)
-    manifest = {**run_manifest(benchmarks, {}, command), "settings": ablation.facts(seconds)}
+    manifest = {**run_manifest(benchmarks, {}), "settings": ablation.facts(seconds)}
     text, statement, places = write_report(ablation, lines, manifest)
     print(f"{text}\n{statement} {seconds:.0f} s\n{places}")
     return 1 if any(one.problems for one in outcomes) else 0

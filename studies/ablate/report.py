@@ -83,9 +83,9 @@ class Comparison:
     counts: bool
     count: int
     values: Mapping[int, float]
-    difference: Interval | None = None
-    test: PairedTest | None = None
-    verdict: str = "-"
+    difference: Interval | None
+    test: PairedTest | None
+    verdict: str
 
 
 @dataclasses.dataclass(frozen=True)
@@ -125,20 +125,17 @@ def report_of(table: Declaration, lines: Sequence[Line]) -> Report:
     }
     z = row_scores(cells) if cells else {}
     by_seed = {name: dict(zip(scored[name], values.tolist(), strict=True)) for name, values in z.items()}
-    expected = {line.row.name: line.row.expected for line in lines}
     # The results of the last step, by row and seed.
     last = {
         name: {seed: [one for one in of.results if one.encoder == of.results[-1].encoder] for seed, of in own.items()}
         for name, own in scored.items()
     }
-    made = []
+    made: list[Comparison] = []
     for result in next((results for own in last.values() for results in own.values()), ()):
         main = counted(result, table)
         for part in (one.part for one in result.scores if one.metric == main.metric):
             if part == main.part or table.by_part:
-                for one in _compared(table, last, (result.benchmark, main.metric, part)):
-                    verdict = one.test.verdict(expected[one.row]) if one.test else "-"
-                    made.append(dataclasses.replace(one, counts=part == main.part, verdict=verdict))
+                made += _compared(table, last, (result.benchmark, main.metric, part), counts=part == main.part)
     return Report(table, lines, z, differences(by_seed, table.control), made)
 
 
@@ -155,9 +152,13 @@ def counted(result: Result, table: Declaration) -> Score:
 
 
 def _compared(
-    table: Declaration, last: Mapping[str, Mapping[int, Sequence[Result]]], key: tuple[str, str, str]
+    table: Declaration,
+    last: Mapping[str, Mapping[int, Sequence[Result]]],
+    key: tuple[str, str, str],
+    *,
+    counts: bool,
 ) -> Iterator[Comparison]:
-    """The rows on one (benchmark, metric, part)."""
+    """The rows on one (benchmark, metric, part), which counts or not."""
     scores: dict[str, dict[int, Score]] = collections.defaultdict(dict)
     for name, by_seed in last.items():
         for seed, results in by_seed.items():
@@ -172,8 +173,8 @@ def _compared(
     for name, own in scores.items():
         common = [seed for seed in own if seed in theirs and name != table.control]
         test = paired_test([own[seed] for seed in common], [theirs[seed] for seed in common])
-        size = next(iter(own.values())).count
-        yield Comparison(name, benchmark, part, shown, False, size, values[name], gaps.get(name), test)
+        size, verdict = next(iter(own.values())).count, test.verdict(table.row(name).expected) if test else "-"
+        yield Comparison(name, benchmark, part, shown, counts, size, values[name], gaps.get(name), test, verdict)
 
 
 def write_report(ablation: Ablation, lines: Sequence[Line], manifest: Mapping[str, Any]) -> tuple[str, str, str]:

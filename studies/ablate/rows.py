@@ -120,9 +120,7 @@ class Ablation:
             task: 0 if row.encoder else count(jobs[row.data], "examples", f"{task}/") for task in self.table.counted
         }
 
-    def score(
-        self, name: str, run: Run | None, benchmarks: Sequence[Benchmark], tools: Tools, command: Sequence[str]
-    ) -> Results:
+    def score(self, name: str, run: Run | None, benchmarks: Sequence[Benchmark], tools: Tools) -> Results:
         """The scores of a row at every step that is evaluated, also of one that is not trained: the same at each step.
 
         Those of a training are reused if the benchmarks have not changed.
@@ -141,7 +139,7 @@ class Ablation:
         facts = (found.manifest.get("benchmarks"), [*found.manifest.get("encoders", ())])
         if found.failed or facts != (benchmark_facts(benchmarks), [*makers]):
             with tempfile.TemporaryDirectory() as cache:  # benchmarks may share documents
-                found = run_suites(makers, benchmarks, cache=cache, command=command, specs=specs)
+                found = run_suites(makers, benchmarks, cache=cache, specs=specs)
             write_results(found, folder)
         if found.failed:
             one = found.failed[0]

@@ -17,17 +17,15 @@ map. A part that cannot be made gives the reason.
 
 import collections
 import dataclasses
-import datetime
 import json
 import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from ... import __version__
 from ...errors import InputError
-from ...formats.command_line import Options, option, required, without_secrets
-from ...formats.files import check_output, read_bytes, writing_text
-from ..shared.pages import Included, Missing, Part, Plot, Table, markdown, page
+from ...formats.command_line import Options, option, required
+from ...formats.files import check_output, read_bytes, write_whole
+from ..shared.pages import Included, Missing, Part, Plot, Table, markdown, origin, page
 
 if TYPE_CHECKING:
     from ...evaluation.events import Collection
@@ -92,8 +90,7 @@ def _facts(options: DiagnoseOptions, collection: "Collection") -> list[tuple[str
     kinds = [len({getattr(one, name) for one in articles} - {""}) for name in ("event", "topic")]
     read = f"{len(articles):,} of {collection.read:,}, {collection.empty:,} without text: {options.articles}"
     return [
-        ("command", " ".join(["newsembed", *without_secrets(sys.argv[1:])])),
-        ("written", f"{datetime.datetime.now(datetime.UTC):%Y-%m-%d %H:%M} UTC, newsembed {__version__}"),
+        *origin(),
         ("articles", read),
         ("languages", ", ".join(f"{language} {count:,}" for language, count in languages.most_common())),
         ("events, topics", f"{kinds[0]:,}, {kinds[1]:,}"),
@@ -107,9 +104,8 @@ def write_report(output: str, facts: Table, parts: Sequence[Part]) -> None:
     data = {"facts": said, "parts": [dataclasses.asdict(_bare(part)) for part in parts]}
     texts = {"json": json.dumps(data, indent=1), "md": markdown(title, parts, facts), "html": page(title, facts, parts)}
     for name, text in texts.items():
-        with writing_text(f"{output}/report.{name}") as file:
-            # Half a surrogate pair, which JSON input may contain, has no UTF-8 form.
-            file.write(text.encode("utf-8", errors="replace").decode())
+        # Half a surrogate pair, which JSON input may contain, has no UTF-8 form.
+        write_whole(f"{output}/report.{name}", text.encode("utf-8", errors="replace"))
 
 
 def _bare(part: Part) -> Part:

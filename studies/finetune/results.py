@@ -15,7 +15,6 @@ from ...evaluation.files import digest
 from ...evaluation.suites import run_manifest
 from ...evaluation.xtreme import TASKS, Gold, XtremeTask, part_file, read_labels, read_part, scores
 from ...formats.arrays import unflatten
-from ...formats.command_line import without_secrets
 from ...formats.files import read_json, writing_text
 from ...formats.model_folder import ModelFolder
 from .rows import Apply, RowMaker
@@ -92,7 +91,7 @@ def results_of(
       labels: that of XTREME's labels; None where the test files have some.
     """
     encoders = {name: {"spec": f"model:{path}"} for name, path in models.items()}
-    manifest = run_manifest([], encoders, ["newsembed", *without_secrets(sys.argv[1:])])
+    manifest = run_manifest([], encoders)
     gold = {name: _gold(TASKS[name], data, labels) for _, name in predictions}
     manifest["benchmarks"] = {
         f"{name}, fine-tuned": {

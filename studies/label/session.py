@@ -11,7 +11,6 @@ import fcntl
 import math
 import os
 import re
-import types
 from collections.abc import Collection, Sequence
 from typing import Any, Final, Self
 
@@ -48,9 +47,6 @@ class LabelFile:
     """
 
     def __init__(self, path: str, annotator: str, origin: Sequence[str]) -> None:
-        if "://" in path:
-            remedy = "label into a local file and copy it"
-            raise InputError(f"got {path}, expected a local file", field="--output", remedy=remedy)
         if not annotator.strip() or not annotator.isprintable() or annotator.startswith("#"):
             problem = f"got {annotator!r}, expected a name on one line"
             raise InputError(problem, field="--annotator", remedy="give a name without tabs")
@@ -134,9 +130,7 @@ class LabelFile:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, _type: type[BaseException] | None, _error: BaseException | None, _trace: types.TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._file.close()
 
 

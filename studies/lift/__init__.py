@@ -380,7 +380,7 @@ class Lift:
         parts, size, lead_length = list[lexical.LexicalPart](), self.options.projection_size, _WORDS_LEAD
         if self.options.words_steps:
             trained = load_model(self.folder("words"))
-            parts.append(lexical.lexical_part_of(trained.config, trained.params, path=trained.folder))
+            parts.append(lexical.lexical_part_of(trained.config, trained.params))
             lead_length = parts[0].lead_length
         articles = read_articles(f"{self.work}/clean/articles")
         lengths = {"max_length": self.options.max_length, "lead_length": lead_length}

@@ -1,15 +1,10 @@
 """The report of a build: ``report.json`` with every number, and ``report.html`` with plots and samples."""
 
-import datetime
-import shlex
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from ... import __version__
 from ...formats import files
-from ...formats.command_line import LEFT_OUT, without_secrets
-from ..shared.pages import Block, Cell, Folded, Part, Plot, Table, number, page
+from ..shared.pages import Block, Cell, Folded, Part, Plot, Table, number, origin, page
 from . import plots, samples
 
 _SPARE_COLUMNS: Final = 4
@@ -25,17 +20,9 @@ def write_report(output: str, rows: Sequence[Mapping[str, Any]], sections: Mappi
     """
     report = {"jobs": [dict(row) for row in rows], **(sections or {})}
     files.write_json(f"{output}/report.json", report)
-    written = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M UTC")
-    facts = [("written", written), ("newsembed", __version__), ("command", shown_command(sys.argv[1:]))]
     parts = parts_of(report, plots.all_plots(output, rows), samples.rejected(output), samples.triplets(output))
-    text = page("newsembed build", Table(["", ""], facts), parts)
+    text = page("newsembed build", Table(["", ""], origin()), parts)
     files.write_whole(f"{output}/report.html", text.encode("utf-8", errors="replace"))
-
-
-def shown_command(arguments: Sequence[str]) -> str:
-    """The command line as one would type it, without the values of options that hold secrets, such as S3 keys."""
-    words = without_secrets(arguments)
-    return " ".join(["newsembed", *(word if word.endswith(LEFT_OUT) else shlex.quote(word) for word in words)])
 
 
 def parts_of(

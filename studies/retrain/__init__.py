@@ -7,11 +7,9 @@
 5. trial: both models on the test, see :mod:`.trial`.
 """
 
-import ast
 import dataclasses
 import datetime
 import os
-import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, Final
 
@@ -309,15 +307,8 @@ def _gin_files(folder: str, *, is_named: bool = False) -> list[str]:
 
 def _macros(folder: str) -> dict[str, Any]:
     """The macros that ``config.gin`` of a model sets to plain values."""
+    from ...training.gin_files import Reader
+
     path = ModelFolder(folder).config_file
-    if not os.path.exists(path):
-        return {}
-    with open(path, encoding="utf-8") as file:
-        text = file.read().replace("\\\n", "")
-    found = {}
-    for name, value in re.findall(r"^([A-Z_]+) = (.+(?:\n[ \t]+.+)*)$", text, re.MULTILINE):
-        try:
-            found[name] = ast.literal_eval(value.strip())
-        except (ValueError, SyntaxError):  # a reference
-            continue
-    return found
+    statements = Reader((), ()).file(path, "--encoder") if os.path.exists(path) else ()
+    return {one.key: one.value for one in statements if not one.parameter and not one.references}

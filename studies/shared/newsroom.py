@@ -61,17 +61,14 @@ def find_newsroom(named: str, output: str, turnover: float = 0.0, beam_args: Seq
       turnover: of a new newsroom, see ``NewsroomOptions``.
       beam_args: Beam's own options for the build.
     """
-    places = Places((named or f"{output}/newsroom").rstrip("/"))
+    own = f"{output}/newsroom"
+    places = Places((named or own).rstrip("/"))
     is_there = os.path.exists(places.diary)
     if named and not is_there:
         problem = f"no newsroom of a demo or a study: no {os.path.basename(places.diary)} in it"
-        remedy = "name a folder that `newsembed demo` made, or give --newsroom without a folder: it makes one in "
-        raise InputError(
-            problem if os.path.isdir(named) else "no such folder",
-            path=named,
-            field="--newsroom",
-            remedy=f"{remedy}{output}/newsroom",
-        )
+        problem = problem if os.path.isdir(named) else "no such folder"
+        remedy = f"name a folder that `newsembed demo` made, or give --newsroom without a folder: it makes one in {own}"
+        raise InputError(problem, path=named, field="--newsroom", remedy=remedy)
     make_newsroom(places, _options(files.read_json(places.diary) if is_there else {"turnover": turnover}), beam_args)
     return places
 

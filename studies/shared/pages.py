@@ -4,13 +4,18 @@ A block of a part is text (a paragraph), a `Table`, `Plot`, `Heading`, `Missing`
 """
 
 import dataclasses
+import datetime
 import functools
 import os
+import shlex
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from ... import __version__
 from ...evaluation.statistics import Interval
 from ...evaluation.table import Table, escaped
+from ...formats.command_line import LEFT_OUT, without_secrets
 from .charts import themed
 
 if TYPE_CHECKING:
@@ -115,6 +120,18 @@ def _environment() -> "jinja2.Environment":
 def render(template: str, **values: Any) -> str:
     """A template of this package with values, which are escaped."""
     return _environment().get_template(template).render(values)
+
+
+def origin() -> list[tuple[str, str]]:
+    """When, by which version and by which command a report is written, as rows of its facts."""
+    written = f"{datetime.datetime.now(datetime.UTC):%Y-%m-%d %H:%M} UTC"
+    return [("written", written), ("newsembed", __version__), ("command", shown_command(sys.argv[1:]))]
+
+
+def shown_command(arguments: Sequence[str]) -> str:
+    """The command line as one would type it, without the values of options that hold secrets, such as S3 keys."""
+    words = without_secrets(arguments)
+    return " ".join(["newsembed", *(word if word.endswith(LEFT_OUT) else shlex.quote(word) for word in words)])
 
 
 def page(title: str, facts: Table | None, parts: Sequence[Part]) -> str:

@@ -20,7 +20,7 @@ from typing import Any, Final
 
 from ...beam_pipelines.worker import PARENT, PYTHON, child_environment
 from ...errors import InputError, Terminated, death_of, raise_if_stopped
-from ...formats.files import writing_text
+from ...formats.files import write_whole
 from ...formats.model_folder import ModelFolder
 
 RUN_FILE: Final = "run.gin"
@@ -141,8 +141,7 @@ def write_run_file(run: Run) -> None:
     """Writes ``run.gin``, so that the training can be started by hand."""
     path = f"{run.folder}/{RUN_FILE}"
     if not os.path.exists(path):
-        with writing_text(path) as file:
-            file.write(run.gin)
+        write_whole(path, run.gin.encode())
     with open(path, encoding="utf-8") as there:
         if there.read() != run.gin:
             problem = "the folder has a training with other options or data"

@@ -11,7 +11,6 @@ from typing import Any, Final, TypeVar
 from ...errors import InputError
 from ...evaluation.encoders import Encoder
 from ...formats import files
-from ...formats.files import writing_text
 from .runs import Run, Trainer, train_all, train_in_process, write_run_file
 
 T = TypeVar("T")
@@ -166,6 +165,5 @@ def write_files(output: str, numbers: Mapping[str, Any], text: str, plot: str | 
     files.write_json(f"{output}/table.json", numbers)
     for name, content in {"table.md": text, "plot.svg": plot}.items():
         if content is not None:
-            with writing_text(f"{output}/{name}") as file:
-                file.write(content)
+            files.write_whole(f"{output}/{name}", content.encode())
     return f"table: {output}/table.md   numbers: {output}/table.json   plot: {output}/plot.svg"

@@ -23,7 +23,6 @@ import datetime
 import functools
 import json
 import os
-import sys
 import time
 from collections.abc import Sequence
 from typing import Any, Final
@@ -38,7 +37,7 @@ from ...evaluation.events import read_events
 from ...evaluation.statistics import FloatArray
 from ...evaluation.suites import benchmark_facts, run_manifest
 from ...formats import files
-from ...formats.command_line import option, without_secrets
+from ...formats.command_line import option
 from ...formats.parquet import read_batches, shard_paths
 from ..ablate.rows import Ablation
 from ..ablate.table import Row, Table
@@ -122,8 +121,7 @@ def run(options: Any, tools: Tools | None = None) -> int:
         months = _MONTHS if options.newsroom is None else 2 * _MONTHS
         lines, pooled = lines_of(cutoffs, articles, counts, outcomes, queries, months)
         seconds = round(time.monotonic() - started, 1)
-        manifest = run_manifest([benchmark], {}, ["newsembed", *without_secrets(sys.argv[1:])])
-        manifest["settings"] = ablation.facts(seconds)
+        manifest = {**run_manifest([benchmark], {}), "settings": ablation.facts(seconds)}
         text, places = write_report(ablation.output, lines, pooled, outcomes[-1], manifest)
         print(f"{text}\n{seconds:.0f} s\n{places}")
     return study.tell(outcomes)

@@ -46,7 +46,7 @@ def folder(tmp_path):
 
 def test_paths_are_relative_to_the_recipe_and_options_reach_the_protocol(folder, monkeypatch):
     monkeypatch.chdir("/")
-    recipe = read_recipe(str(folder / "recipe.toml"), intervals=True)
+    recipe = read_recipe(str(folder / "recipe.toml"))
     assert recipe.encoders == {"words": "tfidf", "mine": f"model:{folder}/models/mine"}
     events, topics = recipe.benchmarks
     assert (events.path, events.cross_publisher, events.intervals) == (str(folder / "events.jsonl"), True, True)
@@ -94,7 +94,7 @@ def test_a_broken_recipe_is_refused_by_name(folder, old, new, message):
     path = folder / "recipe.toml"
     path.write_text(RECIPE.replace(old, new))
     with pytest.raises(InputError, match=message) as caught:
-        read_recipe(str(path), intervals=True)
+        read_recipe(str(path))
     assert str(path) in str(caught.value)
 
 
@@ -102,4 +102,4 @@ def test_a_recipe_without_benchmarks_and_a_missing_one_are_refused(folder):
     (folder / "empty.toml").write_text("[encoders]\n")
     for name in ("empty.toml", "absent.toml"):
         with pytest.raises(InputError, match=name):
-            read_recipe(str(folder / name), intervals=True)
+            read_recipe(str(folder / name))

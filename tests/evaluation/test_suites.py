@@ -52,7 +52,7 @@ def run(events, tmp_path, **options):
         Sts(str(tmp_path / "absent.tsv"), "sts"),
         Clustering(events, "clustering", seeds=2),
     ]
-    return run_suites(encoders, benchmarks, command=["newsembed", "evaluate"], **options)
+    return run_suites(encoders, benchmarks, **options)
 
 
 def test_failures_stay_in_their_cell(events, tmp_path):
@@ -71,12 +71,13 @@ def test_failures_stay_in_their_cell(events, tmp_path):
         results.score("nan", "events", "mAP")
 
 
-def test_results_come_back_as_written(events, tmp_path):
+def test_results_come_back_as_written(events, tmp_path, monkeypatch):
+    monkeypatch.setattr("sys.argv", ["newsembed", "evaluate", "--cache", "c"])
     results = run(events, tmp_path)
     write_results(results, str(tmp_path / "out"))
     assert read_results(str(tmp_path / "out")) == results
     manifest = json.loads((tmp_path / "out/results.json").read_text())
-    assert manifest["command"] == ["newsembed", "evaluate"]
+    assert manifest["command"] == ["newsembed", "evaluate", "--cache", "c"]
     assert manifest["versions"]["scikit-learn"]
     assert manifest["benchmarks"]["clustering"]["protocol"]["seeds"] == [0, 1]
     assert len(manifest["benchmarks"]["events"]["data"][0]["sha256"]) == 64

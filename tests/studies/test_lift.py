@@ -382,7 +382,7 @@ def test_trained_words_and_the_projection_are_joined(lifted, work, start, tmp_pa
     model = load_model(f"{output}/model")
     assert (model.config.lexical_size, model.config.lexical_lead_length) == (6 + 8, 4)
     words = load_model(f"{output}/words")
-    trained = lexical_part_of(words.config, words.params, path="words")
+    trained = lexical_part_of(words.config, words.params)
     known = slice(5, None)  # letters of the archive
     rows = model.params["lexical_table"][known, :6] * np.exp(model.params["lexical_logits"])[known, None]
     expected = trained.table[known] * np.exp(trained.logits)[known, None]

@@ -8,8 +8,8 @@ import newsembed
 import pytest
 from newsembed.formats import parquet
 from newsembed.formats.records import Article, DeadLetter, Triplet
-from newsembed.studies.report import parts_of, samples, shown_command, write_report
-from newsembed.studies.shared.pages import Cell
+from newsembed.studies.report import parts_of, samples, write_report
+from newsembed.studies.shared.pages import Cell, shown_command
 
 ROWS = [
     {

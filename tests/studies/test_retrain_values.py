@@ -23,7 +23,7 @@ def folder(tmp_path):
 
 
 def configure(folder, **macros):
-    lines = ["import newsembed", "  INDENTED = 1", *(f"{name} = {value}" for name, value in macros.items())]
+    lines = ["import newsembed", *(f"{name} = {value}" for name, value in macros.items())]
     (folder / "config.gin").write_text("\n".join(lines) + "\n")
     trust.allow(str(folder / "config.gin"))
 

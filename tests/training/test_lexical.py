@@ -1,13 +1,10 @@
 """The lexical part of a hybrid: words of a static model, a projection of TF-IDF, both, and the part without words."""
 
-import dataclasses
 import sys
 from pathlib import Path
 
 import numpy as np
-import pytest
-from newsembed.errors import InputError
-from newsembed.models.encoders import EncoderConfig, HybridConfig, TranslatorConfig
+from newsembed.models.encoders import EncoderConfig, HybridConfig
 from newsembed.training.lexical import (
     LexicalPart,
     dense_part,
@@ -28,7 +25,7 @@ def test_words_of_a_static_model_give_its_embeddings():
         num_topics=2, norm="pre", pooling="weighted", lead_length=4, sublinear=True, positions="rotary",
     )  # fmt: skip
     params = drawn(static)
-    words = lexical_part_of(static, params, path="words")
+    words = lexical_part_of(static, params)
     news = EncoderConfig(
         vocab_size=30, hidden_size=8, num_layers=1, num_heads=2, mlp_size=8, max_length=16, embedding_size=4
     )
@@ -43,25 +40,6 @@ def test_words_of_a_static_model_give_its_embeddings():
     found = np.asarray(config.module().apply({"params": hybrid}, rows, method="embed"))
     counts = np.array([6, 3])[:, None]
     np.testing.assert_allclose(found[:, 4:], expected * np.sqrt(0.25 * counts / (counts + 64)), atol=1e-5)
-
-
-STATIC = EncoderConfig(
-    vocab_size=30, hidden_size=8, num_layers=0, num_heads=2, mlp_size=8, pooling="weighted", positions="rotary"
-)
-
-
-@pytest.mark.parametrize(
-    ("config", "problem"),
-    [
-        (dataclasses.replace(STATIC, num_layers=1), "got .*, expected a static model"),
-        (TranslatorConfig(30), "got .*, expected a static model"),
-        (dataclasses.replace(STATIC, sublinear=False), "copies of a piece count in full"),
-    ],
-    ids=["layers", "no news encoder", "copies"],
-)
-def test_a_model_that_reads_its_context_is_no_static_model(config, problem):
-    with pytest.raises(InputError, match=f"some/folder: model: {problem}"):
-        lexical_part_of(config, {}, path="some/folder")
 
 
 def test_a_random_projection_keeps_the_cosines_of_tfidf():
@@ -94,12 +72,6 @@ def test_joined_parts_are_side_by_side_with_equal_shares():
     np.testing.assert_allclose(
         terms @ (np.exp(found.logits)[:, None] * found.table), np.hstack(expected), rtol=1e-4, atol=1e-5
     )
-
-
-def test_parts_that_weigh_places_differently_are_not_joined():
-    part = LexicalPart(np.ones((6, 2), np.float32), np.zeros(6, np.float32), 4)
-    with pytest.raises(ValueError, match=r"the lead lengths \[4, 8\]"):
-        joined([part, dataclasses.replace(part, lead_length=8)], csr_array(np.ones((1, 6))))
 
 
 def test_the_dense_part_embeds_as_the_hybrid_does_in_one_window():
