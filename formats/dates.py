@@ -57,16 +57,12 @@ _TIME: Final = re.compile(
     r"(?<![\d:])(\d{1,2})(?::(\d\d)(?::\d\d)?(?:\.\d+)?)?\s*([ap])?\.?(?<=[\dap.])(?:m\b\.?)?\s*\(?"
     r"(?:(?:gmt|utc)?([+-])(\d\d):?(\d\d)|([a-z]{1,4})\b)"
 )
-_ZONES: Final = {
-    name: float(hours)
-    for hours, names in (
-        (0, "utc gmt ut z wet"), (1, "cet mez bst west"), (2, "cest mesz eet sast cat"), (3, "eest msk trt eat"),
-        (5, "pkt"), (5.5, "ist"), (7, "wib ict"), (8, "hkt sgt pht awst"), (9, "kst jst"), (10, "aest"), (11, "aedt"),
-        (12, "nzst"), (13, "nzdt"), (-3, "adt brt art"), (-4, "ast edt"), (-5, "est cdt"), (-6, "cst mdt"),
-        (-7, "mst pdt"), (-8, "pst akdt"), (-9, "akst"), (-10, "hst"),
-    )
-    for name in names.split()
-}  # fmt: skip
+_HOURS: Final = (
+    "0 utc gmt ut z wet, 1 cet mez bst west, 2 cest mesz eet sast cat, 3 eest msk trt eat, 5 pkt, 5.5 ist, 7 wib ict, "
+    "8 hkt sgt pht awst, 9 kst jst, 10 aest, 11 aedt, 12 nzst, 13 nzdt, -3 adt brt art, -4 ast edt, -5 est cdt, "
+    "-6 cst mdt, -7 mst pdt, -8 pst akdt, -9 akst, -10 hst"
+)
+_ZONES: Final = {name: float(hours) for hours, *names in map(str.split, _HOURS.split(", ")) for name in names}
 # Country domains that stand for no country.
 _GENERIC: Final = re.compile("ai|bz|cc|co|eu|fm|gg|im|io|la|ly|me|nu|sh|tk|to|tv|vc|ws")
 _HAS_YEAR: Final = re.compile(r"(?<!\d)\d{4}(?!\d)")
@@ -379,8 +375,7 @@ def _order(place: str) -> tuple[str, bool]:
     language, _, country = place.partition("-")
     for name in filter(None, (place.replace("-", "_"), "en_001" if language == "en" and country else language)):
         if locale := locale_of(name):
-            letters = dict.fromkeys(re.sub(r"[^dmy]", "", locale.date_formats["short"].pattern.lower()))
-            order = "".join(letters)
+            order = "".join(dict.fromkeys(re.sub(r"[^dmy]", "", locale.date_formats["short"].pattern.lower())))
             return order, order[-1] == "y" and (language != "en" or bool(country))
     return "", False
 
