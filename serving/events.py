@@ -24,6 +24,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from ..formats.arrays import unit_rows
 from ..formats.command_line import Options, option
 
 NO_EVENT: Final = 0
@@ -44,6 +45,7 @@ _THRESHOLD: Final = 0.6  # of few articles
 
 Ids = npt.NDArray[np.uint64]
 Days = npt.NDArray[np.int64]
+Rows = npt.NDArray[np.int64]
 Vectors = npt.NDArray[np.float32]
 Floats = npt.NDArray[np.float64]
 
@@ -106,7 +108,7 @@ class Scale:
         doc_ids: Ids,
         days: Days,
         languages: Sequence[str],
-        vectors: Callable[[npt.NDArray[np.int64]], Vectors],
+        vectors: Callable[[Rows], Vectors],
         near_days: int,
     ) -> "Scale":
         """The scale of some articles; of fewer than 16 with a date, a fixed one. See :func:`assign` for the arguments.
@@ -127,7 +129,7 @@ class Scale:
         read = np.unique(np.concatenate([*latest, *others]))
         units, places = vectors(read), functools.partial(np.searchsorted, read)
         means = np.stack([units[places(rows)].mean(axis=0) for rows in others])
-        centred, thresholds = _unit(units - means[codes[read]]), np.zeros((1 + len(known), 1 + len(known)))
+        centred, thresholds = unit_rows(units - means[codes[read]]), np.zeros((1 + len(known), 1 + len(known)))
         for one, rows in enumerate(latest):
             for other in range(one + 1):
                 pairs = []
@@ -140,13 +142,13 @@ class Scale:
                 thresholds[[one, other], [other, one]] = threshold
         return cls(known, means, thresholds)
 
-    def codes(self, languages: Sequence[str]) -> npt.NDArray[np.int64]:
+    def codes(self, languages: Sequence[str]) -> Rows:
         """The place of each language in the arrays, int64 ``[n]``."""
         return _codes(languages, self.languages)
 
-    def centred(self, vectors: Vectors, codes: npt.NDArray[np.int64]) -> Vectors:
+    def centred(self, vectors: Vectors, codes: Rows) -> Vectors:
         """Unit rows ``[n, D]`` less the mean of their language, of length 1."""
-        return _unit(vectors - self.means[codes])
+        return unit_rows(vectors - self.means[codes])
 
 
 def _threshold(near: Vectors, far: Vectors, any_day: Vectors) -> float:
@@ -162,14 +164,9 @@ def _threshold(near: Vectors, far: Vectors, any_day: Vectors) -> float:
     return float(middle + _DEVIATIONS * (middle - low))
 
 
-def _codes(languages: Sequence[str], known: Sequence[str]) -> npt.NDArray[np.int64]:
+def _codes(languages: Sequence[str], known: Sequence[str]) -> Rows:
     place = {language: code for code, language in enumerate(known, 1)}
     return np.array([place.get(language, 0) for language in languages], np.int64)
-
-
-def _unit(vectors: Vectors) -> Vectors:
-    norms = np.linalg.norm(vectors, axis=1, keepdims=True)
-    return np.asarray(vectors / np.where(norms > 0, norms, 1), np.float32)
 
 
 def assign(
@@ -177,7 +174,7 @@ def assign(
     days: Days,
     events: Ids,
     languages: Sequence[str],
-    vectors: Callable[[npt.NDArray[np.int64]], Vectors],
+    vectors: Callable[[Rows], Vectors],
     options: EventOptions,
 ) -> tuple[Ids, list[Merge]]:
     """Gives events to the articles that have none.
@@ -274,7 +271,7 @@ class _Window:
         days: Days,
         events: Ids,
         vectors: Vectors,
-        languages: npt.NDArray[np.int64],
+        languages: Rows,
         thresholds: Floats,
         options: EventOptions,
     ) -> None:
@@ -325,9 +322,7 @@ class _Window:
         for other in order[1:]:
             self._merge_if_one(place, other)
 
-    def _margins(
-        self, cosines: Vectors, places: npt.NDArray[np.int64], others: npt.NDArray[np.int64]
-    ) -> npt.NDArray[np.float64]:
+    def _margins(self, cosines: Vectors, places: Rows, others: Rows) -> Floats:
         """By how much cosines, less the decay, are above their threshold; places are broadcast to their shape."""
         gaps = np.abs(self._days[places] - self._days[others])
         thresholds = self._thresholds[self._languages[places], self._languages[others]]

@@ -49,11 +49,6 @@ class DateRange:
         problem = f"got {days} around {date}, expected a number of days, at least 0 and within the calendar"
         raise InputError(problem, field="days")
 
-    @property
-    def is_bounded(self) -> bool:
-        """Whether it has a first or a last day."""
-        return bool(self.since or self.until)
-
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Filters:

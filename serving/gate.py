@@ -204,16 +204,14 @@ class Gate:
         self._registry = CollectorRegistry()
         named: dict[str, Any] = {"registry": self._registry}
         labels = ("route", "method")
-        answered, waits = (
-            "Requests that were answered.",
-            "Requests that are being received, wait or are being computed.",
-        )
-        took, about = "From the headers of a request to the end of its answer.", "1, with the version of the program."
-        self._requests = Counter("newsembed_requests", answered, (*labels, "status"), **named)
+        took = "From the headers of a request to the end of its answer."
+        waits = "Requests that are being received, wait or are being computed."
+        self._requests = Counter("newsembed_requests", "Requests that were answered.", (*labels, "status"), **named)
         self._seconds = Histogram("newsembed_request_seconds", took, labels, buckets=_SECONDS, **named)
         self._waiting = Gauge("newsembed_requests_inside", waits, ("kind",), **named)
         Gauge("newsembed_index_documents", "Documents in the index.", **named).set_function(documents)
-        Gauge("newsembed_info", about, ("version",), **named).labels(__version__).set(1)
+        info = Gauge("newsembed_info", "1, with the version of the program.", ("version",), **named)
+        info.labels(__version__).set(1)
 
     def around(self, app: ASGIApp) -> Self:
         """Is in front of an application from now on."""

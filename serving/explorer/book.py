@@ -15,7 +15,8 @@ from ..analysis import base_language
 from ..cluster import IntArray
 from ..events import UNDATED, EventOptions, assign
 from ..filters import DateRange, Filters, as_days
-from ..index import DocumentIndex
+from ..hybrid import largest_first
+from ..index import DocumentIndex, unit
 from ..interface import FloatArray
 from .telling import additions, shared_names, summary
 
@@ -266,8 +267,7 @@ class EventBook:
         center, last = center_of(vectors), self.card(number, vectors).last
         found, cosines = self.index.nearest(center, _NEAR)
         places, codes = self.index.places(found), dict[int, None]()
-        far = self.index.deviations(center, cosines, places) >= _FAR
-        for place in places[far].tolist():
+        for place in places[self.index.deviations(center, cosines, places) >= _FAR].tolist():
             if (code := int(self._codes[place])) not in (number, _NO_EVENT):
                 codes[code] = None
         cards = sorted(self.cards([*codes][: 2 * _STORY]), key=lambda card: (card.first, card.id))
@@ -284,8 +284,7 @@ class EventBook:
 
 def center_of(vectors: FloatArray) -> FloatArray:
     """The mean direction ``[D]`` of the articles of an event, of length 1."""
-    mean = vectors.mean(0)
-    return np.asarray(mean / max(float(np.linalg.norm(mean)), 1e-12), np.float32)
+    return unit(vectors.mean(0))
 
 
 def _told(reports: Sequence[Report], bodies: Mapping[str, str]) -> list[Report]:
@@ -301,8 +300,7 @@ def _told(reports: Sequence[Report], bodies: Mapping[str, str]) -> list[Report]:
 
 
 def _report(document: IndexedDocument, copies: Sequence[IndexedDocument] = ()) -> Report:
-    shown = {field.name: getattr(document, field.name) for field in dataclasses.fields(document)}
-    return Report(**shown, copies=tuple(copies))
+    return Report(**dataclasses.asdict(document), copies=tuple(copies))
 
 
 def folded(documents: Sequence[IndexedDocument], vectors: FloatArray) -> list[Report]:
@@ -324,6 +322,4 @@ def folded(documents: Sequence[IndexedDocument], vectors: FloatArray) -> list[Re
 
 
 def _counted(values: Iterable[str]) -> tuple[tuple[str, int], ...]:
-    counts = collections.Counter(value for value in values if value)
-    names = sorted(counts, key=lambda name: (-counts[name], name))
-    return tuple((name, counts[name]) for name in names)
+    return tuple(largest_first(collections.Counter(filter(None, values))))

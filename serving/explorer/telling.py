@@ -2,7 +2,7 @@
 
 import collections
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 from ...tasks.sentences import split_text
@@ -67,11 +67,19 @@ def shared_names(bodies: Sequence[str], is_common: Callable[[str], bool]) -> lis
     counts: collections.Counter[str] = collections.Counter()
     for body in bodies:
         counts.update(name for name, count in collections.Counter(names(body)).items() if len(bodies) > 1 or count > 1)
-    least, chosen = min(2, len(bodies)), list[str]()
-    for name, count in sorted(counts.items(), key=lambda item: (-item[1], -len(item[0]), item[0])):
-        is_part = any(name in other or other in name for other in chosen)
-        if count >= least and not is_part and len(chosen) < _NAMES and not is_common(name):
+    ordered = sorted(counts, key=lambda name: (-counts[name], -len(name), name))
+    least = min(2, len(bodies))
+    return distinct((name for name in ordered if counts[name] >= least and not is_common(name)), _NAMES)
+
+
+def distinct(ordered: Iterable[str], most: int) -> list[str]:
+    """The first names of which none is a part of another."""
+    chosen = list[str]()
+    for name in ordered:
+        if not any(name in other or other in name for other in chosen):
             chosen.append(name)
+        if len(chosen) == most:
+            break
     return chosen
 
 
