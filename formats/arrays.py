@@ -33,13 +33,8 @@ DAMAGE: Final = (
     *(ValueError, TypeError, OSError, EOFError, KeyError, AttributeError, OverflowError, MemoryError, SyntaxError),
     *(NotImplementedError, RecursionError, tokenize.TokenError, zipfile.BadZipFile, zlib.error),
 )
-_PLAIN_DTYPES: Final[Mapping[str, Any]] = {
-    "F64": np.float64,
-    "F32": np.float32,
-    "F16": np.float16,
-    "I64": np.int64,  # files of old libraries keep position numbers
-    "I32": np.int32,
-}
+# Integers, because files of old libraries keep position numbers.
+_PLAIN_DTYPES: Final = {"F64": "f8", "F32": "f4", "F16": "f2", "I64": "i8", "I32": "i4"}
 WORD_VECTORS_REMEDY: Final = (
     "give a text file of word vectors: `word v1 v2 … vD` on each line, as GloVe and word2vec distribute them"
 )
@@ -139,7 +134,7 @@ def read_safetensors(path: str, remedy: str = "Fetch, save or export the file ag
     import ml_dtypes
     from safetensors import SafetensorError, deserialize
 
-    dtypes = {**_PLAIN_DTYPES, "BF16": ml_dtypes.bfloat16}
+    dtypes: dict[str, Any] = {**_PLAIN_DTYPES, "BF16": ml_dtypes.bfloat16}
     with reading(path, remedy, SafetensorError):
         found = deserialize(read_bytes(path, remedy))  # type: ignore[no-untyped-call]
     for name, array in found:

@@ -38,6 +38,7 @@ _URL: Final = re.compile(r"\s*(?:https?:)?//\S", re.IGNORECASE)
 _TAG: Final = re.compile(r"[A-Za-z]{2,3}(?:[-_][\w-]+)?$")
 
 _Path = tuple[str, ...]  # a key, or a key and one inside its value
+_Places = tuple[_Path, ...]
 _Given = tuple[tuple[str, str], ...]  # our name, the name in the row
 
 
@@ -72,7 +73,7 @@ def read_as(row: Mapping[str, Any], given: _Given = ()) -> Iterator[tuple[str, s
             yield field, ".".join(path)
 
 
-def _found(row: Mapping[str, Any], given: _Given) -> Iterator[tuple[str, tuple[_Path, ...], _Path, Any]]:
+def _found(row: Mapping[str, Any], given: _Given) -> Iterator[tuple[str, _Places, _Path, Any]]:
     """Yields our fields: the places where each may be, the first that has a value (or none), and that value."""
     inside = tuple((name, tuple(value)) for name, value in row.items() if name in _INSIDE and isinstance(value, dict))
     for field, paths in _plan(tuple(row), inside, given):
@@ -105,9 +106,7 @@ def chosen(options: Iterable[str]) -> _Given:
 
 
 @functools.lru_cache(maxsize=1_000)
-def _plan(
-    names: _Path, inside: tuple[tuple[str, _Path], ...], given: _Given
-) -> tuple[tuple[str, tuple[_Path, ...]], ...]:
+def _plan(names: _Path, inside: tuple[tuple[str, _Path], ...], given: _Given) -> tuple[tuple[str, _Places], ...]:
     """Where each of our fields is looked for in rows with these names."""
     places: dict[str, list[_Path]] = {}
     for name in names:

@@ -72,10 +72,10 @@ def local_files(paths: Sequence[str]) -> list[str]:
       InputError: if one cannot be read.
     """
     target = _temporary_folder()
-    names = [f"{number}-{path.rpartition('/')[2]}" for number, path in enumerate(paths)]
+    copies = [f"{target}/{number}-{path.rpartition('/')[2]}" for number, path in enumerate(paths)]
     with ThreadPoolExecutor(_THREADS) as pool:
-        list(pool.map(lambda path, name: _download(path, os.path.join(target, name)), paths, names))
-    return [os.path.join(target, name) for name in names]
+        list(pool.map(_download, paths, copies))
+    return copies
 
 
 def local_copy(path: str) -> str:

@@ -251,9 +251,8 @@ class RecordFile:
                 self._bytes = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if self._size else b""
         if blocks is None:
             offsets = self._offsets_in(self._bytes, 0)
-            self._known = {
-                n: offsets[n * BLOCK_RECORDS :][:BLOCK_RECORDS] for n in range(-(-len(offsets) // BLOCK_RECORDS))
-            }
+            ends = range(BLOCK_RECORDS, len(offsets), BLOCK_RECORDS)
+            self._known = dict(enumerate(np.split(offsets, ends)))
             blocks = Blocks(len(offsets), tuple(offsets[::BLOCK_RECORDS].tolist()))
         self.blocks = blocks
 

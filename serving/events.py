@@ -205,7 +205,7 @@ def assign(
         scale = Scale.fixed(options.threshold)
     codes = scale.codes([languages[row] for row in rows.tolist()])
     centred = scale.centred(vectors(rows), codes)
-    window = _Window(doc_ids[rows], days[rows], events[rows].copy(), centred, codes, scale.thresholds, options)
+    window = _Window(doc_ids[rows], days[rows], events[rows], centred, codes, scale.thresholds, options)
     window.add_all()
     result = events.copy()
     result[rows] = window.events
@@ -259,28 +259,26 @@ def _rename(events: Ids, merges: list[Merge]) -> None:
         events[row] = into[int(events[row])]
 
 
+@dataclasses.dataclass(eq=False)
 class _Window:
     """The articles of some days, sorted by day: those that have an event, and those that get one.
 
     Events have codes inside: of those with articles here already, then one for each place, for the event it may open.
     """
 
-    def __init__(
-        self,
-        doc_ids: Ids,
-        days: Days,
-        events: Ids,
-        vectors: Vectors,
-        languages: Rows,
-        thresholds: Floats,
-        options: EventOptions,
-    ) -> None:
+    _doc_ids: Ids
+    _days: Days
+    _given: Ids  # the event of each article, `NO_EVENT` for none
+    _vectors: Vectors
+    _languages: Rows
+    _thresholds: Floats
+    _options: EventOptions
+
+    def __post_init__(self) -> None:
         self.merges: list[Merge] = []
-        self._doc_ids, self._days, self._vectors, self._options = doc_ids, days, vectors, options
-        self._languages, self._thresholds = languages, thresholds
-        known, codes = np.unique(events, return_inverse=True)
-        self._ids = np.concatenate([known, doc_ids])
-        self._codes = np.where(events == NO_EVENT, _NO_CODE, codes)
+        known, codes = np.unique(self._given, return_inverse=True)
+        self._ids = np.concatenate([known, self._doc_ids])
+        self._codes = np.where(self._given == NO_EVENT, _NO_CODE, codes)
         self._first_code = len(known)
 
     @property

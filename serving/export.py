@@ -133,6 +133,7 @@ class ExportOptions(ExportChoices):
 
 
 OPTIONS: Final = ExportOptions
+Exported = tuple[Any, dict[str, Any]]  # a tf.Module and its signatures
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -294,9 +295,7 @@ def _without_random_name(path: str) -> None:
     write_whole(path, fingerprint.SerializeToString(deterministic=True))
 
 
-def text_module(
-    encoder: JaxEncoder, arrays: Mapping[str, Any], platforms: tuple[str, ...]
-) -> tuple[Any, dict[str, Any]]:
+def text_module(encoder: JaxEncoder, arrays: Mapping[str, Any], platforms: tuple[str, ...]) -> Exported:
     """The tf.Module with the parameters as variables, and its signatures."""
     import tensorflow as tf
 
@@ -343,9 +342,7 @@ def text_module(
     return module, signatures
 
 
-def token_module(
-    encoder: JaxEncoder, arrays: Mapping[str, Any], platforms: tuple[str, ...]
-) -> tuple[Any, dict[str, Any]]:
+def token_module(encoder: JaxEncoder, arrays: Mapping[str, Any], platforms: tuple[str, ...]) -> Exported:
     """The tf.Module whose signature takes tokens, int32 [b, s] with s up to the encoder's length."""
     import tensorflow as tf
 

@@ -164,7 +164,7 @@ def evidence(
         held,
         _ranks(numbers, nearest),
         word_ranks,
-        _foreign(index.language_groups(places), held, word_ranks),
+        _foreign(index.groups.of[places], held, word_ranks),
         len(words),
         rarity,
         known / rarity if rarity else 0.0,

@@ -265,14 +265,14 @@ class DocumentIndex:
             places = self.places(numbers)
         if not len(scores):
             return np.zeros(0, np.int64), scores
-        several = len(self._groups.tags) > 0
+        several = len(self.groups.tags) > 0
         order = self.deviations(query, scores, places).astype(np.float32) if several else scores
         (best,), _ = highest(order[None], min(count, len(scores)))
         return self.numbers[places[best]], scores[best]
 
     def _nearest_by_index(self, unit: FloatArray, count: int, filters: Filters) -> tuple[Numbers, FloatArray]:
         """The nearest articles of all, and of each of the languages, by the index of the vectors."""
-        tags = [] if filters.languages else self._groups.tags
+        tags = [] if filters.languages else self.groups.tags
         parts = [dataclasses.replace(filters, languages=tuple(each)).condition for each in tags]
         found = [self.archive.nearest(unit, count, part) for part in (filters.condition, *parts)]
         numbers, cosines = (np.concatenate(each) for each in zip(*found, strict=True))
@@ -305,20 +305,17 @@ class DocumentIndex:
           places: of these articles, int64 ``[n]``.
         """
         means, deviations = self._spread.of(query)
-        groups = self._groups.of[places]
+        groups = self.groups.of[places]
         return np.asarray((cosines - means[groups]) / np.maximum(deviations, 1e-9)[groups], np.float64)
 
-    def language_groups(self, places: Numbers) -> Numbers:
-        """A number for the language of each article, by their places; 0 for rare languages, or for all of one."""
-        return self._groups.of[places]
-
     @functools.cached_property
-    def _groups(self) -> Groups:
+    def groups(self) -> Groups:
+        """The articles by language; rare languages, or all articles where there is one language, are one group."""
         return Groups(self.archive.rows(["language"])["language"])
 
     @functools.cached_property
     def _spread(self) -> Spread:
-        return Spread([self.vectors_at(places) for places in self._groups.samples()])
+        return Spread([self.vectors_at(places) for places in self.groups.samples()])
 
     def hits(
         self, numbers: Iterable[int], scores: Iterable[float], words: Sequence[QueryWord] | None = None

@@ -219,9 +219,11 @@ class EventBook:
         firsts = {lead.publisher: lead}  # and the first articles of other publishers
         for document in documents:
             firsts.setdefault(document.publisher, document)
-        reports = folded(documents, vectors) if whole else [*map(_report, list(firsts.values())[:REPORTS_SHOWN])]
         opened = {one.publisher for one in documents if one.byline_date == min(days)}
         bodies = dict(zip((one.doc_id for one in documents), self._bodies(rows), strict=True)) if whole else {}
+        reports = [*map(_report, list(firsts.values())[:REPORTS_SHOWN])]
+        if whole:
+            reports = _told(folded(documents, vectors), bodies)
         pictures = [one.image_url for one in (lead, *documents) if one.image_url]
         return Card(
             str(self.ids[number]),
@@ -233,7 +235,7 @@ class EventBook:
             _counted(document.publisher for document in documents),
             _counted(document.language for document in documents),
             tuple(sorted(collections.Counter(days).items())),
-            tuple(_told(reports, bodies)),
+            tuple(reports),
             first_by=min(opened) if len(opened) == 1 and len(firsts) > 1 else "",
             names=tuple(shared_names([*bodies.values()], self._is_common)) if whole else (),
             silent=self._silent(rows) if whole else (),
@@ -288,9 +290,7 @@ def center_of(vectors: FloatArray) -> FloatArray:
 
 
 def _told(reports: Sequence[Report], bodies: Mapping[str, str]) -> list[Report]:
-    """Reports with what they say and add, for those whose texts are known."""
-    if not bodies:
-        return list(reports)
+    """Reports with what they say and add."""
     texts = [bodies[report.doc_id] for report in reports]
     added = additions(texts, [report.language for report in reports])
     return [

@@ -41,16 +41,13 @@ def names(text: str) -> list[str]:
     found, run, end = list[str](), list[str](), -1
     for word in _WORD.finditer(text):
         follows = bool(run) and text[end : word.start()] == " "
-        if follows and word[0] in _PARTICLES and len(run) < _MOST_WORDS:
-            run.append(word[0])
-        elif word[0][0].isupper() and (follows or _INSIDE.fullmatch(text, max(0, word.start() - 2), word.start())):
-            if not follows:
-                found.append(" ".join(run))
-                run = []
-            run.append(word[0])
-        else:
+        is_particle = follows and word[0] in _PARTICLES and len(run) < _MOST_WORDS
+        is_name = word[0][0].isupper() and (follows or _INSIDE.fullmatch(text, max(0, word.start() - 2), word.start()))
+        if not (is_particle or (is_name and follows)):
             found.append(" ".join(run))
             run = []
+        if is_particle or is_name:
+            run.append(word[0])
         end = word.end()
     whole = (re.sub(r"( (of|de|del|von|van|al))+$|['\u2019]s$", "", name) for name in (*found, " ".join(run)))
     plain = (name[address.end() :] if (address := _ADDRESS.match(name)) else name for name in whole)
