@@ -17,11 +17,11 @@ ROOT = Path(__file__).parents[1]
 LAYOUT = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
 SLACK = 0.03  # of a limit: a package that is smaller by more lowers it
 LIMITS = {  # package: (lines, tokens)
-    "tests": (44_767, 519_060),
+    "tests": (44_767, 519_031),
     "beam_pipelines": (13_289, 144_915),
-    "serving": (5_031, 55_699),
+    "serving": (4_884, 54_548),
     "studies": (4_636, 51_491),
-    "formats": (4_375, 44_685),
+    "formats": (4_241, 43_352),
     "benchmarks": (4_052, 43_185),
     "models": (3_250, 36_296),
     "evaluation": (4_040, 47_689),
@@ -31,7 +31,7 @@ LIMITS = {  # package: (lines, tokens)
     "learning": (1_628, 18_239),
     "tasks": (1_291, 13_178),
     "t5x_bridge": (800, 8_471),
-    "updates": (867, 10_124),
+    "updates": (860, 9_926),
     "root": (349, 2_254),
     "docs": (76, 760),
 }
