@@ -220,12 +220,8 @@ class EventBook:
         for document in documents:
             firsts.setdefault(document.publisher, document)
         opened = {one.publisher for one in documents if one.byline_date == min(days)}
-        bodies = dict(zip((one.doc_id for one in documents), self._bodies(rows), strict=True)) if whole else {}
-        reports = [*map(_report, list(firsts.values())[:REPORTS_SHOWN])]
-        if whole:
-            reports = _told(folded(documents, vectors), bodies)
         pictures = [one.image_url for one in (lead, *documents) if one.image_url]
-        return Card(
+        card = Card(
             str(self.ids[number]),
             lead,
             pictures[0] if pictures else "",
@@ -235,11 +231,15 @@ class EventBook:
             _counted(document.publisher for document in documents),
             _counted(document.language for document in documents),
             tuple(sorted(collections.Counter(days).items())),
-            tuple(reports),
+            tuple(map(_report, [*firsts.values()][:REPORTS_SHOWN])),
             first_by=min(opened) if len(opened) == 1 and len(firsts) > 1 else "",
-            names=tuple(shared_names([*bodies.values()], self._is_common)) if whole else (),
-            silent=self._silent(rows) if whole else (),
         )
+        if not whole:
+            return card
+        bodies = self._bodies(rows)
+        by_id = dict(zip((one.doc_id for one in documents), bodies, strict=True))
+        reports, names = _told(folded(documents, vectors), by_id), shared_names(bodies, self._is_common)
+        return dataclasses.replace(card, reports=tuple(reports), names=tuple(names), silent=self._silent(rows))
 
     def _silent(self, rows: IntArray) -> tuple[str, ...]:
         """The publishers that have written most in the week before the last of some articles, and none of them."""

@@ -23,17 +23,17 @@ _ADDRESS: Final = re.compile(  # no part of a name
 )
 
 
-def summary(body: str, most: int = SUMMARY) -> str:
+def summary(body: str) -> str:
     """The first sentences of an article, as many as fit; a longer first one is cut at a space."""
     text = ""
-    for _, sentence in split_text(" ".join(body[: 4 * most].split())):
-        if text and len(text) + len(sentence) >= most:
+    for _, sentence in split_text(" ".join(body[: 4 * SUMMARY].split())):
+        if text and len(text) + len(sentence) >= SUMMARY:
             break
         text = f"{text} {sentence}".strip()
-    if len(text) <= most:
+    if len(text) <= SUMMARY:
         return text
-    cut = text[: most - 1]
-    return f"{cut[: cut.rfind(' ')] if ' ' in cut[most // 2 :] else cut} …"
+    cut = text[: SUMMARY - 1]
+    return f"{cut[: cut.rfind(' ')] if ' ' in cut[SUMMARY // 2 :] else cut} …"
 
 
 def names(text: str) -> list[str]:
