@@ -155,10 +155,8 @@ def agglomerative(embeddings: FloatArray, threshold: float) -> IntArray:
 
 def in_order(labels: npt.NDArray[np.int32]) -> IntArray:
     """The same groups numbered 0, 1, … by first appearance: the output does not depend on a library's numbering."""
-    _, first, inverse = np.unique(labels, return_index=True, return_inverse=True)
-    rank = np.empty(len(first), np.int64)
-    rank[np.argsort(first)] = np.arange(len(first))
-    return np.asarray(rank[inverse], np.int64)
+    numbers = {label: number for number, label in enumerate(dict.fromkeys(labels.tolist()))}
+    return np.array([numbers[label] for label in labels.tolist()], np.int64)
 
 
 def write_groups(
