@@ -35,8 +35,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..errors import InputError, reading
-from . import folders
-from .digests import SUMS, check_no_pipes, differing, read_sums
+from . import files, folders
+from .digests import SUMS, check_no_pipes, differing, read_sums, some_of
+from .parquet import schema_of
+from .records import Article
 
 FORMAT_VERSION: Final = 1
 LAST_RUN: Final = "last_run.json"  # report of the last run, whatever came of it
@@ -48,12 +50,10 @@ EXACT_LIMIT: Final = 50_000  # articles; the vectors of so few are compared one 
 _CHECKED_BYTES: Final = 512 << 20  # archives up to this size are compared with their digests when they are opened
 _PROBED_SHARE: Final = 0.2  # of the partitions of the vectors: recall@10 .95 where half of a vector is noise
 AT_ONCE: Final = 1_000  # values in a condition
-_SHOWN: Final = 5
 _HINT: Final = "latest_version_hint.json"  # the only file of a table that changes; it is checked when it is used
 _REMEDY: Final = (
     "build it again, restore it from a copy, or return to an earlier version by newsembed update --rollback"
 )
-_PLACES: Final = pa.list_(pa.string())
 
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float32]
@@ -61,23 +61,7 @@ FloatArray = npt.NDArray[np.float32]
 # The columns that results show.
 SHOWN: Final = ("doc_id", "url", "publisher", "title", "byline_date", "language", "image_url")
 # What the record `Article` has; those that a source of articles does not know are null.
-ARTICLE_COLUMNS: Final = {
-    **dict.fromkeys(("doc_id", "url", "publisher", "title", "body"), pa.string()),
-    "authors": _PLACES,
-    "byline_date": pa.date32(),
-    "modified_date": pa.date32(),
-    "date_source": pa.string(),
-    "language": pa.string(),
-    "keywords": _PLACES,
-    "anchor_texts": _PLACES,
-    "image_url": pa.string(),
-    "image_hash": pa.binary(),
-    "hubs": _PLACES,
-    "fetched_at": pa.timestamp("us", tz="UTC"),
-    "sources": _PLACES,
-    "paywalled": pa.bool_(),
-    "live_blog": pa.bool_(),
-}
+ARTICLE_COLUMNS: Final = {field.name: field.type for field in schema_of(Article)}
 RUN_SCHEMA: Final = pa.schema(
     [
         ("number", pa.int64()),
@@ -202,13 +186,8 @@ def check_startable(uri: str) -> None:
         raise InputError("is a file", path=uri, field="--archive", remedy="name a new or an empty folder")
     own = {f"{name}.lance" for name in (ARTICLES, TERMS, SEEN, CRAWL)} | {SUMS, folders.LOCK, *OTHER_FILES}
     if others := sorted(set(os.listdir(uri)) - own):
-        problem, remedy = f"is not an archive, and not empty: it has {_some(others)}", "name a new or an empty folder"
+        problem, remedy = f"is not an archive, and not empty: it has {some_of(others)}", "name a new or an empty folder"
         raise InputError(problem, path=uri, field="--archive", remedy=remedy)
-
-
-def _some(names: Sequence[str]) -> str:
-    """The first of some names, and how many more there are."""
-    return ", ".join(names[:_SHOWN]) + (f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else "")
 
 
 class Archive:
@@ -327,8 +306,7 @@ class Archive:
                 if self.count(where) <= EXACT_LIMIT // 5:
                     chosen = chosen.bypass_vector_index()
             found = chosen.to_arrow()
-        cosines = 1 - found["_distance"].to_numpy()
-        return found["_rowid"].to_numpy().astype(np.int64), cosines.astype(np.float32)
+        return found["_rowid"].to_numpy().astype(np.int64), (1 - found["_distance"].to_numpy()).astype(np.float32)
 
     def read_terms(self) -> None:
         """Reads how many articles hold each word, unless the words are too many: no query has to look them up then."""
@@ -353,9 +331,8 @@ class Archive:
 
 def vectors_of(column: Any, dimensions: int) -> FloatArray:
     """The float32 ``[n, D]`` of a column of vectors."""
-    chunks = [chunk.flatten().to_numpy(zero_copy_only=False) for chunk in column.chunks]
-    flat = np.concatenate([np.zeros(0, np.float32), *chunks])
-    return np.asarray(flat, np.float32).reshape(-1, dimensions)
+    flat: FloatArray = column.combine_chunks().flatten().to_numpy()
+    return flat.reshape(-1, dimensions)
 
 
 def vector_column(vectors: FloatArray) -> pa.Array:
@@ -433,17 +410,10 @@ def _missing(uri: str) -> InputError:
     return InputError(problem, path=uri, remedy="build it with newsembed index or newsembed update")
 
 
-def tables_files(uri: str) -> list[str]:
-    """The files of all tables of a local archive that never change, relative to it."""
-    tables = [name for name in os.listdir(uri) if name.endswith(".lance")]
-    walks = (os.walk(os.path.join(uri, name)) for name in tables)
-    return [
-        os.path.relpath(os.path.join(above, name), uri)
-        for walk in walks
-        for above, _, own in walk
-        for name in own
-        if name != _HINT
-    ]
+def tables_files(uri: str) -> dict[str, int]:
+    """The files of all tables of a local archive that never change, relative to it, and their sizes in bytes."""
+    sizes = files.sizes_below(uri)
+    return {name: sizes[name] for name in sizes if ".lance/" in name and not name.endswith(_HINT)}
 
 
 def _check_files(uri: str) -> None:
@@ -452,8 +422,8 @@ def _check_files(uri: str) -> None:
         return
     known, there = read_sums(uri) or {}, tables_files(uri)
     listed = {name: known[name] for name in there if name in known}
-    if sum(os.path.getsize(os.path.join(uri, name)) for name in listed) > _CHECKED_BYTES:
+    if sum(there[name] for name in listed) > _CHECKED_BYTES:
         return
     if wrong := [name for name in differing(uri, listed) if os.path.exists(os.path.join(uri, name))]:
-        problem = f"no readable archive: not the content that {SUMS} lists: {_some(wrong)}"
+        problem = f"no readable archive: not the content that {SUMS} lists: {some_of(wrong)}"
         raise InputError(problem, path=uri, remedy=_REMEDY)

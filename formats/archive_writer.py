@@ -37,7 +37,7 @@ from .archive import (
     tables_files,
 )
 from .digests import file_sha256, read_sums, write_list
-from .folders import locked
+from .folders import locked, now
 
 _STALE_SHARE: Final = 0.02  # of the articles may be outside of the indexes; a search reads their texts instead
 _NEVER: Final = datetime.timedelta(36_500)
@@ -133,8 +133,7 @@ class Writer:
     def set_events(self, events: Mapping[str, str]) -> None:
         """Gives articles another event, by their ids."""
         if events:
-            names = {"doc_id": pa.array(events.keys(), pa.string()), "event_id": pa.array(events.values(), pa.string())}
-            self.update_rows(ARTICLES, "doc_id", pa.table(names))
+            self.update_rows(ARTICLES, "doc_id", pa.table({"doc_id": [*events], "event_id": [*events.values()]}))
 
     def overwrite(self, name: str, rows: pa.Table) -> None:
         """Replaces a table."""
@@ -170,7 +169,7 @@ class Writer:
         versions = {name: int(table.version) for name, table in self._touched.items()}
         number, before = (self.base.number + 1, self.base.versions) if self.base else (1, {})
         kept_settings = {**settings, "newsembed": __version__}
-        return Run(number, _now(), {**before, **versions}, kept_settings, report, tuple(merges))
+        return Run(number, now(), {**before, **versions}, kept_settings, report, tuple(merges))
 
     def roll_back(self, number: int) -> Run:
         """Publishes an earlier version again.
@@ -184,7 +183,7 @@ class Writer:
             raise InputError(f"version {number} is not there", path=self.uri, field="--rollback", remedy=remedy)
         new = self.runs[-1].number + 1
         report = {**before.report, "rollback": number, "version": new}
-        run = dataclasses.replace(before, number=new, started=_now(), report=report, merges=())
+        run = dataclasses.replace(before, number=new, started=now(), report=report, merges=())
         self.publish(run)
         return run
 
@@ -229,10 +228,6 @@ class Writer:
         self._terms.clear()
 
 
-def _now() -> str:
-    return datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
-
-
 def _index(name: str, table: Any) -> None:
     """Indexes what a run has changed, as far as that pays."""
     from lancedb.index import FTS, BTree, IvfFlat
@@ -269,7 +264,7 @@ def _locked(uri: str, field: str) -> Iterator[None]:
     """Keeps other writers out: by a lock on the folder, or on an object store by a table that is made and dropped."""
     if "://" in uri:
         database = connect(uri)
-        owner = f"{socket.gethostname()}, process {os.getpid()}, {_now()}"
+        owner = f"{socket.gethostname()}, process {os.getpid()}, {now()}"
         try:
             database.create_table(LOCK, pa.table({"owner": [owner]}))
         except (ValueError, OSError, RuntimeError) as error:

@@ -26,19 +26,15 @@ from .files import read_bytes, replacing
 from .folders import written
 
 Array = npt.NDArray[Any]
+Floats = npt.NDArray[np.float32]
 
 # What NumPy raises for damaged files: their headers are Python literals, and a wrong shape asks for any memory.
 DAMAGE: Final = (
     *(ValueError, TypeError, OSError, EOFError, KeyError, AttributeError, OverflowError, MemoryError, SyntaxError),
     *(NotImplementedError, RecursionError, tokenize.TokenError, zipfile.BadZipFile, zlib.error),
 )
-_PLAIN_DTYPES: Final[Mapping[str, Any]] = {
-    "F64": np.float64,
-    "F32": np.float32,
-    "F16": np.float16,
-    "I64": np.int64,  # files of old libraries keep position numbers
-    "I32": np.int32,
-}
+# Integers, because files of old libraries keep position numbers.
+_PLAIN_DTYPES: Final = {"F64": "f8", "F32": "f4", "F16": "f2", "I64": "i8", "I32": "i4"}
 WORD_VECTORS_REMEDY: Final = (
     "give a text file of word vectors: `word v1 v2 … vD` on each line, as GloVe and word2vec distribute them"
 )
@@ -138,7 +134,7 @@ def read_safetensors(path: str, remedy: str = "Fetch, save or export the file ag
     import ml_dtypes
     from safetensors import SafetensorError, deserialize
 
-    dtypes = {**_PLAIN_DTYPES, "BF16": ml_dtypes.bfloat16}
+    dtypes: dict[str, Any] = {**_PLAIN_DTYPES, "BF16": ml_dtypes.bfloat16}
     with reading(path, remedy, SafetensorError):
         found = deserialize(read_bytes(path, remedy))  # type: ignore[no-untyped-call]
     for name, array in found:
@@ -189,13 +185,13 @@ class WordVectorFile:
             remedy = f"{WORD_VECTORS_REMEDY}; binary word2vec files are not read"
             raise InputError("the first lines contain no word vector", path=path, remedy=remedy)
 
-    def read(self, wanted: Collection[str]) -> dict[str, npt.NDArray[np.float32]]:
+    def read(self, wanted: Collection[str]) -> dict[str, Floats]:
         """Returns the vectors of the wanted words that the file has; only these are held in memory.
 
         Raises:
           InputError: for a line of a wanted word that is broken.
         """
-        table: dict[str, npt.NDArray[np.float32]] = {}
+        table: dict[str, Floats] = {}
         keys = {word.encode("utf-8", "surrogatepass"): word for word in wanted}
         with self._opened() as file:
             for number, line in enumerate(file, 1):
@@ -216,6 +212,12 @@ class WordVectorFile:
         opener: Any = gzip.open if self.path.endswith(".gz") else open
         with reading(self.path, WORD_VECTORS_REMEDY, OSError, EOFError), opener(self.path, "rb") as file:
             yield file
+
+
+def unit_rows(vectors: Array) -> Floats:
+    """Rows ``[n, D]`` scaled to length 1, float32; those of zeros stay as they are."""
+    norms = np.linalg.norm(vectors, axis=1, keepdims=True)
+    return np.asarray(vectors / np.where(norms > 0, norms, 1), np.float32)
 
 
 def highest(scores: Array, count: int) -> tuple[Array, Array]:
@@ -245,8 +247,8 @@ def highest(scores: Array, count: int) -> tuple[Array, Array]:
 _EMBEDDINGS: Final = "embeddings.npy"
 TABLE: Final = ".lance"  # the end of the name of a table
 
-Chunk = tuple[Sequence[ArticleText], npt.NDArray[np.float32]]  # articles, their embeddings [n, D]
-Named = tuple[Sequence[str], npt.NDArray[np.float32]]  # document ids, their embeddings [n, D]
+Chunk = tuple[Sequence[ArticleText], Floats]  # articles, their embeddings [n, D]
+Named = tuple[Sequence[str], Floats]  # document ids, their embeddings [n, D]
 _COLUMNS: Final = ("doc_id", "url", "title", "publisher", "language", "byline_date")
 
 
@@ -276,7 +278,7 @@ def write_folder(output: str, chunks: Iterator[Named], dimensions: int) -> None:
         write_sums(folder)
 
 
-def read_folder(path: str) -> npt.NDArray[np.float32]:
+def read_folder(path: str) -> Floats:
     """The embeddings of a folder that `write_folder` wrote, [N, D].
 
     Raises:
@@ -285,7 +287,7 @@ def read_folder(path: str) -> npt.NDArray[np.float32]:
     remedy = "Remove the folder and run the command again."
     check_sums(path, remedy)
     with reading(path, remedy, *DAMAGE):
-        embeddings: npt.NDArray[np.float32] = np.load(os.path.join(path, _EMBEDDINGS), allow_pickle=False)
+        embeddings: Floats = np.load(os.path.join(path, _EMBEDDINGS), allow_pickle=False)
     return embeddings
 
 
@@ -348,10 +350,10 @@ class Teacher:
     """
 
     doc_ids: npt.NDArray[np.int32]
-    keys: npt.NDArray[np.float32]
+    keys: Floats
     days: npt.NDArray[np.int32]
     neighbors: npt.NDArray[np.int32]
-    probabilities: npt.NDArray[np.float32]
+    probabilities: Floats
 
 
 def write_teacher(path: str, teacher: Teacher) -> None:

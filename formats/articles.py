@@ -8,7 +8,9 @@ import dataclasses
 import datetime
 import functools
 import glob
+import gzip
 import hashlib
+import io
 import itertools
 import json
 import os
@@ -22,7 +24,7 @@ from typing import TYPE_CHECKING, Any, Final
 from ..errors import InputError
 from .dates import parse_day, place_of
 from .fields import columns_of, standard
-from .files import replacing
+from .files import write_whole
 from .jsonl import ENDINGS, read_jsonl
 from .manifest import has_manifest
 
@@ -35,6 +37,7 @@ _TABLES: Final = (".csv", ".tsv")
 _READABLE: Final = (".parquet", *ENDINGS)
 _STREAM: Final = "articles"  # of the jobs that write articles
 _TEXTS: Final = ("title", "body")
+_Rows = Iterator[tuple[str, Mapping[str, Any]]]  # places to name in errors, and rows
 _OPTIONAL: Final = ("doc_id", "url", "publisher", "language", "byline_date", "published_at", "image_url")
 _STANDARD_INPUT: Final = "-"
 _SPOOLED: Final = "newsembed-input-"
@@ -88,9 +91,9 @@ def to_table(articles: Iterable[ArticleText]) -> "pa.Table":
     """An Arrow table with a column for each field."""
     import pyarrow as pa
 
-    names = [field.name for field in dataclasses.fields(ArticleText)]
-    schema = pa.schema([(name, pa.date32() if name == "byline_date" else pa.string()) for name in names])
-    return pa.Table.from_pylist([dataclasses.asdict(article) for article in articles], schema)
+    from .parquet import schema_of
+
+    return pa.Table.from_pylist([dataclasses.asdict(article) for article in articles], schema_of(ArticleText))
 
 
 def write_articles(path: str, rows: Iterable[Mapping[str, Any]]) -> int:
@@ -112,38 +115,32 @@ def write_articles(path: str, rows: Iterable[Mapping[str, Any]]) -> int:
     for number, row in enumerate(rows, 1):
         article_of(row, f"article {number}")
         checked.append(dict(row))
-    os.makedirs(os.path.dirname(os.path.abspath(path)), exist_ok=True)
-    with replacing(path) as temporary:
-        _write_rows(temporary, path, checked)
+    write_whole(path, _content(path, checked))
     return len(checked)
 
 
-def _write_rows(temporary: str, path: str, rows: list[dict[str, Any]]) -> None:
+def _content(path: str, rows: list[dict[str, Any]]) -> bytes:
+    """The content of a file of articles, by the ending of its name."""
     if path.endswith(".parquet"):
         import pyarrow as pa
         import pyarrow.parquet as pq
 
         columns = list(dict.fromkeys(name for row in rows for name in row)) or list(_TEXTS)
         table = pa.table({name: [row.get(name) for row in rows] for name in columns})
-        pq.write_table(table, temporary, compression="zstd", write_page_checksum=True)
-        return
-    lines = "".join(json.dumps(row, ensure_ascii=False, default=str) + "\n" for row in rows)
-    raw = lines.encode("utf-8", "replace")
+        sink = io.BytesIO()
+        pq.write_table(table, sink, compression="zstd", write_page_checksum=True)
+        return sink.getvalue()
+    raw = "".join(json.dumps(row, ensure_ascii=False, default=str) + "\n" for row in rows).encode("utf-8", "replace")
     if path.endswith(".gz"):
-        import gzip
-
-        raw = gzip.compress(raw, mtime=0)
-    elif path.endswith(".zst"):
+        return gzip.compress(raw, mtime=0)
+    if path.endswith(".zst"):
         import zstandard
 
-        raw = zstandard.ZstdCompressor().compress(raw)
-    with open(temporary, "wb") as file:
-        file.write(raw)
+        return bytes(zstandard.ZstdCompressor().compress(raw))
+    return raw
 
 
-def read_rows(
-    paths: Iterable[str], columns: Sequence[str], optional: Sequence[str] = ()
-) -> Iterator[tuple[str, Mapping[str, Any]]]:
+def read_rows(paths: Iterable[str], columns: Sequence[str], optional: Sequence[str] = ()) -> _Rows:
     """Yields ("path:line", row) of JSON-lines and CSV files and ("path:row number", row) of Parquet files.
 
     Fields under the names of other tools have ours, see :mod:`.fields`.
@@ -202,9 +199,7 @@ def _is_archive(path: str) -> bool:
     return os.path.isdir(path) and os.path.isdir(os.path.join(path, "runs.lance"))
 
 
-def _archive_rows(
-    path: str, columns: Sequence[str], optional: Sequence[str]
-) -> Iterator[tuple[str, Mapping[str, Any]]]:
+def _archive_rows(path: str, columns: Sequence[str], optional: Sequence[str]) -> _Rows:
     from .archive import ARTICLE_COLUMNS, Archive
 
     names = [name for name in (*columns, *optional) if name in ARTICLE_COLUMNS]
@@ -223,27 +218,22 @@ def _spooled_input() -> str:
     return path
 
 
-def _parquet_rows(
-    path: str, columns: Sequence[str], optional: Sequence[str]
-) -> Iterator[tuple[str, Mapping[str, Any]]]:
+def _parquet_rows(path: str, columns: Sequence[str], optional: Sequence[str]) -> _Rows:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    try:
-        with pq.ParquetFile(path, page_checksum_verification=True) as file:
-            present = file.schema_arrow.names
-            found = {name: columns_of(name, present) for name in (*columns, *optional)}
-            for name in columns:
-                if not found[name]:
-                    raise InputError("the column is missing", path=path, field=name, remedy=_REMEDY)
-            names = list(dict.fromkeys(itertools.chain.from_iterable(found.values())))
-            number = 0
-            for batch in file.iter_batches(_BATCH_ROWS, columns=names):
-                for row in batch.to_pylist():
-                    number += 1
-                    yield f"{path}:row {number}", standard(row)
-    except (OSError, pa.ArrowException) as error:
-        raise InputError(f"not readable Parquet: {error}", path=path, remedy=_REMEDY) from error
+    from .parquet import damage_named
+
+    with damage_named(path), pq.ParquetFile(path, page_checksum_verification=True) as file:
+        present = file.schema_arrow.names
+        found = {name: columns_of(name, present) for name in (*columns, *optional)}
+        for name in columns:
+            if not found[name]:
+                raise InputError("the column is missing", path=path, field=name, remedy=_REMEDY)
+        names = list(dict.fromkeys(itertools.chain.from_iterable(found.values())))
+        batches = file.iter_batches(_BATCH_ROWS, columns=names)
+        for number, row in enumerate(itertools.chain.from_iterable(map(pa.RecordBatch.to_pylist, batches)), 1):
+            yield f"{path}:row {number}", standard(row)
 
 
 def article_of(row: Mapping[str, Any], where: str) -> ArticleText:

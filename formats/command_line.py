@@ -10,7 +10,7 @@ import dataclasses
 import itertools
 import operator
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Final, TypeVar
 
 from ..errors import InputError
@@ -31,13 +31,8 @@ _INSIDE: Final = re.compile(
 _T = TypeVar("_T")
 
 
-# The words of an error for each bound of an option, and the comparison of the value with it.
-_BOUNDS: Final[dict[str, tuple[str, Callable[[Any, Any], bool]]]] = {
-    "ge": ("at least", operator.ge),
-    "gt": ("more than", operator.gt),
-    "le": ("at most", operator.le),
-    "lt": ("less than", operator.lt),
-}
+# The words of an error for each bound of an option; the key is the comparison of the value with it, of `operator`.
+_BOUNDS: Final = {"ge": "at least", "gt": "more than", "le": "at most", "lt": "less than"}
 
 
 def option(default: _T, help_text: str = "", **metadata: Any) -> _T:
@@ -112,9 +107,9 @@ def check_value(name: str, value: Any, declared: Mapping[str, Any], remedy: str 
       InputError: if the value is outside.
     """
     values = [one for one in (value if isinstance(value, tuple) else [value]) if one is not None]
-    bounds = [(words, holds, declared[key]) for key, (words, holds) in _BOUNDS.items() if key in declared]
-    if not all(holds(one, limit) for one in values for _, holds, limit in bounds):
-        expected = " and ".join(f"{words} {limit:g}" for words, _, limit in bounds)
+    bounds = {key: declared[key] for key in _BOUNDS if key in declared}
+    if not all(getattr(operator, key)(one, limit) for one in values for key, limit in bounds.items()):
+        expected = " and ".join(f"{_BOUNDS[key]} {limit:g}" for key, limit in bounds.items())
         raise InputError(f"got {value}, expected {expected}", field=name, remedy=remedy)
     if declared.get("local") and any("://" in one for one in values):
         remedy = "name a local path, then copy the result: gcloud storage cp -r, or aws s3 cp --recursive"

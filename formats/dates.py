@@ -4,9 +4,10 @@ One reader serves pages, feeds, sitemaps and rows. Where several days stand in a
 of them is the day of publication.
 """
 
-import datetime
-
 # ruff: noqa: RUF001 - words and digits of many scripts
+
+import contextlib
+import datetime
 import email.utils
 import functools
 import itertools
@@ -21,20 +22,8 @@ _MAX_TEXT: Final = 200
 RELEASED: Final = datetime.date(2026, 1, 1)  # a clock that says an earlier day is wrong
 _EARLIEST_YEAR: Final = 1600  # the first newspapers
 # Zero, or no value, in the clocks of computers and databases.
-_PLACEHOLDERS: Final = frozenset(
-    map(
-        datetime.date.fromisoformat,
-        [
-            "1601-01-01",
-            "1753-01-01",
-            "1899-12-30",
-            "1899-12-31",
-            "1900-01-01",
-            "1904-01-01",
-            "1969-12-31",
-            "1970-01-01",
-        ],
-    )
+_PLACEHOLDERS: Final = (
+    *("1601-01-01", "1753-01-01", "1899-12-30", "1899-12-31", "1900-01-01", "1904-01-01", "1969-12-31", "1970-01-01"),
 )
 _DIGITS: Final = re.compile(r"(19\d\d|20\d\d)(0[1-9]|1[0-2])(0[1-9]|[12]\d|3[01])(?:\d{4}|\d{6})?")
 _EPOCH: Final = re.compile(r"(?:/date\()?(\d{9,19}(?:\.\d*)?|\d\.\d+e\+?\d+)(?:[+-]\d{4})?(?:\)/)?", re.IGNORECASE)
@@ -68,16 +57,12 @@ _TIME: Final = re.compile(
     r"(?<![\d:])(\d{1,2})(?::(\d\d)(?::\d\d)?(?:\.\d+)?)?\s*([ap])?\.?(?<=[\dap.])(?:m\b\.?)?\s*\(?"
     r"(?:(?:gmt|utc)?([+-])(\d\d):?(\d\d)|([a-z]{1,4})\b)"
 )
-_ZONES: Final = {
-    name: float(hours)
-    for hours, names in (
-        (0, "utc gmt ut z wet"), (1, "cet mez bst west"), (2, "cest mesz eet sast cat"), (3, "eest msk trt eat"),
-        (5, "pkt"), (5.5, "ist"), (7, "wib ict"), (8, "hkt sgt pht awst"), (9, "kst jst"), (10, "aest"), (11, "aedt"),
-        (12, "nzst"), (13, "nzdt"), (-3, "adt brt art"), (-4, "ast edt"), (-5, "est cdt"), (-6, "cst mdt"),
-        (-7, "mst pdt"), (-8, "pst akdt"), (-9, "akst"), (-10, "hst"),
-    )
-    for name in names.split()
-}  # fmt: skip
+_HOURS: Final = (
+    "0 utc gmt ut z wet, 1 cet mez bst west, 2 cest mesz eet sast cat, 3 eest msk trt eat, 5 pkt, 5.5 ist, 7 wib ict, "
+    "8 hkt sgt pht awst, 9 kst jst, 10 aest, 11 aedt, 12 nzst, 13 nzdt, -3 adt brt art, -4 ast edt, -5 est cdt, "
+    "-6 cst mdt, -7 mst pdt, -8 pst akdt, -9 akst, -10 hst"
+)
+_ZONES: Final = {name: float(hours) for hours, *names in map(str.split, _HOURS.split(", ")) for name in names}
 # Country domains that stand for no country.
 _GENERIC: Final = re.compile("ai|bz|cc|co|eu|fm|gg|im|io|la|ly|me|nu|sh|tk|to|tv|vc|ws")
 _HAS_YEAR: Final = re.compile(r"(?<!\d)\d{4}(?!\d)")
@@ -207,15 +192,11 @@ def _moment(text: str) -> datetime.datetime | None:
         number = float(found[1])
         unit = next((unit for unit in _EPOCH_UNITS if number < 1e11 * unit), None)
         return datetime.datetime.fromtimestamp(number // unit, datetime.UTC) if unit else None
-    try:
+    with contextlib.suppress(ValueError):  # most texts have another form; callers count days that do not exist
         return datetime.datetime.fromisoformat(text)
-    except ValueError:
-        pass  # most texts have another form, which is tried next; callers count days that do not exist
-    if _WEEKDAY.match(text):  # "Tue, 08 Nov 2016 23:00:00 -0500", "Sunday, 06-Nov-94 08:49:37 GMT"
-        try:
+    with contextlib.suppress(ValueError, IndexError, TypeError):  # the day may still be read without its time
+        if _WEEKDAY.match(text):  # "Tue, 08 Nov 2016 23:00:00 -0500", "Sunday, 06-Nov-94 08:49:37 GMT"
             return email.utils.parsedate_to_datetime(text)
-        except (ValueError, IndexError, TypeError):
-            pass  # the day may still be read without its time
     return None
 
 
@@ -254,7 +235,7 @@ def utc_day(moment: datetime.datetime) -> datetime.date:
 
 def is_plausible(day: datetime.date) -> bool:
     """Returns whether news may be of this day: it is no placeholder and not after the next year."""
-    return _EARLIEST_YEAR <= day.year <= _next_year() and day not in _PLACEHOLDERS
+    return _EARLIEST_YEAR <= day.year <= _next_year() and str(day) not in _PLACEHOLDERS
 
 
 @functools.cache
@@ -394,8 +375,7 @@ def _order(place: str) -> tuple[str, bool]:
     language, _, country = place.partition("-")
     for name in filter(None, (place.replace("-", "_"), "en_001" if language == "en" and country else language)):
         if locale := locale_of(name):
-            letters = dict.fromkeys(re.sub(r"[^dmy]", "", locale.date_formats["short"].pattern.lower()))
-            order = "".join(letters)
+            order = "".join(dict.fromkeys(re.sub(r"[^dmy]", "", locale.date_formats["short"].pattern.lower())))
             return order, order[-1] == "y" and (language != "en" or bool(country))
     return "", False
 
@@ -440,7 +420,6 @@ def _around(text: str, found: re.Match[str], month: int, language: str) -> _Matc
     return None
 
 
-_ISO_DAY = re.compile(r"(?<!\d)(\d{4})[-/.](\d{1,2})[-/.](\d{1,2})(?!\d)")
 _URL_DAY = re.compile(r"/(20\d\d|19\d\d)[/-](0?[1-9]|1[0-2])[/-](0?[1-9]|[12]\d|3[01])(?=[/-])")
 
 
@@ -473,5 +452,5 @@ def impossible_days_in(text: str) -> int:
     >>> impossible_days_in("<p>2024-02-30, 2024-02-28, 2023/2/29 and build 2024-99-1")
     2
     """
-    found = (tuple(map(int, match.groups())) for match in _ISO_DAY.finditer(text))
+    found = (map(int, parts) for parts in re.findall(r"(?<!\d)(\d{4})[-/.](\d{1,2})[-/.](\d{1,2})(?!\d)", text))
     return sum(1 <= month <= 12 and day <= 31 and existing_day(year, month, day) is None for year, month, day in found)

@@ -10,7 +10,7 @@ import hashlib
 import io
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, BinaryIO, Final, Self
 
 from ..errors import InputError
@@ -35,19 +35,16 @@ class HashingSink(io.RawIOBase):
 
     def __init__(self, sink: BinaryIO) -> None:
         super().__init__()
-        self._sink, self._hash, self._position = sink, hashlib.sha256(), 0
+        self._sink, self._hash = sink, hashlib.sha256()
 
     def write(self, data: Any) -> int:
         """Writes bytes and returns their number."""
-        size = memoryview(data).nbytes
-        self._sink.write(data)
         self._hash.update(data)
-        self._position += size
-        return size
+        return self._sink.write(data)
 
     def tell(self) -> int:
         """Number of bytes written."""
-        return self._position
+        return self._sink.tell()
 
     def close(self) -> None:
         """Closes the file."""
@@ -135,10 +132,8 @@ def differing(folder: str, expected: Mapping[str, str]) -> list[str]:
 def write_sums(folder: str) -> None:
     """Writes ``SHA256SUMS`` for all files in a local folder and the folders below it."""
     remove_sums(folder)
-    names = sorted(
-        os.path.relpath(os.path.join(above, name), folder) for above, _, found in os.walk(folder) for name in found
-    )
-    write_list(folder, {name: file_sha256(os.path.join(folder, name)) for name in names if not name.endswith(".tmp")})
+    names = (name for name in files.sizes_below(folder) if not name.endswith(".tmp"))
+    write_list(folder, {name: file_sha256(os.path.join(folder, name)) for name in names})
 
 
 def write_list(folder: str, sums: Mapping[str, str]) -> None:
@@ -205,8 +200,12 @@ def damage(folder: str, only: Iterable[str] | None = None) -> str:
         parts = tuple(only)
         sums = {name: sums[name] for name in sums if any(name == part or name.startswith(f"{part}/") for part in parts)}
     wrong = differing(folder, sums)
-    more = f" and {len(wrong) - _SHOWN} more" if len(wrong) > _SHOWN else ""
-    return f"not the content that {SUMS} lists: {', '.join(wrong[:_SHOWN])}{more}" if wrong else ""
+    return f"not the content that {SUMS} lists: {some_of(wrong)}" if wrong else ""
+
+
+def some_of(names: Sequence[str]) -> str:
+    """The first of some names, and how many more there are."""
+    return ", ".join(names[:_SHOWN]) + (f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else "")
 
 
 def check_no_pipes(folder: str) -> None:

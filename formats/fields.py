@@ -38,9 +38,11 @@ _URL: Final = re.compile(r"\s*(?:https?:)?//\S", re.IGNORECASE)
 _TAG: Final = re.compile(r"[A-Za-z]{2,3}(?:[-_][\w-]+)?$")
 
 _Path = tuple[str, ...]  # a key, or a key and one inside its value
+_Places = tuple[_Path, ...]
+_Given = tuple[tuple[str, str], ...]  # our name, the name in the row
 
 
-def standard(row: Mapping[str, Any], given: tuple[tuple[str, str], ...] = ()) -> dict[str, Any]:
+def standard(row: Mapping[str, Any], given: _Given = ()) -> dict[str, Any]:
     """A row under our names; fields that are none of ours stay as they are.
 
     >>> standard({"headline": "Storm", "link": "http://a.example/1", "content": "It rained.", "rank": 3})
@@ -53,13 +55,10 @@ def standard(row: Mapping[str, Any], given: tuple[tuple[str, str], ...] = ()) ->
     Raises:
       InputError: if the row lacks a field that the user has named.
     """
-    inside = tuple((name, tuple(value)) for name, value in row.items() if name in _INSIDE and isinstance(value, dict))
     found: dict[str, Any] = {}
     used: set[str] = set()
-    for field, paths in _plan(tuple(row), inside, given):
-        values = ((path, _value(field, _at(row, path))) for path in paths)
-        path, value = next(((path, value) for path, value in values if value not in (None, "")), (None, None))
-        if path is not None:
+    for field, paths, path, value in _found(row, given):
+        if path:
             found[field] = value
         elif field in row:
             found[field] = row[field]
@@ -67,13 +66,19 @@ def standard(row: Mapping[str, Any], given: tuple[tuple[str, str], ...] = ()) ->
     return {name: value for name, value in row.items() if name not in used} | found
 
 
-def read_as(row: Mapping[str, Any], given: tuple[tuple[str, str], ...] = ()) -> Iterator[tuple[str, str]]:
+def read_as(row: Mapping[str, Any], given: _Given = ()) -> Iterator[tuple[str, str]]:
     """Yields (our name, the name in the row) of the fields that a row has under other names."""
+    for field, _, path, _ in _found(row, given):
+        if path not in ((), (field,)):
+            yield field, ".".join(path)
+
+
+def _found(row: Mapping[str, Any], given: _Given) -> Iterator[tuple[str, _Places, _Path, Any]]:
+    """Yields our fields: the places where each may be, the first that has a value (or none), and that value."""
     inside = tuple((name, tuple(value)) for name, value in row.items() if name in _INSIDE and isinstance(value, dict))
     for field, paths in _plan(tuple(row), inside, given):
-        path = next((path for path in paths if _value(field, _at(row, path)) not in (None, "")), None)
-        if path is not None and path != (field,):
-            yield field, ".".join(path)
+        values = ((path, _value(field, _at(row, path))) for path in paths)
+        yield field, paths, *next(((path, value) for path, value in values if value not in (None, "")), ((), None))
 
 
 def columns_of(field: str, names: Iterable[str]) -> list[str]:
@@ -84,7 +89,7 @@ def columns_of(field: str, names: Iterable[str]) -> list[str]:
     return list(dict.fromkeys([*(path[0] for path in paths), *inside]))
 
 
-def chosen(options: Iterable[str]) -> tuple[tuple[str, str], ...]:
+def chosen(options: Iterable[str]) -> _Given:
     """The fields of ``--fields title=headline``.
 
     Raises:
@@ -101,9 +106,7 @@ def chosen(options: Iterable[str]) -> tuple[tuple[str, str], ...]:
 
 
 @functools.lru_cache(maxsize=1_000)
-def _plan(
-    names: _Path, inside: tuple[tuple[str, _Path], ...], given: tuple[tuple[str, str], ...]
-) -> tuple[tuple[str, tuple[_Path, ...]], ...]:
+def _plan(names: _Path, inside: tuple[tuple[str, _Path], ...], given: _Given) -> tuple[tuple[str, _Places], ...]:
     """Where each of our fields is looked for in rows with these names."""
     places: dict[str, list[_Path]] = {}
     for name in names:

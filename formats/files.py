@@ -235,9 +235,7 @@ def read_bytes(path: str, remedy: str) -> bytes:
         return file.read()
 
 
-def read_json(
-    path: str, remedy: str = "delete the file and run the job again", kind: type | tuple[type, ...] = object
-) -> Any:
+def read_json(path: str, remedy: str = "delete the file and run the job again", kind: type = object) -> Any:
     """The value of a JSON file, which is of this type.
 
     Raises:

@@ -14,10 +14,9 @@ from typing import Any, Final
 
 from ..errors import InputError
 from . import files
-from .digests import SUMS, read_sums
+from .digests import SUMS, read_sums, some_of
 
 LOCK: Final = ".lock"
-_SHOWN: Final = 5
 _CURRENT_FOLDER, _EXCHANGE = -100, 2  # of Linux's renameat2
 _log = logging.getLogger(__name__)
 
@@ -56,8 +55,7 @@ def check_listed(path: str) -> None:
       InputError: naming some of them.
     """
     if others := sorted(set(files.sizes_below(path)) - {SUMS, *(read_sums(path) or ())}):
-        more = f" and {len(others) - _SHOWN} more" if len(others) > _SHOWN else ""
-        problem = f"holds files that {SUMS} does not list, so no command wrote them: {', '.join(others[:_SHOWN])}{more}"
+        problem = f"holds files that {SUMS} does not list, so no command wrote them: {some_of(others)}"
         raise InputError(problem, path=path, field="--output", remedy="move them, or name another folder")
 
 
@@ -155,11 +153,15 @@ def _acquire(path: str, field: str) -> int:
             return lock
         with contextlib.suppress(FileNotFoundError):
             if os.path.samestat(os.fstat(lock), os.stat(path)):
-                now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
                 os.truncate(lock, 0)
-                os.pwrite(lock, f"process {os.getpid()} on {socket.gethostname()}, since {now}".encode(), 0)
+                os.pwrite(lock, f"process {os.getpid()} on {socket.gethostname()}, since {now()}".encode(), 0)
                 return lock
         os.close(lock)  # its owner has removed the file in between
+
+
+def now() -> str:
+    """The time in UTC, such as "2026-01-31T08:00:00+00:00"."""
+    return datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
 
 
 MODEL: Final = "model"  # of a training, or of the training in progress

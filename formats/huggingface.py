@@ -18,7 +18,7 @@ import numpy as np
 from ..errors import InputError, reading
 from .arrays import Array, read_safetensors, write_safetensors
 from .digests import check_fetched, check_sums
-from .files import read_json
+from .files import read_bytes, read_json, write_whole
 from .vocabulary import TOKENIZER_FILE, VOCABULARY_FILE
 
 CONFIG_FILE: Final = "config.json"
@@ -27,15 +27,12 @@ _SHARDS: Final = "model.safetensors.index.json"
 _TOKENIZER_CONFIG: Final = "tokenizer_config.json"
 _SPECIAL_TOKENS: Final = "special_tokens_map.json"
 MODULES_FILE: Final = "modules.json"
-_SENTENCE: Final = "sentence_bert_config.json"
 # The library once named the file after the kind of model; the first one that is there counts.
-_SENTENCES: Final = (
-    _SENTENCE,
-    *(
-        f"sentence_{kind}_config.json"
-        for kind in ("roberta", "distilbert", "camembert", "albert", "xlm-roberta", "xlnet")
-    ),
+_SENTENCES: Final = tuple(
+    f"sentence_{kind}_config.json"
+    for kind in ("bert", "roberta", "distilbert", "camembert", "albert", "xlm-roberta", "xlnet")
 )
+_SENTENCE: Final = _SENTENCES[0]
 _TRANSFORMERS: Final = ("BERT", "RoBERTa", "DistilBERT", "CamemBERT", "ALBERT", "XLMRoBERTa", "XLNet", "MPNet")
 _SENTENCE_TRANSFORMERS: Final = "config_sentence_transformers.json"
 _WORD_WEIGHTS: Final = "WordWeights"
@@ -217,8 +214,7 @@ def read_huggingface(folder: str) -> HuggingFaceFolder:
     inner = _transformer_folder(folder)
     config = read_json(os.path.join(inner, CONFIG_FILE), _REMEDY, dict)
     tokenizer = _read_tokenizer(inner)
-    modules = read_modules(folder, tokenizer.settings)
-    found = HuggingFaceFolder(inner, config, {}, tokenizer, modules)
+    found = HuggingFaceFolder(inner, config, {}, tokenizer, read_modules(folder, tokenizer.settings))
     return dataclasses.replace(found, arrays=_read_weights(found.weights_file))
 
 
@@ -254,11 +250,8 @@ def _read_weights(path: str) -> dict[str, Array]:
 
 
 def _read_tokenizer(folder: str) -> Tokenizer:
-    files: dict[str, bytes] = {}
-    for name in (VOCABULARY_FILE, TOKENIZER_FILE):
-        if os.path.exists(path := os.path.join(folder, name)):
-            with open(path, "rb") as file:
-                files[name] = file.read()
+    names = (name for name in (VOCABULARY_FILE, TOKENIZER_FILE) if _is_in(folder, name))
+    files = {name: read_bytes(os.path.join(folder, name), _REMEDY) for name in names}
     if not files:
         problem, remedy = "there is no such file, and no vocab.txt", "Save the tokenizer with the model."
         raise InputError(problem, path=os.path.join(folder, TOKENIZER_FILE), remedy=remedy)
@@ -433,8 +426,7 @@ def write_huggingface(folder: HuggingFaceFolder, *, hidden_size: int) -> None:
     pieces = None if tokenizer.pieces is None else b"".join(piece + b"\n" for piece in tokenizer.pieces)
     for name, content in ((TOKENIZER_FILE, tokenizer.content), (VOCABULARY_FILE, pieces)):
         if content is not None:
-            with open(os.path.join(folder.path, name), "wb") as file:
-                file.write(content)
+            write_whole(os.path.join(folder.path, name), content)
     _write_json(folder.path, _SPECIAL_TOKENS, tokenizer.special_tokens)
     _write_json(folder.path, _TOKENIZER_CONFIG, tokenizer.settings)
     _write_modules(folder.path, folder.modules, tokenizer.pieces, hidden_size)
@@ -472,9 +464,8 @@ def _write_modules(folder: str, modules: SentenceModules, pieces: tuple[bytes, .
 def _write_token_weights(root: str, folder: str, modules: SentenceModules, pieces: tuple[bytes, ...] | None) -> None:
     weights = np.asarray(modules.token_weights, np.float32)
     if modules.lead_length or modules.sublinear:
-        source = resources.files(__package__).joinpath(f"{_TEXT_WEIGHTS_CODE}.py.txt").read_text(encoding="utf-8")
-        with open(os.path.join(root, f"{_TEXT_WEIGHTS_CODE}.py"), "w", encoding="utf-8") as file:
-            file.write(source)
+        code = resources.files(__package__).joinpath(f"{_TEXT_WEIGHTS_CODE}.py.txt").read_bytes()
+        write_whole(os.path.join(root, f"{_TEXT_WEIGHTS_CODE}.py"), code)
         _write_json(folder, CONFIG_FILE, {"lead_length": modules.lead_length, "sublinear": modules.sublinear})
         _write_arrays(folder, {"weights": weights})
         return
@@ -490,7 +481,5 @@ def _write_arrays(folder: str, arrays: Mapping[str, Array]) -> None:
 
 
 def _write_json(folder: str, name: str, values: Any) -> None:
-    os.makedirs(folder, exist_ok=True)
-    with open(os.path.join(folder, name), "w", encoding="utf-8") as file:
-        json.dump(values, file, indent=2, ensure_ascii=False)
-        file.write("\n")
+    text = json.dumps(values, indent=2, ensure_ascii=False) + "\n"
+    write_whole(os.path.join(folder, name), text.encode())

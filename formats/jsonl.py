@@ -1,14 +1,16 @@
 """JSON-lines and CSV files, plain, ``.gz``, ``.bz2`` or ``.zst``, with errors that name the line."""
 
+import bz2
 import codecs
 import contextlib
 import csv
+import functools
 import itertools
 import json
 import os
 import re
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, BinaryIO, Final
 
 from ..errors import InputError
@@ -128,8 +130,7 @@ def _table_rows(lines: Iterator[bytes], path: str) -> Iterator[bytes]:
     """Yields the rows of CSV or TSV as JSON objects; one with more cells than names comes as it is."""
     csv.field_size_limit(_LONGEST_CELL)
     first = next(lines, b"").decode("utf-8", "surrogateescape")
-    is_tsv = ".tsv" in os.path.basename(path).lower()
-    separator = "\t" if is_tsv else max(_SEPARATORS, key=first.count)
+    separator = "\t" if ".tsv" in os.path.basename(path).lower() else max(_SEPARATORS, key=first.count)
     texts = (line.decode("utf-8", "surrogateescape") + "\n" for line in lines)
     reader = csv.reader(itertools.chain([f"{first}\n"], texts), delimiter=separator, strict=True)
     names: list[str] | None = None
@@ -176,42 +177,38 @@ def _chunks(source: BinaryIO, path: str) -> Iterator[bytes]:
     if ending not in ("gz", "bz2", "zst"):
         yield from raw
         return
-    is_started, errors = False, [OSError, zlib.error]
-    if ending == "zst":
-        import zstandard
-
-        errors.append(zstandard.ZstdError)
+    new_stream, broken = _codec(ending)
+    is_started = False
     try:
-        for chunk in _decompressed(raw, ending):
+        for chunk in _decompressed(raw, new_stream, ending):
             is_started = is_started or bool(chunk)
             yield chunk
-    except tuple(errors) as error:
+    except (OSError, broken) as error:
         raise (EOFError if is_started else CompressionError)(str(error)) from error
 
 
-def _decompressed(raw: Iterator[bytes], ending: str) -> Iterator[bytes]:
+def _codec(ending: str) -> tuple[Callable[[], Any], type[Exception]]:
+    """What begins a stream of a compression, and the error of its library for broken data."""
+    if ending == "zst":
+        import zstandard
+
+        return zstandard.ZstdDecompressor().decompressobj, zstandard.ZstdError
+    if ending == "bz2":
+        return bz2.BZ2Decompressor, OSError
+    return functools.partial(zlib.decompressobj, wbits=31), zlib.error  # with the header of gzip
+
+
+def _decompressed(raw: Iterator[bytes], new_stream: Callable[[], Any], ending: str) -> Iterator[bytes]:
     """Stream by stream: the readers of the libraries ignore a truncated last stream, or lose what is before the end."""
     stream: Any = None
     for chunk in raw:
         rest = chunk
         while rest := rest.lstrip(b"\0") if stream is None else rest:  # streams may be padded
-            stream = stream or _decompressor(ending)
+            stream = stream or new_stream()
             yield stream.decompress(rest)
             rest, stream = (stream.unused_data, None) if stream.eof else (b"", stream)
     if stream:
         raise EOFError(f"the last .{ending} stream is truncated")
-
-
-def _decompressor(ending: str) -> Any:
-    if ending == "zst":
-        import zstandard
-
-        return zstandard.ZstdDecompressor().decompressobj()
-    if ending == "bz2":
-        import bz2
-
-        return bz2.BZ2Decompressor()
-    return zlib.decompressobj(wbits=31)  # with the header of gzip
 
 
 def load_json(raw: str | bytes) -> Any:

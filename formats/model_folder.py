@@ -53,7 +53,6 @@ DEFAULT_SIGNATURE: Final = "serving_default"  # (title, body: string [b]) -> {OU
 TEXT_SIGNATURE: Final = "text"  # (text: string [b]) -> {OUTPUT: float32 [b, D]}
 QUERY_SIGNATURE: Final = "query"  # as TEXT_SIGNATURE, with the prompt of queries; only of models with prompts
 # An export of tokens has DEFAULT_SIGNATURE only: (tokens: int32 [b, s]) -> {OUTPUT: float32 [b, D]}
-TITLE, BODY = "title", "body"
 TOKENS: Final = "tokens"
 TEXT_INPUTS, TOKEN_INPUTS = "text", "tokens"  # what the signatures take, the fact "inputs"
 OUTPUT: Final = "embedding"
@@ -85,11 +84,8 @@ def is_saved_model(folder: str) -> bool:
 
 def write_vocabulary(folder: str, vocabulary: VocabularyFile) -> None:
     """Writes the files of a vocabulary into an export, for readers that make tokens of texts."""
-    path = os.path.join(folder, _TOKENIZER_FOLDER)
-    os.makedirs(path, exist_ok=True)
     for name, content in vocabulary.files.items():
-        with open(os.path.join(path, name), "wb") as file:
-            file.write(content)
+        write_whole(os.path.join(folder, _TOKENIZER_FOLDER, name), content)
 
 
 def write_facts(folder: str, facts: Mapping[str, Any]) -> None:
@@ -101,8 +97,8 @@ def write_facts(folder: str, facts: Mapping[str, Any]) -> None:
         architecture) and its kind, None for the news encoder; prompts: added by the graph, or by the readers of an
         export that takes tokens; inputs, long_documents, precision, tokenizer and versions.
     """
-    with open(os.path.join(folder, _FACTS_FILE), "w", encoding="utf-8") as file:
-        json.dump({"format_version": FORMAT_VERSION, **facts}, file, indent=2)
+    text = json.dumps({"format_version": FORMAT_VERSION, **facts}, indent=2)
+    write_whole(os.path.join(folder, _FACTS_FILE), text.encode())
 
 
 def read_facts(folder: str) -> dict[str, Any]:
@@ -353,8 +349,7 @@ def check_place(path: str, field: str) -> None:
     Raises:
       InputError: for a path that Orbax takes for a pattern.
     """
-    found = "" if is_object(path) else " ".join(sorted(set("*?[") & set(os.path.abspath(path))))
-    if found:
+    if not is_object(path) and (found := " ".join(sorted(set("*?[") & set(os.path.abspath(path))))):
         problem = f"checkpoints are written below folders without {found} in their names only"
         raise InputError(problem, path=path, field=field, remedy="name another path; the result may be renamed")
 

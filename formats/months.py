@@ -93,8 +93,7 @@ def _names(name: str) -> Iterator[tuple[str, int]]:
 
 def months_pattern(names: Iterable[str]) -> re.Pattern[str]:
     """Returns a pattern for names of months: whole words, longer ones also with an ending ("maiatzaren")."""
-    ordered = sorted(names, key=len, reverse=True)
-    long = "|".join(re.escape(name) for name in ordered)
+    long = "|".join(re.escape(name) for name in sorted(names, key=len, reverse=True))
     return re.compile(
         rf"(?<![^\W\d_])[בܒ]?({long})(?:(?<=[^\W\d_]{{{_MIN_INFLECTED}}})[^\W\d_]{{1,4}})?(?!\d(?<=\d\d))(?![^\W\d_])"
     )

@@ -7,6 +7,7 @@ import dataclasses
 import datetime
 import enum
 import hashlib
+import struct
 
 
 class Rejection(enum.StrEnum):
@@ -339,8 +340,8 @@ def doc_id_to_words(doc_id: str) -> tuple[int, int]:
     """
     if len(doc_id) != 16:
         raise ValueError(f"got the document id {doc_id!r}, expected 16 hexadecimal digits")
-    high, low = int(doc_id[:8], 16), int(doc_id[8:], 16)
-    return _signed(high), _signed(low)
+    high, low = struct.unpack(">ii", int(doc_id, 16).to_bytes(8))
+    return high, low
 
 
 def words_to_doc_id(words: tuple[int, int]) -> str:
@@ -349,9 +350,4 @@ def words_to_doc_id(words: tuple[int, int]) -> str:
     >>> words_to_doc_id((1, -1))
     '00000001ffffffff'
     """
-    high, low = words
-    return f"{high & 0xFFFFFFFF:08x}{low & 0xFFFFFFFF:08x}"
-
-
-def _signed(word: int) -> int:
-    return word - (1 << 32) if word >= 1 << 31 else word
+    return struct.pack(">ii", *words).hex()

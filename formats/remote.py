@@ -3,6 +3,7 @@
 What reads a model, or writes one, works on local files. Of a model folder only one checkpoint's parameters are copied.
 """
 
+import atexit
 import contextlib
 import functools
 import os
@@ -71,10 +72,10 @@ def local_files(paths: Sequence[str]) -> list[str]:
       InputError: if one cannot be read.
     """
     target = _temporary_folder()
-    names = [f"{number}-{path.rpartition('/')[2]}" for number, path in enumerate(paths)]
+    copies = [f"{target}/{number}-{path.rpartition('/')[2]}" for number, path in enumerate(paths)]
     with ThreadPoolExecutor(_THREADS) as pool:
-        list(pool.map(lambda path, name: _download(path, os.path.join(target, name)), paths, names))
-    return [os.path.join(target, name) for name in names]
+        list(pool.map(_download, paths, copies))
+    return copies
 
 
 def local_copy(path: str) -> str:
@@ -92,18 +93,11 @@ def local_copy(path: str) -> str:
     return os.path.join(copy, name)
 
 
-@functools.cache
-def _kept() -> contextlib.ExitStack:
-    """What is deleted when this process ends."""
-    import atexit
-
-    stack = contextlib.ExitStack()
-    atexit.register(stack.close)
-    return stack
-
-
 def _temporary_folder() -> str:
-    return _kept().enter_context(tempfile.TemporaryDirectory(prefix="newsembed-", ignore_cleanup_errors=True))
+    """A new folder, which is deleted when this process ends."""
+    folder = tempfile.mkdtemp(prefix="newsembed-")
+    atexit.register(delete, [folder])
+    return folder
 
 
 def complete_steps(names: Iterable[str]) -> list[int]:

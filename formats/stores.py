@@ -35,13 +35,8 @@ _SECONDS: Final = 10.0  # until a store counts as one that cannot be reached
 _S3_LIMITS: Final = {"connect_timeout": 5, "read_timeout": 60, "retries": {"total_max_attempts": 3, "mode": "standard"}}
 # Broken connections and answers that are not whole, by name: without S3, there is no botocore.
 _BROKEN: Final = {
-    f"botocore.{name}"
-    for name in (
-        "exceptions.HTTPClientError",
-        "exceptions.ConnectionError",
-        "exceptions.IncompleteReadError",
-        "parsers.ResponseParserError",
-    )
+    *("botocore.exceptions.HTTPClientError", "botocore.exceptions.ConnectionError"),
+    *("botocore.exceptions.IncompleteReadError", "botocore.parsers.ResponseParserError"),
 }
 
 

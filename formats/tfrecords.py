@@ -33,6 +33,24 @@ _BUILDING: Final = threading.Lock()  # protobuf crashed once where two threads m
 _LENGTH: Final = struct.Struct("<Q")
 _MASK_DELTA: Final = 0xA282EAD8
 _KINDS: Final = {"bytes_list": "bytes", "float_list": "float", "int64_list": "int"}
+# Field for field as TensorFlow publishes `tf.train.Example`.
+_EXAMPLE_PROTO: Final = """
+    name: "newsembed/example.proto" package: "newsembed" syntax: "proto3"
+    message_type { name: "BytesList" field { name: "value" number: 1 label: LABEL_REPEATED type: TYPE_BYTES } }
+    message_type { name: "FloatList" field { name: "value" number: 1 label: LABEL_REPEATED type: TYPE_FLOAT } }
+    message_type { name: "Int64List" field { name: "value" number: 1 label: LABEL_REPEATED type: TYPE_INT64 } }
+    message_type { name: "Feature" oneof_decl { name: "kind" }
+      field { name: "bytes_list" number: 1 type: TYPE_MESSAGE type_name: ".newsembed.BytesList" oneof_index: 0 }
+      field { name: "float_list" number: 2 type: TYPE_MESSAGE type_name: ".newsembed.FloatList" oneof_index: 0 }
+      field { name: "int64_list" number: 3 type: TYPE_MESSAGE type_name: ".newsembed.Int64List" oneof_index: 0 } }
+    message_type { name: "Features"
+      nested_type { name: "FeatureEntry" options { map_entry: true }
+        field { name: "key" number: 1 type: TYPE_STRING }
+        field { name: "value" number: 2 type: TYPE_MESSAGE type_name: ".newsembed.Feature" } }
+      field { name: "feature" number: 1 label: LABEL_REPEATED type: TYPE_MESSAGE type_name: "FeatureEntry" } }
+    message_type { name: "Example"
+      field { name: "features" number: 1 type: TYPE_MESSAGE type_name: ".newsembed.Features" } }
+"""
 _REMEDY: Final = "Point DATA_DIR at TFRecords of this task, or write them again with the job that makes them."
 _DAMAGED: Final = (
     "The file is damaged or was cut off while it was copied: write it again, or delete it and run the job that made it."
@@ -155,31 +173,10 @@ def _example_class() -> Any:
 
 @functools.cache
 def _built_class() -> Any:
-    """The class, field for field as TensorFlow publishes it."""
-    from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+    from google.protobuf import descriptor_pb2, descriptor_pool, message_factory, text_format
 
-    file = descriptor_pb2.FileDescriptorProto(name="newsembed/example.proto", package="newsembed", syntax="proto3")
-    proto = descriptor_pb2.FieldDescriptorProto
-    one, many, of_type = proto.LABEL_OPTIONAL, proto.LABEL_REPEATED, proto.TYPE_MESSAGE
-    lists = {"BytesList": proto.TYPE_BYTES, "FloatList": proto.TYPE_FLOAT, "Int64List": proto.TYPE_INT64}
-    for name, kind in lists.items():
-        file.message_type.add(name=name).field.add(name="value", number=1, label=many, type=kind)
-    feature = file.message_type.add(name="Feature")
-    feature.oneof_decl.add(name="kind")
-    for number, (field, name) in enumerate(zip(_KINDS, lists, strict=True), 1):
-        of_list = {"type": of_type, "type_name": f".newsembed.{name}", "oneof_index": 0}
-        feature.field.add(name=field, number=number, label=one, **of_list)
-    features = file.message_type.add(name="Features")
-    entry = features.nested_type.add(name="FeatureEntry")
-    entry.options.map_entry = True
-    entry.field.add(name="key", number=1, label=one, type=proto.TYPE_STRING)
-    entry.field.add(name="value", number=2, label=one, type=of_type, type_name=".newsembed.Feature")
-    entries = ".newsembed.Features.FeatureEntry"
-    features.field.add(name="feature", number=1, label=many, type=of_type, type_name=entries)
-    example = file.message_type.add(name="Example")
-    example.field.add(name="features", number=1, label=one, type=of_type, type_name=".newsembed.Features")
     pool = descriptor_pool.DescriptorPool()
-    pool.Add(file)
+    pool.Add(text_format.Parse(_EXAMPLE_PROTO, descriptor_pb2.FileDescriptorProto()))
     return message_factory.GetMessageClass(pool.FindMessageTypeByName("newsembed.Example"))
 
 
@@ -254,9 +251,8 @@ class RecordFile:
                 self._bytes = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if self._size else b""
         if blocks is None:
             offsets = self._offsets_in(self._bytes, 0)
-            self._known = {
-                n: offsets[n * BLOCK_RECORDS :][:BLOCK_RECORDS] for n in range(-(-len(offsets) // BLOCK_RECORDS))
-            }
+            ends = range(BLOCK_RECORDS, len(offsets), BLOCK_RECORDS)
+            self._known = dict(enumerate(np.split(offsets, ends)))
             blocks = Blocks(len(offsets), tuple(offsets[::BLOCK_RECORDS].tolist()))
         self.blocks = blocks
 

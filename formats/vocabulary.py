@@ -18,6 +18,7 @@ import enum
 import functools
 import hashlib
 import json
+import re
 import unicodedata
 from collections.abc import Iterable, Sequence
 from typing import Final, Self
@@ -43,16 +44,10 @@ CONTINUATION: Final = "##"  # begins a piece that continues a word, of the famil
 WORD_START: Final = "▁"  # begins a piece that begins a word, of the family METASPACE
 BYTE_LEVEL_SPACE: Final = "Ġ"  # the same, of the family BYTE_LEVEL
 # Scripts that put no spaces between words: each of their letters may begin one.
-_WITHOUT_SPACES: Final = (
-    (0x0E00, 0x0EFF),  # Thai, Lao
-    (0x0F00, 0x109F),  # Tibetan, Myanmar
-    (0x1780, 0x17FF),  # Khmer
-    (0x3040, 0x30FF),  # kana
-    (0x31F0, 0x31FF),
-    (0x3400, 0x9FFF),  # Chinese characters
-    (0xF900, 0xFAFF),
-    (0xFF66, 0xFF9F),  # kana of half width
-    (0x20000, 0x3FFFF),
+_WITHOUT_SPACES: Final = re.compile(
+    "[\u0e00-\u109f\u1780-\u17ff"  # Thai, Lao, Tibetan, Myanmar; Khmer
+    "\u3040-\u30ff\u31f0-\u31ff\uff66-\uff9f"  # kana
+    "\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]"  # Chinese characters
 )
 _TOGETHER: Final = (
     f"keep {VOCABULARY_FILE}, {TOKENIZER_FILE} and {TOKENIZER_IDS_FILE} together as `newsembed import-hf` wrote them"
@@ -145,8 +140,7 @@ def token_order(special_ids: Sequence[int], vocab_size: int) -> npt.NDArray[np.i
     """
     if len(set(special_ids)) != len(special_ids) or not all(0 <= token < vocab_size for token in special_ids):
         raise ValueError(f"got the special tokens' ids {list(special_ids)}, expected different ones below {vocab_size}")
-    others = np.setdiff1d(np.arange(vocab_size), special_ids)
-    return np.concatenate([np.asarray(special_ids, np.int64), others])
+    return np.concatenate([np.asarray(special_ids, np.int64), np.setdiff1d(np.arange(vocab_size), special_ids)])
 
 
 def continues_word(piece: str, family: Family = Family.WORDPIECE) -> bool:
@@ -169,10 +163,8 @@ def continues_word(piece: str, family: Family = Family.WORDPIECE) -> bool:
 
 
 def _is_inside_word(character: str) -> bool:
-    kind, code = unicodedata.category(character)[0], ord(character)
-    if kind in "LN":
-        return not any(first <= code <= last for first, last in _WITHOUT_SPACES)
-    return kind == "M"
+    kind = unicodedata.category(character)[0]
+    return kind == "M" or (kind in "LN" and not _WITHOUT_SPACES.match(character))
 
 
 def _bytes_are_inside_word(piece: str) -> bool:

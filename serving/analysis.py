@@ -12,33 +12,15 @@ import functools
 import itertools
 import re
 import unicodedata
-from collections.abc import Callable, Container, Iterable
-from typing import Final
+from collections.abc import Container, Iterable
+from typing import Any, Final
 
 _DOTLESS: Final = "dotless"  # no stems, but the letters i of Turkish
-_STEMMERS: Final = {
-    "ar": "arabic",
-    "az": _DOTLESS,
-    "da": "danish",
-    "de": "german",
-    "el": "greek",
-    "en": "english",
-    "es": "spanish",
-    "fi": "finnish",
-    "fr": "french",
-    "hu": "hungarian",
-    "it": "italian",
-    "nb": "norwegian",
-    "nl": "dutch",
-    "nn": "norwegian",
-    "no": "norwegian",
-    "pt": "portuguese",
-    "ro": "romanian",
-    "ru": "russian",
-    "sv": "swedish",
-    "ta": "tamil",
-    "tr": "turkish",
-}
+_SNOWBALL: Final = (
+    "ar:arabic da:danish de:german el:greek en:english es:spanish fi:finnish fr:french hu:hungarian it:italian nl:dutch"
+    " nb:norwegian nn:norwegian no:norwegian pt:portuguese ro:romanian ru:russian sv:swedish ta:tamil tr:turkish"
+)
+_STEMMERS: Final = {"az": _DOTLESS, **dict(pair.split(":") for pair in _SNOWBALL.split())}
 _LONGEST: Final = 200  # characters of a word; longer runs are data, such as encoded images
 # Letters of scripts that write no spaces, and Hangul, whose words carry their particles.
 _PAIRED: Final = (
@@ -60,41 +42,19 @@ _INVISIBLE: Final = (
 # The same beyond U+10000, and mathematical letters.
 _HIGH: Final = "[\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff\U0001d400-\U0001d7ff]"
 _NOTHING: Final = re.compile(f"[{_INVISIBLE}\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]")
-_USUAL: Final = {
-    "\u0130": "i",
-    "\u02bb": "'",
-    "\u02bc": "'",
-    "\u06cc": "\u064a",
-    "\u06a9": "\u0643",
-    "\u06c1": "\u0647",
-}
+_USUAL: Final = dict(zip("\u0130\u02bb\u02bc\u06cc\u06a9\u06c1", "i''\u064a\u0643\u0647", strict=True))
 # Blocks with letters and digits of other widths and shapes.
 _SHAPES: Final = (range(0xA0, 0x3400), range(0xA640, 0xAC00), range(0xF900, 0x10000))
 _LETTER: Final = rf"(?!{_PAIRED})[^\W\d_]"
 _ABBREVIATION: Final = rf"(?<![\w.]){_LETTER}(?:\.{_LETTER})+(?!\.?\w)"
-_ABBREVIATIONS: Final = re.compile(_ABBREVIATION)
 # Accents of Latin, Greek and Cyrillic letters, and the points of Hebrew and Arabic ones.
 _ACCENTS: Final = re.compile("[\u0300-\u036f\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u064b-\u065f\u0670]")
 _OTHER_LETTERS: Final = str.maketrans(
-    {
-        "ß": "ss",
-        "æ": "ae",
-        "œ": "oe",
-        "ø": "o",
-        "đ": "d",
-        "ð": "d",
-        "ł": "l",
-        "þ": "th",
-        "\u0131": "i",
-        "ħ": "h",
-        "ŋ": "n",
-        "\u03c2": "\u03c3",
-        "\u0649": "\u064a",
-    }
+    {"ß": "ss", "æ": "ae", "œ": "oe", "þ": "th"}
+    | dict(zip("øđðł\u0131ħŋ\u03c2\u0649", "oddlihn\u03c3\u064a", strict=True))
 )
-_PLAIN_WORDS: Final = re.compile(
-    rf"(?P<short>{_ABBREVIATION})|[^\W_]+"
-)  # as `_word` finds them in plain text, but faster
+# As `_word` finds them in plain text, but faster.
+_PLAIN_WORDS: Final = re.compile(rf"(?P<short>{_ABBREVIATION})|[^\W_]+")
 _EARLY: Final = 64
 # Letters and signs by their category that show nothing: the fillers of Hangul, and Braille without dots.
 _BLANK: Final = frozenset("\u115f\u1160\u2800\u3164\uffa0")
@@ -159,7 +119,7 @@ def words_of(text: str, language: str) -> str:
     text, stemmer = clean(text), stemmer_of(language)
     if _NOT_PLAIN.search(text) or _unusual()[0].search(text):
         return " ".join(term.text for term in terms(text, stemmer))
-    text = _ABBREVIATIONS.sub(lambda found: found[0].replace(".", ""), _usual(text, stemmer)[0])
+    text = re.sub(_ABBREVIATION, lambda found: found[0].replace(".", ""), _usual(text, stemmer)[0])
     words = [word for word in _PLAIN_WORD.findall(text.lower()) if len(word) <= _LONGEST]  # the same, but faster
     known = _stems(words, stemmer)
     return " ".join(known if text.isascii() else map(_folded, known))
@@ -248,15 +208,14 @@ def _unusual() -> tuple[re.Pattern[str], re.Pattern[str]]:
 
 
 def _stems(words: list[str], stemmer: str) -> list[str]:
-    return _stemmer(stemmer)(words) if stemmer not in ("", _DOTLESS) else words
+    return words if stemmer in ("", _DOTLESS) else list(_stemmer(stemmer).stemWords(words))
 
 
 @functools.cache
-def _stemmer(name: str) -> Callable[[list[str]], list[str]]:
+def _stemmer(name: str) -> Any:
     import Stemmer
 
-    made = Stemmer.Stemmer(name)  # it keeps Python's lock while it works
-    return made.stemWords
+    return Stemmer.Stemmer(name)  # it keeps Python's lock while it works
 
 
 @functools.lru_cache(1 << 16)

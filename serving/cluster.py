@@ -9,7 +9,6 @@ above it. The TSV has the columns group, size, doc_id, date, publisher, title, u
 """
 
 import dataclasses
-import datetime
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
@@ -21,7 +20,7 @@ from ..errors import InputError, counted, visible
 from ..formats.archive import IndexedDocument
 from ..formats.command_line import Options, option, required
 from ..formats.files import check_output, writing_text
-from .filters import as_days
+from .filters import Dates, as_days
 from .index import DocumentIndex
 from .interface import FloatArray
 
@@ -91,9 +90,7 @@ def cluster(index: DocumentIndex, method: str, threshold: float, max_day_gap: in
     return components(len(index), near_pairs(index.embeddings, threshold, dates, max_day_gap or 0))
 
 
-def near_pairs(
-    embeddings: FloatArray, threshold: float, dates: Sequence[datetime.date | None] | None = None, days: int = 0
-) -> Pairs:
+def near_pairs(embeddings: FloatArray, threshold: float, dates: Dates | None = None, days: int = 0) -> Pairs:
     """Yields blocks of (first, second, cosine) of all pairs first < second with a cosine of at least ``threshold``.
 
     Exact: every pair is compared, N²/2 products of D. With dates only articles of near days are, so that an archive of
@@ -158,10 +155,8 @@ def agglomerative(embeddings: FloatArray, threshold: float) -> IntArray:
 
 def in_order(labels: npt.NDArray[np.int32]) -> IntArray:
     """The same groups numbered 0, 1, … by first appearance: the output does not depend on a library's numbering."""
-    _, first, inverse = np.unique(labels, return_index=True, return_inverse=True)
-    rank = np.empty(len(first), np.int64)
-    rank[np.argsort(first)] = np.arange(len(first))
-    return np.asarray(rank[inverse], np.int64)
+    numbers = {label: number for number, label in enumerate(dict.fromkeys(labels.tolist()))}
+    return np.array([numbers[label] for label in labels.tolist()], np.int64)
 
 
 def write_groups(

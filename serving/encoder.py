@@ -24,14 +24,12 @@ from ..formats.vocabulary import CLS_ID, PAD_ID, SEP_ID
 from ..models.encoders import Architecture, Capability, config_from_dict, named_kind, require
 from . import rows as shapes
 from .interface import FloatArray, TokenizedEncoder
-from .model import Model, Params, matched, model_digest
+from .model import Model, described, matched
 from .rows import Row
 
 if TYPE_CHECKING:  # optional
     from .onnx_engine import OnnxEncoder
 
-TOKENS_PER_BATCH: Final = 16_384  # BERT-base at 512 tokens peaks near 1 GB with this many
-TOKENS_PER_BATCH_ON_CPU: Final = 2_048  # fits the caches better: 12 to 17 % less CPU time than 16,384, 2 layers x 128
 # Probabilities are [B, heads, L, L]: a layer of BERT-base at 512 tokens takes 100 MB with this many.
 _OBSERVED_PER_BATCH: Final = 4_096
 
@@ -61,14 +59,16 @@ def load_model(folder: str, step: int | None = None) -> Model:
         return {name: tuple(spec.shape) for name, spec in flatten(nn.meta.unbox(variables["params"])).items()}
 
     with_heads = functools.partial(shapes_of, lambda key: model.config.module().init(key, np.zeros((1, 2), np.int32)))
-    return _with_params(model, matched(found, shapes_of(_initializer(model.config)), source, with_heads), step)
+    params = matched(found, shapes_of(_initializer(model.config)), source, with_heads)
+    return model.with_params(params, step, named_kind(model.config))
 
 
 def fresh_model(folder: str, seed: int = 0) -> Model:
     """The architecture and vocabulary of ``folder`` with parameters drawn from ``seed``: the untrained baseline."""
     model = read_description(folder)
     variables = _initializer(model.config)(jax.random.key(seed))
-    return _with_params(model, jax.tree.map(np.asarray, nn.meta.unbox(variables["params"])), -1)
+    params = jax.tree.map(np.asarray, nn.meta.unbox(variables["params"]))
+    return model.with_params(params, -1, named_kind(model.config))
 
 
 def read_description(folder: str) -> Model:
@@ -78,18 +78,7 @@ def read_description(folder: str) -> Model:
       InputError: if a file is missing, ``model.json`` describes no known architecture, or the vocabulary is not the one
         it names.
     """
-    files = ModelFolder(folder)
-    said = files.read_description()
-    config = config_from_dict(said.encoder, said.kind, path=files.description_file)
-    files.check_vocabulary(said)
-    length = config.max_length if said.text_length is None else min(said.text_length, config.max_length)
-    return Model(folder, config, files.vocabulary_file, length, said.prompts, said.long_documents)
-
-
-def _with_params(model: Model, params: Params, step: int) -> Model:
-    config = model.config
-    digest = model_digest(config.to_dict(), named_kind(config), model.vocabulary_path, params)
-    return dataclasses.replace(model, params=params, step=step, digest=digest)
+    return described(folder, lambda said, path: config_from_dict(said.encoder, said.kind, path=path))
 
 
 @functools.cache
@@ -117,39 +106,19 @@ class JaxEncoder(TokenizedEncoder):
         self.params = jax.device_put(model.params)
         self._compiled: set[shapes.Shape] = set()
         self._embed = _embedder(model.config)
-        backend = jax.default_backend()
-        self._on_cpu = backend == "cpu"  # where each position costs time
-        self._shape_cost = shapes.SHAPE_COST.get(backend, shapes.SHAPE_COST_ON_ACCELERATORS)
-        self._tokens_per_batch = TOKENS_PER_BATCH_ON_CPU if self._on_cpu else TOKENS_PER_BATCH
-        self._query_costs = shapes.QUERY_COSTS_ON_CPU if self._on_cpu else shapes.DEFAULT_COSTS
-        self._document_costs = shapes.DOCUMENT_COSTS_ON_CPU if self._on_cpu else shapes.DEFAULT_COSTS
+        self._on_cpu = jax.default_backend() == "cpu"  # where each position costs time
+        self._query_costs = shapes.QUERIES_ON_CPU if self._on_cpu else shapes.ON_ACCELERATORS
+        self._document_costs = shapes.DOCUMENTS_ON_CPU if self._on_cpu else shapes.ON_ACCELERATORS
 
-    def _embed_rows(self, rows: Sequence[Row], *, are_queries: bool) -> FloatArray:
-        return self.encode_tokens(rows, self._query_costs if are_queries else None)
+    def encode_tokens(self, rows: Sequence[Row], *, are_queries: bool = False) -> FloatArray:
+        """Embeds N rows of at most ``max_length`` tokens, with [CLS] and [SEP], as float32 ``[N, D]`` of length 1."""
+        costs = self._query_costs if are_queries else self._document_costs
+        plan = shapes.plan([len(row) for row in rows], self.max_length, costs, self._compiled)
+        return self._in_batches(rows, plan, self._embed_batch)
 
-    def encode_tokens(self, rows: Sequence[Row], costs: shapes.BatchCosts | None = None) -> FloatArray:
-        """Embeds N rows of at most ``max_length`` tokens, with [CLS] and [SEP], as float32 ``[N, D]`` of length 1.
-
-        Args:
-          rows: of tokens.
-          costs: of batches; ``None`` for those of documents.
-        """
-        embeddings = np.zeros((len(rows), self.dimensions), np.float32)
-        if not rows:
-            return embeddings
-        with self._bar(len(rows)) as bar:
-            plan = shapes.plan(
-                [len(row) for row in rows],
-                self.max_length,
-                tokens_per_batch=self._tokens_per_batch,
-                compiled=self._compiled,
-                shape_cost=self._shape_cost,
-                batch_costs=costs or self._document_costs,
-            )
-            for numbers, tokens in shapes.batches(rows, plan):
-                embeddings[numbers] = np.asarray(self._embed(self.params, tokens))[: len(numbers)]
-                self._compiled.add(tokens.shape)
-                bar.update(len(numbers))
+    def _embed_batch(self, tokens: Row) -> FloatArray:
+        embeddings = np.asarray(self._embed(self.params, tokens))
+        self._compiled.add(tokens.shape)
         return embeddings
 
     def preparations(self) -> Iterator[Callable[[], None]]:
@@ -161,13 +130,12 @@ class JaxEncoder(TokenizedEncoder):
             queries = tuple(length for length in lengths if length <= _LONGEST_QUERY) or lengths[:1]
         wanted = list(itertools.product(shapes.heights(_MOST_QUERIES, self._query_costs.height_step), queries))
         for length in lengths:
-            full = max(1, self._tokens_per_batch // length)
+            full = max(1, self._document_costs.tokens_per_batch // length)
             wanted += ((height, length) for height in shapes.heights(full, self._document_costs.height_step))
         yield from (functools.partial(self._prepare, shape) for shape in dict.fromkeys(wanted))
 
     def _prepare(self, shape: shapes.Shape) -> None:
-        self._embed(self.params, np.full(shape, PAD_ID, np.int32)).block_until_ready()
-        self._compiled.add(shape)
+        self._embed_batch(np.full(shape, PAD_ID, np.int32))
 
     def tokenize(self, titles: Sequence[str], bodies: Sequence[str]) -> list[Row]:
         """``[CLS] title [SEP] body [SEP]`` of every document, int32 of at most ``max_length``; adds no prompt."""
@@ -246,10 +214,15 @@ def _cls_reader(config: Architecture) -> Any:
     """Compiled ``(params, tokens) -> [CLS] states of length 1``."""
 
     def read(params: Any, tokens: Any) -> Any:
-        states = config.module().apply({"params": params}, tokens, method="encode")[:, 0].astype(jnp.float32)
-        return states / jnp.maximum(jnp.linalg.norm(states, axis=-1, keepdims=True), jnp.finfo(jnp.float32).tiny)
+        return _units(config.module().apply({"params": params}, tokens, method="encode")[:, 0])
 
     return jax.jit(read)
+
+
+def _units(vectors: Any) -> Any:
+    """Rows scaled to length 1, float32; those of zeros stay as they are."""
+    vectors = vectors.astype(jnp.float32)
+    return vectors / jnp.maximum(jnp.linalg.norm(vectors, axis=-1, keepdims=True), jnp.finfo(jnp.float32).tiny)
 
 
 @functools.cache
@@ -302,10 +275,8 @@ def _observer(config: Architecture) -> Any:
 
     def observe(params: Any, tokens: Any) -> Any:
         hidden, received = config.module().apply({"params": params}, tokens, method="encode_observed")
-        hidden = hidden.astype(jnp.float32)
-        units = hidden / jnp.maximum(jnp.linalg.norm(hidden, axis=-1, keepdims=True), jnp.finfo(jnp.float32).tiny)
         counted = (tokens != PAD_ID) & (tokens != CLS_ID) & (tokens != SEP_ID)
-        total = jnp.sum(jnp.where(counted[..., None], units, 0.0), axis=1)
+        total = jnp.sum(jnp.where(counted[..., None], _units(hidden), 0.0), axis=1)
         count = jnp.sum(counted, axis=1).astype(jnp.float32)
         # The sum over all ordered pairs is |sum of units|^2; those of a token with itself are 1 each.
         pairs = count * (count - 1)

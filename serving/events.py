@@ -24,6 +24,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from ..formats.arrays import unit_rows
 from ..formats.command_line import Options, option
 
 NO_EVENT: Final = 0
@@ -44,6 +45,7 @@ _THRESHOLD: Final = 0.6  # of few articles
 
 Ids = npt.NDArray[np.uint64]
 Days = npt.NDArray[np.int64]
+Rows = npt.NDArray[np.int64]
 Vectors = npt.NDArray[np.float32]
 Floats = npt.NDArray[np.float64]
 
@@ -106,7 +108,7 @@ class Scale:
         doc_ids: Ids,
         days: Days,
         languages: Sequence[str],
-        vectors: Callable[[npt.NDArray[np.int64]], Vectors],
+        vectors: Callable[[Rows], Vectors],
         near_days: int,
     ) -> "Scale":
         """The scale of some articles; of fewer than 16 with a date, a fixed one. See :func:`assign` for the arguments.
@@ -127,7 +129,7 @@ class Scale:
         read = np.unique(np.concatenate([*latest, *others]))
         units, places = vectors(read), functools.partial(np.searchsorted, read)
         means = np.stack([units[places(rows)].mean(axis=0) for rows in others])
-        centred, thresholds = _unit(units - means[codes[read]]), np.zeros((1 + len(known), 1 + len(known)))
+        centred, thresholds = unit_rows(units - means[codes[read]]), np.zeros((1 + len(known), 1 + len(known)))
         for one, rows in enumerate(latest):
             for other in range(one + 1):
                 pairs = []
@@ -140,13 +142,13 @@ class Scale:
                 thresholds[[one, other], [other, one]] = threshold
         return cls(known, means, thresholds)
 
-    def codes(self, languages: Sequence[str]) -> npt.NDArray[np.int64]:
+    def codes(self, languages: Sequence[str]) -> Rows:
         """The place of each language in the arrays, int64 ``[n]``."""
         return _codes(languages, self.languages)
 
-    def centred(self, vectors: Vectors, codes: npt.NDArray[np.int64]) -> Vectors:
+    def centred(self, vectors: Vectors, codes: Rows) -> Vectors:
         """Unit rows ``[n, D]`` less the mean of their language, of length 1."""
-        return _unit(vectors - self.means[codes])
+        return unit_rows(vectors - self.means[codes])
 
 
 def _threshold(near: Vectors, far: Vectors, any_day: Vectors) -> float:
@@ -162,14 +164,9 @@ def _threshold(near: Vectors, far: Vectors, any_day: Vectors) -> float:
     return float(middle + _DEVIATIONS * (middle - low))
 
 
-def _codes(languages: Sequence[str], known: Sequence[str]) -> npt.NDArray[np.int64]:
+def _codes(languages: Sequence[str], known: Sequence[str]) -> Rows:
     place = {language: code for code, language in enumerate(known, 1)}
     return np.array([place.get(language, 0) for language in languages], np.int64)
-
-
-def _unit(vectors: Vectors) -> Vectors:
-    norms = np.linalg.norm(vectors, axis=1, keepdims=True)
-    return np.asarray(vectors / np.where(norms > 0, norms, 1), np.float32)
 
 
 def assign(
@@ -177,7 +174,7 @@ def assign(
     days: Days,
     events: Ids,
     languages: Sequence[str],
-    vectors: Callable[[npt.NDArray[np.int64]], Vectors],
+    vectors: Callable[[Rows], Vectors],
     options: EventOptions,
 ) -> tuple[Ids, list[Merge]]:
     """Gives events to the articles that have none.
@@ -208,7 +205,7 @@ def assign(
         scale = Scale.fixed(options.threshold)
     codes = scale.codes([languages[row] for row in rows.tolist()])
     centred = scale.centred(vectors(rows), codes)
-    window = _Window(doc_ids[rows], days[rows], events[rows].copy(), centred, codes, scale.thresholds, options)
+    window = _Window(doc_ids[rows], days[rows], events[rows], centred, codes, scale.thresholds, options)
     window.add_all()
     result = events.copy()
     result[rows] = window.events
@@ -262,28 +259,26 @@ def _rename(events: Ids, merges: list[Merge]) -> None:
         events[row] = into[int(events[row])]
 
 
+@dataclasses.dataclass(eq=False)
 class _Window:
     """The articles of some days, sorted by day: those that have an event, and those that get one.
 
     Events have codes inside: of those with articles here already, then one for each place, for the event it may open.
     """
 
-    def __init__(
-        self,
-        doc_ids: Ids,
-        days: Days,
-        events: Ids,
-        vectors: Vectors,
-        languages: npt.NDArray[np.int64],
-        thresholds: Floats,
-        options: EventOptions,
-    ) -> None:
+    _doc_ids: Ids
+    _days: Days
+    _given: Ids  # the event of each article, `NO_EVENT` for none
+    _vectors: Vectors
+    _languages: Rows
+    _thresholds: Floats
+    _options: EventOptions
+
+    def __post_init__(self) -> None:
         self.merges: list[Merge] = []
-        self._doc_ids, self._days, self._vectors, self._options = doc_ids, days, vectors, options
-        self._languages, self._thresholds = languages, thresholds
-        known, codes = np.unique(events, return_inverse=True)
-        self._ids = np.concatenate([known, doc_ids])
-        self._codes = np.where(events == NO_EVENT, _NO_CODE, codes)
+        known, codes = np.unique(self._given, return_inverse=True)
+        self._ids = np.concatenate([known, self._doc_ids])
+        self._codes = np.where(self._given == NO_EVENT, _NO_CODE, codes)
         self._first_code = len(known)
 
     @property
@@ -325,9 +320,7 @@ class _Window:
         for other in order[1:]:
             self._merge_if_one(place, other)
 
-    def _margins(
-        self, cosines: Vectors, places: npt.NDArray[np.int64], others: npt.NDArray[np.int64]
-    ) -> npt.NDArray[np.float64]:
+    def _margins(self, cosines: Vectors, places: Rows, others: Rows) -> Floats:
         """By how much cosines, less the decay, are above their threshold; places are broadcast to their shape."""
         gaps = np.abs(self._days[places] - self._days[others])
         thresholds = self._thresholds[self._languages[places], self._languages[others]]

@@ -83,13 +83,8 @@ _PRECISIONS: Final = {
 # The largest difference of a unit vector's components from JAX.
 _TOLERANCE: Final = {"float32": 1e-5, "bfloat16": 2e-2, "float16": 4e-3}
 _LARGEST_BATCH_BITS: Final = 20
-_SAMPLE: Final = (
-    ("", "x"),
-    ("Storm reaches the coast", ""),
-    ("Ein Sturm erreicht die Küste", "Der Wind nahm am Abend zu. " * 3),
-    ("Budget vote", "The house voted late. " * 400),  # longer than any limit
-    ("", ""),
-)
+_TITLES: Final = ("", "Storm reaches the coast", "Ein Sturm erreicht die Küste", "Budget vote", "")
+_BODIES: Final = ("x", "", "Der Wind nahm am Abend zu. " * 3, "The house voted late. " * 400, "")  # beyond any limit
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -124,8 +119,7 @@ class ExportChoices(Options):
         fits = _PRECISIONS[self.format]
         if self.precision not in fits:
             problem = f"got {self.precision}, the format {self.format} holds {' or '.join(fits)}"
-            remedy = "Leave it out, or choose --format savedmodel."
-            raise InputError(problem, field="--precision", remedy=remedy)
+            raise InputError(problem, field="--precision", remedy="Leave it out, or choose --format savedmodel.")
         if not self.platforms:
             raise InputError("got none", field="--platforms", remedy=f"choose from {', '.join(PLATFORMS)}")
 
@@ -139,6 +133,7 @@ class ExportOptions(ExportChoices):
 
 
 OPTIONS: Final = ExportOptions
+Exported = tuple[Any, dict[str, Any]]  # a tf.Module and its signatures
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -221,7 +216,7 @@ def _write_onnx(model: Model, folder: str, precision: str) -> tuple[float | None
 
     write(model, folder, precision)
     write_sums(folder)
-    ours, theirs = (encoder.encode(*zip(*_SAMPLE, strict=True)) for encoder in (JaxEncoder(model), read_export(folder)))
+    ours, theirs = (encoder.encode(_TITLES, _BODIES) for encoder in (JaxEncoder(model), read_export(folder)))
     if precision == "int8":
         least = float(np.min(np.sum(ours * theirs, axis=1)))
         _check_cosine(least, LEAST_COSINE["onnx-int8"], model.folder)
@@ -239,7 +234,7 @@ def _rounded(model: Model, precision: str) -> tuple[dict[str, Any], Model, float
         return flat, model, None
     arrays = stored(flat, precision, path=model.folder)
     rounded = dataclasses.replace(model, params=unflatten(restored(arrays)), digest=f"{model.digest}-{precision}")
-    before, after = (JaxEncoder(one).encode(*zip(*_SAMPLE, strict=True)) for one in (model, rounded))
+    before, after = (JaxEncoder(one).encode(_TITLES, _BODIES) for one in (model, rounded))
     has_text = np.linalg.norm(before, axis=1) > 0  # some architectures have a zero for the empty text
     least = float(np.min(np.sum(before * after, axis=1)[has_text]))
     _check_cosine(least, LEAST_COSINE[precision], model.folder)
@@ -281,9 +276,9 @@ def _write_saved_model(encoder: JaxEncoder, arrays: Mapping[str, Any], output: s
         "versions": {"newsembed": __version__, "tensorflow": tf.__version__},
     }
     write_facts(output, facts)
-    (titles, bodies), saved = zip(*_SAMPLE, strict=True), SavedModelEncoder(output)
-    documents = saved.encode(titles, bodies) - encoder.encode(titles, bodies)
-    queries = saved.encode_queries(titles) - encoder.encode_queries(titles)
+    saved = SavedModelEncoder(output)
+    documents = saved.encode(_TITLES, _BODIES) - encoder.encode(_TITLES, _BODIES)
+    queries = saved.encode_queries(_TITLES) - encoder.encode_queries(_TITLES)
     difference = float(np.abs([documents, queries]).max())  # NaN, where one is
     if not difference <= _TOLERANCE[encoder.model.config.dtype]:
         raise RuntimeError(f"the SavedModel differs from JAX by {difference}; nothing was written")
@@ -300,9 +295,7 @@ def _without_random_name(path: str) -> None:
     write_whole(path, fingerprint.SerializeToString(deterministic=True))
 
 
-def text_module(
-    encoder: JaxEncoder, arrays: Mapping[str, Any], platforms: tuple[str, ...]
-) -> tuple[Any, dict[str, Any]]:
+def text_module(encoder: JaxEncoder, arrays: Mapping[str, Any], platforms: tuple[str, ...]) -> Exported:
     """The tf.Module with the parameters as variables, and its signatures."""
     import tensorflow as tf
 
@@ -349,9 +342,7 @@ def text_module(
     return module, signatures
 
 
-def token_module(
-    encoder: JaxEncoder, arrays: Mapping[str, Any], platforms: tuple[str, ...]
-) -> tuple[Any, dict[str, Any]]:
+def token_module(encoder: JaxEncoder, arrays: Mapping[str, Any], platforms: tuple[str, ...]) -> Exported:
     """The tf.Module whose signature takes tokens, int32 [b, s] with s up to the encoder's length."""
     import tensorflow as tf
 

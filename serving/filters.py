@@ -15,6 +15,7 @@ from ..errors import InputError
 from ..formats.archive import any_of
 
 DayArray = npt.NDArray[np.datetime64]
+Dates = Sequence[datetime.date | None]
 _DAY: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _SHOWN: Final = 5  # values in an error
 
@@ -48,11 +49,6 @@ class DateRange:
                 return cls(date - datetime.timedelta(days), date + datetime.timedelta(days))
         problem = f"got {days} around {date}, expected a number of days, at least 0 and within the calendar"
         raise InputError(problem, field="days")
-
-    @property
-    def is_bounded(self) -> bool:
-        """Whether it has a first or a last day."""
-        return bool(self.since or self.until)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -104,7 +100,7 @@ def known_value(given: str, known: Iterable[str], field: str) -> str:
     raise InputError(f"no article of the index has the {field} {given!r}", field=field, remedy=remedy)
 
 
-def as_days(dates: Sequence[datetime.date | None]) -> DayArray:
+def as_days(dates: Dates) -> DayArray:
     """The dates as datetime64[D], NaT for None."""
     return np.array(dates, "datetime64[D]")
 

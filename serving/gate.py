@@ -77,7 +77,7 @@ KINDS: Final = {  # of the routes that use the encoder or the index, as messages
 }
 _READING: Final = "bodies"
 _CODINGS: Final = frozenset({*ACCEPTED.split(", "), "x-gzip"})  # of bodies
-_RETRY_SECONDS: Final = 1  # what a refused client is told to wait
+_RETRY: Final = {"Retry-After": "1"}  # seconds that a refused client is told to wait
 _LONGEST_NAME: Final = 253  # characters of a host name
 # What is counted by name: a scan of made-up paths must not create one series for each.
 _NAMED: Final = frozenset(
@@ -161,15 +161,14 @@ def too_large(what: str, limit: int, name: str, advice: str) -> RefusedError:
     return RefusedError(413, detail, limit=limit, option=f"--{name}")
 
 
-def unavailable(reason: str, *, close: bool = False) -> RefusedError:
-    """The refusal of a request that may be sent again later: 503 with Retry-After; `close` ends the connection."""
-    headers = {"Retry-After": str(_RETRY_SECONDS)} | ({"Connection": "close"} if close else {})
-    return RefusedError(503, reason, headers)
+def unavailable(reason: str) -> RefusedError:
+    """The refusal of a request that may be sent again later: 503 with Retry-After."""
+    return RefusedError(503, reason, _RETRY)
 
 
 def stopping() -> RefusedError:
-    """The refusal of a request to a server that stops."""
-    return unavailable("the server is stopping", close=True)
+    """The refusal of a request to a server that stops, which also ends the connection."""
+    return RefusedError(503, "the server is stopping", {**_RETRY, "Connection": "close"})
 
 
 def no_index() -> RefusedError:
@@ -204,16 +203,14 @@ class Gate:
         self._registry = CollectorRegistry()
         named: dict[str, Any] = {"registry": self._registry}
         labels = ("route", "method")
-        answered, waits = (
-            "Requests that were answered.",
-            "Requests that are being received, wait or are being computed.",
-        )
-        took, about = "From the headers of a request to the end of its answer.", "1, with the version of the program."
-        self._requests = Counter("newsembed_requests", answered, (*labels, "status"), **named)
+        took = "From the headers of a request to the end of its answer."
+        waits = "Requests that are being received, wait or are being computed."
+        self._requests = Counter("newsembed_requests", "Requests that were answered.", (*labels, "status"), **named)
         self._seconds = Histogram("newsembed_request_seconds", took, labels, buckets=_SECONDS, **named)
         self._waiting = Gauge("newsembed_requests_inside", waits, ("kind",), **named)
         Gauge("newsembed_index_documents", "Documents in the index.", **named).set_function(documents)
-        Gauge("newsembed_info", about, ("version",), **named).labels(__version__).set(1)
+        info = Gauge("newsembed_info", "1, with the version of the program.", ("version",), **named)
+        info.labels(__version__).set(1)
 
     def around(self, app: ASGIApp) -> Self:
         """Is in front of an application from now on."""

@@ -17,6 +17,7 @@ import numpy as np
 
 from .. import __version__
 from ..errors import InputError, visible
+from ..formats.files import write_whole
 from ..formats.huggingface import HuggingFaceFolder, SentenceModules, Tokenizer
 from ..formats.huggingface import write_huggingface as write_folder
 from ..formats.model_folder import ModelFolder
@@ -66,8 +67,8 @@ def write_huggingface(model: Model, output: str, name: str) -> None:
     modules = SentenceModules(**exported.modules, text_length=model.text_length, prompts=model.prompts)
     folder = HuggingFaceFolder(output, values, exported.arrays, _tokenizer(model, vocabulary, exported), modules)
     write_folder(folder, hidden_size=exported.hidden_size)
-    with open(os.path.join(output, CARD), "w", encoding="utf-8") as file:
-        file.write(_card(model, name, needs_code=os.path.exists(os.path.join(output, "text_weights.py"))))
+    card = _card(model, name, needs_code=os.path.exists(os.path.join(output, "text_weights.py")))
+    write_whole(os.path.join(output, CARD), card.encode())
 
 
 def _card(model: Model, name: str, *, needs_code: bool) -> str:

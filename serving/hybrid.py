@@ -118,8 +118,12 @@ def _facets(index: DocumentIndex, numbers: list[int]) -> dict[str, list[tuple[st
     }
     counts = {name: collections.Counter(filter(None, found)) for name, found in values.items()}
     by_time = sorted(counts.pop("month").items())
-    largest = {name: sorted(count.items(), key=lambda item: (-item[1], item[0])) for name, count in counts.items()}
-    return {**largest, "month": by_time}
+    return {**{name: largest_first(count) for name, count in counts.items()}, "month": by_time}
+
+
+def largest_first(counts: Mapping[str, int]) -> list[tuple[str, int]]:
+    """Names with their counts, the largest first; ties by name."""
+    return sorted(counts.items(), key=lambda item: (-item[1], item[0]))
 
 
 def evidence(
@@ -160,7 +164,7 @@ def evidence(
         held,
         _ranks(numbers, nearest),
         word_ranks,
-        _foreign(index.language_groups(places), held, word_ranks),
+        _foreign(index.groups.of[places], held, word_ranks),
         len(words),
         rarity,
         known / rarity if rarity else 0.0,

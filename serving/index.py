@@ -26,7 +26,7 @@ from ..formats.archive import (
     vector_column,
     vectors_of,
 )
-from ..formats.arrays import highest
+from ..formats.arrays import highest, unit_rows
 from ..formats.urls import canonical_url
 from .analysis import base_language, clean, stemmer_of, stemmers_of, terms, words_of
 from .extracts import Extract, extract
@@ -256,23 +256,23 @@ class DocumentIndex:
         if count < 1:
             raise InputError(f"got {count} results to return, expected at least 1", field="count")
         if self.is_exact:
-            scores, places = self.embeddings @ _unit(query) if cosines is None else cosines, np.arange(len(self))
+            scores, places = self.embeddings @ unit(query) if cosines is None else cosines, np.arange(len(self))
             if filters.condition:
                 places = np.flatnonzero(self.passing(filters))
                 scores = scores[places]
         else:
-            numbers, scores = self._nearest_by_index(_unit(query), count, filters)
+            numbers, scores = self._nearest_by_index(unit(query), count, filters)
             places = self.places(numbers)
         if not len(scores):
             return np.zeros(0, np.int64), scores
-        several = len(self._groups.tags) > 0
+        several = len(self.groups.tags) > 0
         order = self.deviations(query, scores, places).astype(np.float32) if several else scores
         (best,), _ = highest(order[None], min(count, len(scores)))
         return self.numbers[places[best]], scores[best]
 
     def _nearest_by_index(self, unit: FloatArray, count: int, filters: Filters) -> tuple[Numbers, FloatArray]:
         """The nearest articles of all, and of each of the languages, by the index of the vectors."""
-        tags = [] if filters.languages else self._groups.tags
+        tags = [] if filters.languages else self.groups.tags
         parts = [dataclasses.replace(filters, languages=tuple(each)).condition for each in tags]
         found = [self.archive.nearest(unit, count, part) for part in (filters.condition, *parts)]
         numbers, cosines = (np.concatenate(each) for each in zip(*found, strict=True))
@@ -282,7 +282,7 @@ class DocumentIndex:
     def cosines(self, query: FloatArray, numbers: Numbers) -> npt.NDArray[np.float64]:
         """The cosines of a query with articles, float64 ``[n]``."""
         vectors = self.vectors_at(self.places(numbers)) if self.is_exact else self.archive.vectors(numbers.tolist())
-        return vectors.astype(np.float64) @ _unit(query)
+        return vectors.astype(np.float64) @ unit(query)
 
     def places(self, numbers: Numbers) -> Numbers:
         """The places of articles in `numbers`."""
@@ -305,20 +305,17 @@ class DocumentIndex:
           places: of these articles, int64 ``[n]``.
         """
         means, deviations = self._spread.of(query)
-        groups = self._groups.of[places]
+        groups = self.groups.of[places]
         return np.asarray((cosines - means[groups]) / np.maximum(deviations, 1e-9)[groups], np.float64)
 
-    def language_groups(self, places: Numbers) -> Numbers:
-        """A number for the language of each article, by their places; 0 for rare languages, or for all of one."""
-        return self._groups.of[places]
-
     @functools.cached_property
-    def _groups(self) -> Groups:
+    def groups(self) -> Groups:
+        """The articles by language; rare languages, or all articles where there is one language, are one group."""
         return Groups(self.archive.rows(["language"])["language"])
 
     @functools.cached_property
     def _spread(self) -> Spread:
-        return Spread([self.vectors_at(places) for places in self._groups.samples()])
+        return Spread([self.vectors_at(places) for places in self.groups.samples()])
 
     def hits(
         self, numbers: Iterable[int], scores: Iterable[float], words: Sequence[QueryWord] | None = None
@@ -354,7 +351,7 @@ class DocumentIndex:
 
     def has(self, url: str) -> bool:
         """Whether an article has that URL, or another spelling of it."""
-        return self._row_of(url) is not None
+        return bool(self._of_url(url))
 
     def number_of(self, url: str) -> int:
         """The number of the article of a URL.
@@ -365,18 +362,17 @@ class DocumentIndex:
         return int(self._article(url)["_rowid"])
 
     def _article(self, url: str) -> Mapping[str, Any]:
-        row = self._row_of(url)
-        if row is None:
+        rows = self._of_url(url)
+        if not rows:
             remedy = "give the URL of an indexed document, or search by words"
             raise InputError(f"no document with the URL {url}", field="url", remedy=remedy)
-        return row
+        return min(rows, key=lambda row: (row["url"] != url, row["_rowid"]))
 
-    def _row_of(self, url: str) -> Mapping[str, Any] | None:
-        """The article of a URL as it is written, or else as `canonical_url` makes it: https, "www.", tracking."""
-        canonical = canonical_url(url)
-        where = any_of("url", [url]) + (f" OR {any_of('canonical_url', [canonical])}" if canonical else "")
-        rows = self.archive.rows(["url", "byline_date"], where).to_pylist() if url else []
-        return min(rows, key=lambda row: (row["url"] != url, row["_rowid"]), default=None)
+    def _of_url(self, url: str) -> list[dict[str, Any]]:
+        """The articles of a URL as it is written, and as `canonical_url` makes it: https, "www.", tracking."""
+        urls = {"url": url, "canonical_url": canonical_url(url)}
+        where = " OR ".join(any_of(column, [value]) for column, value in urls.items() if value)
+        return self.archive.rows(["url", "byline_date"], where).to_pylist() if url else []
 
     def dates_around(self, url: str, days: int) -> DateRange:
         """The days around the byline date of an article, where other reports of its event are.
@@ -446,7 +442,8 @@ class DocumentIndex:
         return self.archive.matching(asked, count, where)
 
 
-def _unit(vector: FloatArray) -> FloatArray:
+def unit(vector: FloatArray) -> FloatArray:
+    """A vector scaled to length 1; one of zeros stays as it is."""
     return vector / max(float(np.linalg.norm(vector)), 1e-12)
 
 
@@ -461,13 +458,7 @@ def table_rows(articles: Sequence[Any], vectors: FloatArray, shape: pa.Schema, e
       vectors: float32 ``[n, D]``, scaled to length 1 here.
       shape: of the table.
       events: their ids; none for no events.
-
-    Raises:
-      InputError: if a vector is not finite.
     """
-    if not np.isfinite(vectors).all():
-        raise InputError("the embeddings hold NaN or infinity", remedy="use a checkpoint from before training diverged")
-    norms = np.linalg.norm(vectors, axis=1, keepdims=True)
     columns: dict[str, Any] = {name: [getattr(one, name, None) for one in articles] for name in ARTICLE_COLUMNS}
     for name in ("title", "body"):
         columns[name] = [text.encode("utf-8", "replace").decode("utf-8") for text in columns[name]]
@@ -476,5 +467,5 @@ def table_rows(articles: Sequence[Any], vectors: FloatArray, shape: pa.Schema, e
     columns["words"] = [words_of(f"{title}\n{title}\n{body}", language) for title, body, language in texts]
     columns["canonical_url"] = [canonical_url(article.url) for article in articles]
     columns["event_id"] = list(events) or [""] * len(articles)
-    columns["vector"] = vector_column(np.asarray(vectors / np.where(norms > 0, norms, 1), np.float32))
+    columns["vector"] = vector_column(unit_rows(vectors))
     return pa.table([pa.array(columns[name], shape.field(name).type) for name in shape.names], schema=shape)

@@ -10,9 +10,9 @@ Example::
 The index is a LanceDB database: a local folder, or a URI of an object store. A run appears whole or not at all.
 """
 
-import collections
 import dataclasses
 import itertools
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Final
 
@@ -68,7 +68,7 @@ OPTIONS: Final = IndexOptions
 def run(options: IndexOptions) -> int:
     """Runs the command."""
     article_files(options.input)  # a wrong path is noticed before the model is read
-    output, counts = options.output, collections.Counter[str]()
+    output, counts = options.output, Counter[str]()
     if "://" not in output:
         check_output(output, is_folder=True)
     if is_archive(output):
@@ -105,7 +105,7 @@ def build_index(
     source: str = "",
     *,
     spec: str = "",
-    counts: collections.Counter[str] | None = None,
+    counts: Counter[str] | None = None,
     document_prompt: str | None = None,
     long_documents: str | None = None,
 ) -> DocumentIndex:
@@ -124,7 +124,7 @@ def build_index(
     Raises:
       InputError: if no article has text, an embedding is not finite, or another process writes the index.
     """
-    counts = collections.Counter() if counts is None else counts
+    counts = Counter() if counts is None else counts
     shape, languages = schema(encoder.dimensions, encoder.digest), set[str]()
     tables = _tables(encoder, _unseen(articles, counts), shape, counts, languages, source)
     first = next(tables)  # nothing is written where there is nothing to embed
@@ -140,7 +140,7 @@ def build_index(
 
 
 def append(
-    uri: str, encoder: TextEncoder, articles: Iterator[ArticleText], counts: collections.Counter[str] | None = None
+    uri: str, encoder: TextEncoder, articles: Iterator[ArticleText], counts: Counter[str] | None = None
 ) -> DocumentIndex:
     """Adds articles to an index; the encoder reads only those that it does not have with the same texts and date.
 
@@ -153,7 +153,7 @@ def append(
     Raises:
       InputError: if there is no index, another process writes it, or it is of another encoder.
     """
-    counts = collections.Counter() if counts is None else counts
+    counts = Counter() if counts is None else counts
     with Writer(uri) as writer:
         archive = Archive(uri)
         settings = dict(archive.run.settings)
@@ -174,7 +174,7 @@ def _tables(
     encoder: TextEncoder,
     articles: Iterator[ArticleText],
     shape: pa.Schema,
-    counts: collections.Counter[str],
+    counts: Counter[str],
     languages: set[str],
     source: str = "",
 ) -> Iterator[pa.Table]:
@@ -185,9 +185,7 @@ def _tables(
         yield table_rows(chunk, vectors, shape)
 
 
-def _changed(
-    archive: Archive, articles: Iterator[ArticleText], counts: collections.Counter[str]
-) -> Iterator[ArticleText]:
+def _changed(archive: Archive, articles: Iterator[ArticleText], counts: Counter[str]) -> Iterator[ArticleText]:
     """Yields the articles that an archive does not have as they are, without those that have no text."""
     names = ("doc_id", "title", "body", "byline_date")
     while chunk := list(itertools.islice(articles, _AT_ONCE)):
@@ -203,7 +201,7 @@ def _changed(
                 yield article
 
 
-def _unseen(articles: Iterator[ArticleText], counts: collections.Counter[str]) -> Iterator[ArticleText]:
+def _unseen(articles: Iterator[ArticleText], counts: Counter[str]) -> Iterator[ArticleText]:
     """Yields the articles whose `doc_id` is new, and those without text; counts the others."""
     seen = set[str]()
     for article in articles:

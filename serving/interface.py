@@ -1,8 +1,9 @@
 """What the commands and the server ask of an encoder, and what encoders share that cut texts into tokens."""
 
+import functools
 import hashlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final, Protocol, runtime_checkable
 
 import numpy as np
@@ -10,7 +11,7 @@ import numpy.typing as npt
 
 from ..tasks.vocabulary import Vocabulary
 from .model import Model
-from .rows import HEAD, Row, checked, embed_rows, tokens_read
+from .rows import HEAD, Planned, Row, batches, checked, embed_rows, tokens_read
 
 FloatArray = npt.NDArray[np.float32]
 _EXPANSION: Final = 18  # characters that normalisation makes of one at most (NFKC of U+FDFA), each a token at worst
@@ -112,7 +113,7 @@ class TokenizedEncoder(ABC):
         self._progress = progress
 
     @abstractmethod
-    def _embed_rows(self, rows: Sequence[Row], *, are_queries: bool) -> FloatArray:
+    def encode_tokens(self, rows: Sequence[Row], *, are_queries: bool = False) -> FloatArray:
         """Embeds N rows of at most ``max_length`` tokens, with [CLS] and [SEP], as float32 ``[N, D]`` of length 1."""
 
     @property
@@ -144,13 +145,24 @@ class TokenizedEncoder(ABC):
         return sum(map(len, self._documents(titles, bodies)))
 
     def _encode(self, titles: Sequence[str], bodies: Sequence[str], *, are_queries: bool) -> FloatArray:
-        def embed(rows: list[Row]) -> FloatArray:
-            return self._embed_rows(rows, are_queries=are_queries)
-
+        embed = functools.partial(self.encode_tokens, are_queries=are_queries)
         return embed_rows(embed, self._documents(titles, bodies), self.long_documents, self.max_length)
 
     def _documents(self, titles: Sequence[str], bodies: Sequence[str]) -> list[Row]:
         return self.vocabulary.encode_documents(titles, bodies, tokens_read(self.long_documents, self.max_length))
+
+    def preparations(self) -> Iterator[Callable[[], None]]:
+        """None: most encoders compile nothing."""
+        return iter(())
+
+    def _in_batches(self, rows: Sequence[Row], plan: Iterable[Planned], embed: Callable[[Row], Any]) -> FloatArray:
+        """Embeds N rows in batches of padded ones, each by `embed`: int32 ``[B, L]`` -> float32 ``[B, D]``."""
+        embeddings = np.zeros((len(rows), self.dimensions), np.float32)
+        with self._bar(len(rows)) as bar:
+            for numbers, tokens in batches(rows, plan):
+                embeddings[numbers] = embed(tokens)[: len(numbers)]
+                bar.update(len(numbers))
+        return embeddings
 
     def _bar(self, total: int) -> Any:
         from tqdm import tqdm

@@ -12,7 +12,7 @@ import dataclasses
 import hashlib
 import json
 from collections.abc import Callable, Collection, Mapping
-from typing import Any, Final
+from typing import Any, Final, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +20,7 @@ import numpy.typing as npt
 from ..errors import InputError
 from ..formats.arrays import flatten, unflatten
 from ..formats.huggingface import Prompts
+from ..formats.model_folder import ModelDescription, ModelFolder
 from ..formats.vocabulary import vocabulary_digest
 
 PRECISIONS: Final = ("float32", "float16", "int8")
@@ -58,6 +59,29 @@ class Model:
     params: Params = dataclasses.field(default_factory=dict)
     step: int = -1
     digest: str = ""
+
+    def with_params(self, params: Params, step: int, kind: str | None) -> Self:
+        """The model with its parameters, nested, of a step; `kind` is that of the architecture, see `model_digest`."""
+        digest = model_digest(self.config.to_dict(), kind, self.vocabulary_path, params)
+        return dataclasses.replace(self, params=params, step=step, digest=digest)
+
+
+def described(folder: str, config_of: Callable[[ModelDescription, str], Any]) -> Model:
+    """The model of a folder without its parameters.
+
+    Args:
+      folder: of the model.
+      config_of: gives the architecture of a description; the second argument is the file to name in errors.
+
+    Raises:
+      InputError: if a file is missing or broken, or the vocabulary is not the one that the description names.
+    """
+    files = ModelFolder(folder)
+    said = files.read_description()
+    config = config_of(said, files.description_file)
+    files.check_vocabulary(said)
+    length = config.max_length if said.text_length is None else min(said.text_length, config.max_length)
+    return Model(folder, config, files.vocabulary_file, length, said.prompts, said.long_documents)
 
 
 def matched(

@@ -10,6 +10,7 @@ Nothing here imports JAX.
 """
 
 import dataclasses
+import functools
 import os
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -28,8 +29,8 @@ from ..formats.model_folder import ONNX_FILE, ModelFolder
 from ..formats.vocabulary import PAD_ID
 from ..models.transformer import HALF_LENGTH, TransformerConfig
 from .interface import FloatArray, TokenizedEncoder
-from .model import Model
-from .rows import Row
+from .model import Model, described
+from .rows import Planned, Row
 
 INPUT, OUTPUT = "tokens", "embedding"
 _OPSET: Final = 17
@@ -46,15 +47,8 @@ _LARGE_BYTES: Final = 2**16  # of a constant that a session reads from the param
 
 def obstacle(config: TransformerConfig) -> str | None:
     """Why the graph of a model cannot be written; None if it can."""
-    wanted = {
-        "norm": "post",
-        "positions": "learned",
-        "mlp": "dense",
-        "activation": "gelu",
-        "biases": True,
-        "dtype": "float32",
-        "local_distance": 0,
-    }
+    wanted: dict[str, Any] = {"norm": "post", "positions": "learned", "mlp": "dense", "activation": "gelu"}
+    wanted |= {"biases": True, "dtype": "float32", "local_distance": 0}
     for name, value in wanted.items():
         if (found := getattr(config, name)) != value:
             return f"{name} is {found!r}, the graph has {value!r}"
@@ -92,7 +86,11 @@ class Graph:
         """The names of new constants of one whole number each, int64 [1]."""
         return [self.constant([value], np.int64) for value in values]
 
-    def add(self, operator: str, *inputs: str, fused: bool = False, **attributes: Any) -> str:
+    def __getattr__(self, operator: str) -> Callable[..., str]:
+        """What adds a node of an operator, such as ``graph.MatMul(one, two)``, see `_add`."""
+        return functools.partial(self._add, operator)
+
+    def _add(self, operator: str, *inputs: str, fused: bool = False, **attributes: Any) -> str:
         """The name of the output of a new node."""
         name = f"n{len(self._nodes)}"
         domain = {"domain": _FUSED} if fused else {}
@@ -120,30 +118,29 @@ def build(config: TransformerConfig, params: Mapping[str, Array], outside: dict[
     graph = Graph(outside)
     tokens = INPUT
     if context := getattr(config, "context_length", 0):
-        tokens = graph.add("Slice", tokens, *graph.numbers(0, context, 1))
+        tokens = graph.Slice(tokens, *graph.numbers(0, context, 1))
+    rows = tokens
     if config.window_length:
         tokens, rows = _windows(graph, tokens, config.position_count)
-    else:
-        rows = tokens
     hidden = _layers(graph, config, params, rows)
     if config.window_length:
-        shape = graph.add("Concat", graph.add("Shape", tokens), graph.numbers(config.hidden_size)[0], axis=0)
-        hidden = graph.add("Reshape", hidden, shape)
+        shape = graph.Concat(graph.Shape(tokens), graph.numbers(config.hidden_size)[0], axis=0)
+        hidden = graph.Reshape(hidden, shape)
     if config.pooling == "cls":
-        pooled = graph.add("Gather", hidden, graph.constant(0, np.int64), axis=1)
+        pooled = graph.Gather(hidden, graph.constant(0, np.int64), axis=1)
     else:
-        weights = graph.add("Cast", _are_tokens(graph, tokens), to=TensorProto.FLOAT)
+        weights = graph.Cast(_are_tokens(graph, tokens), to=TensorProto.FLOAT)
         if config.pooling == "weighted":
             own = _piece_weights(graph, config, params["pooling_logits"], tokens, config.lead_length, config.sublinear)
-            weights = graph.add("Mul", weights, own)
-        total = graph.add("ReduceSum", weights, graph.numbers(1)[0], keepdims=1)
+            weights = graph.Mul(weights, own)
+        total = graph.ReduceSum(weights, graph.numbers(1)[0], keepdims=1)
         # A row of padding alone has no weight, and no length either.
-        weights = graph.add("Div", weights, graph.add("Max", total, graph.constant(_NORM_FLOOR)))
+        weights = graph.Div(weights, graph.Max(total, graph.constant(_NORM_FLOOR)))
         pooled = _weighted_sum(graph, weights, hidden)
     head = [graph.constant(params[f"embedding_head.{name}"]) for name in ("kernel", "bias")]
-    vector = graph.add("Gemm", pooled, *head)
+    vector = graph.Gemm(pooled, *head)
     if config.embedding_activation == "tanh":
-        vector = graph.add("Tanh", vector)
+        vector = graph.Tanh(vector)
     unit = _of_unit_length(graph, vector)
     if "lexical_table" in params:
         unit = _with_words(graph, config, params, unit)
@@ -151,85 +148,86 @@ def build(config: TransformerConfig, params: Mapping[str, Array], outside: dict[
 
 
 def _are_tokens(graph: Graph, tokens: str) -> str:
-    return graph.add("Not", graph.add("Equal", tokens, graph.constant(PAD_ID, np.int32)))
+    return graph.Not(graph.Equal(tokens, graph.constant(PAD_ID, np.int32)))
 
 
 def _of_unit_length(graph: Graph, vectors: str) -> str:
-    norms = graph.add("ReduceL2", vectors, axes=[1], keepdims=1)
-    return graph.add("Div", vectors, graph.add("Max", norms, graph.constant(_NORM_FLOOR)))
+    norms = graph.ReduceL2(vectors, axes=[1], keepdims=1)
+    return graph.Div(vectors, graph.Max(norms, graph.constant(_NORM_FLOOR)))
 
 
 def _weighted_sum(graph: Graph, weights: str, vectors: str) -> str:
     """[b, s] and [b, s, H] -> [b, H]."""
     one = graph.numbers(1)[0]
-    return graph.add("Squeeze", graph.add("MatMul", graph.add("Unsqueeze", weights, one), vectors), one)
+    return graph.Squeeze(graph.MatMul(graph.Unsqueeze(weights, one), vectors), one)
 
 
 def _windows(graph: Graph, tokens: str, window: int) -> tuple[str, str]:
     """The rows [b, s] padded to whole windows, and the windows as rows; a shorter row is one window of its length."""
     one, two = graph.numbers(1, 2)
-    length = graph.add("Slice", graph.add("Shape", tokens), one, two)
-    width = graph.add("Min", length, *graph.numbers(window))
-    whole = graph.add("Div", graph.add("Sub", graph.add("Add", length, width), one), width)
-    more = graph.add("Sub", graph.add("Mul", whole, width), length)
+    length = graph.Slice(graph.Shape(tokens), one, two)
+    width = graph.Min(length, *graph.numbers(window))
+    whole = graph.Div(graph.Sub(graph.Add(length, width), one), width)
+    more = graph.Sub(graph.Mul(whole, width), length)
     before = graph.constant([0, 0, 0], np.int64)
-    padded = graph.add("Pad", tokens, graph.add("Concat", before, more, axis=0), graph.constant(PAD_ID, np.int32))
-    return padded, graph.add("Reshape", padded, graph.add("Concat", *graph.numbers(-1), width, axis=0))
+    padded = graph.Pad(tokens, graph.Concat(before, more, axis=0), graph.constant(PAD_ID, np.int32))
+    return padded, graph.Reshape(padded, graph.Concat(*graph.numbers(-1), width, axis=0))
 
 
 def _piece_weights(
     graph: Graph, config: TransformerConfig, logits: Array, tokens: str, lead_length: int, is_sublinear: bool
 ) -> str:
     """What each piece counts, [b, s], also on padding; `models.attention.term_weights` defines it."""
-    weights = graph.add("Gather", graph.constant(np.exp(logits)), tokens)
+    weights = graph.Gather(graph.constant(np.exp(logits)), tokens)
     places = np.arange(config.max_length + config.window_length)
-    length = graph.add("Slice", graph.add("Shape", tokens), *graph.numbers(1, 2))
+    length = graph.Slice(graph.Shape(tokens), *graph.numbers(1, 2))
     shares = graph.constant(1 / (1 + places / lead_length) if lead_length else np.ones(len(places)))
-    shares = graph.add("Slice", shares, *graph.numbers(0), length)
+    shares = graph.Slice(shares, *graph.numbers(0), length)
     if not is_sublinear:
-        return graph.add("Mul", weights, shares)
+        return graph.Mul(weights, shares)
     one, two = graph.numbers(1, 2)
-    are_copies = graph.add("Equal", graph.add("Unsqueeze", tokens, one), graph.add("Unsqueeze", tokens, two))
-    total = graph.add("MatMul", graph.add("Cast", are_copies, to=TensorProto.FLOAT), shares)
-    together = graph.add("Div", graph.add("Log", graph.add("Add", total, graph.constant(1))), total)
-    return graph.add("Mul", weights, graph.add("Mul", shares, together))
+    are_copies = graph.Equal(graph.Unsqueeze(tokens, one), graph.Unsqueeze(tokens, two))
+    total = graph.MatMul(graph.Cast(are_copies, to=TensorProto.FLOAT), shares)
+    together = graph.Div(graph.Log(graph.Add(total, graph.constant(1))), total)
+    return graph.Mul(weights, graph.Mul(shares, together))
 
 
 def _with_words(graph: Graph, config: TransformerConfig, params: Mapping[str, Array], dense: str) -> str:
     """The dense embedding and that of the words beside each other; `models.encoders.hybrid` defines the shares."""
-    is_token = graph.add("Cast", _are_tokens(graph, INPUT), to=TensorProto.FLOAT)
+    is_token = graph.Cast(_are_tokens(graph, INPUT), to=TensorProto.FLOAT)
     lead: int = config.lexical_lead_length  # type: ignore[attr-defined]  # of a HybridConfig, which imports JAX
     weights = _piece_weights(graph, config, params["lexical_logits"], INPUT, lead, is_sublinear=True)
-    vectors = graph.add("Gather", graph.constant(params["lexical_table"]), INPUT)
-    words = _of_unit_length(graph, _weighted_sum(graph, graph.add("Mul", weights, is_token), vectors))
-    count = graph.add("ReduceSum", is_token, graph.numbers(1)[0], keepdims=1)
+    vectors = graph.Gather(graph.constant(params["lexical_table"]), INPUT)
+    words = _of_unit_length(graph, _weighted_sum(graph, graph.Mul(weights, is_token), vectors))
+    count = graph.ReduceSum(is_token, graph.numbers(1)[0], keepdims=1)
     most = graph.constant(1 / (1 + np.exp(-params["lexical_gate"])))
-    share = graph.add("Mul", most, graph.add("Div", count, graph.add("Add", count, graph.constant(HALF_LENGTH))))
-    rest = graph.add("Sub", graph.constant(1), share)
-    parts = [graph.add("Mul", graph.add("Sqrt", one), part) for one, part in ((rest, dense), (share, words))]
-    return graph.add("Concat", *parts, axis=1)
+    share = graph.Mul(most, graph.Div(count, graph.Add(count, graph.constant(HALF_LENGTH))))
+    rest = graph.Sub(graph.constant(1), share)
+    parts = [graph.Mul(graph.Sqrt(one), part) for one, part in ((rest, dense), (share, words))]
+    return graph.Concat(*parts, axis=1)
 
 
 def _layers(graph: Graph, config: TransformerConfig, params: Mapping[str, Array], tokens: str) -> str:
     """The top vectors of the tokens of rows: [b, s] -> [b, s, H]."""
     zero, one, two = graph.numbers(0, 1, 2)
-    length = graph.add("Slice", graph.add("Shape", tokens), one, two)
-    places = graph.add("Slice", graph.constant(params["position_embedding"]), zero, length)
-    pieces = graph.add("Gather", graph.constant(params["token_embedding"]), tokens)
+    length = graph.Slice(graph.Shape(tokens), one, two)
+    places = graph.Slice(graph.constant(params["position_embedding"]), zero, length)
+    pieces = graph.Gather(graph.constant(params["token_embedding"]), tokens)
     scale, bias = (graph.constant(params[f"input_norm.{part}"]) for part in ("scale", "bias"))
-    summed = graph.add("Add", pieces, places)
-    hidden = graph.add("LayerNormalization", summed, scale, bias, epsilon=config.layer_norm_epsilon)
-    are_tokens = graph.add("Cast", _are_tokens(graph, tokens), to=TensorProto.INT32)
-    counted = graph.add("ReduceSum", are_tokens, one, keepdims=0)
-    lengths = graph.add("Max", counted, graph.constant(1, np.int32))  # attention over nothing has no meaning
+    summed = graph.Add(pieces, places)
+    hidden = graph.LayerNormalization(summed, scale, bias, epsilon=config.layer_norm_epsilon)
+    are_tokens = graph.Cast(_are_tokens(graph, tokens), to=TensorProto.INT32)
+    counted = graph.ReduceSum(are_tokens, one, keepdims=0)
+    lengths = graph.Max(counted, graph.constant(1, np.int32))  # attention over nothing has no meaning
     relative: list[str] = []
     if config.relative_buckets:
         table = graph.constant(_relative_bias(params["relative_bias"], config.position_count)[None])
-        ends = graph.add("Concat", length, length, axis=0)
+        ends = graph.Concat(length, length, axis=0)
         axes = graph.constant([2, 3], np.int64)
-        relative = ["", graph.add("Slice", table, graph.constant([0, 0], np.int64), ends, axes)]
+        relative = ["", graph.Slice(table, graph.constant([0, 0], np.int64), ends, axes)]
     for number in range(config.num_layers):
-        own = {name: params[f"layers_{number}.{name}"] for name in _LAYER}
+        prefix = f"layers_{number}."
+        own = {name.removeprefix(prefix): params[name] for name in params if name.startswith(prefix)}
         hidden = _block(graph, config, own, hidden, [lengths, *relative])
     return hidden
 
@@ -239,30 +237,22 @@ def _block(graph: Graph, config: TransformerConfig, own: Mapping[str, Array], hi
     size = config.hidden_size
 
     def matmul(states: str, kernel: Array) -> str:
-        return graph.add("MatMul", states, graph.constant(kernel))
+        return graph.MatMul(states, graph.constant(kernel))
 
     def normalized(more: str, bias: Array, name: str) -> str:
         constants = [graph.constant(value) for value in (own[f"{name}.scale"], own[f"{name}.bias"], bias)]
         epsilon = config.layer_norm_epsilon
-        return graph.add("SkipLayerNormalization", more, hidden, *constants, fused=True, epsilon=epsilon)
+        return graph.SkipLayerNormalization(more, hidden, *constants, fused=True, epsilon=epsilon)
 
     projections = [
         graph.constant(own["attention.query_key_value_kernel"].reshape(size, -1)),
         graph.constant(own["attention.query_key_value_bias"].reshape(-1)),
     ]
-    attended = graph.add("Attention", hidden, *projections, *seen, fused=True, num_heads=config.num_heads)
+    attended = graph.Attention(hidden, *projections, *seen, fused=True, num_heads=config.num_heads)
     mixed = matmul(attended, own["attention.output_kernel"].reshape(-1, size))
     hidden = normalized(mixed, own["attention.output_bias"], "attention_norm")
-    inner = graph.add("BiasGelu", matmul(hidden, own["mlp_in.kernel"]), graph.constant(own["mlp_in.bias"]), fused=True)
+    inner = graph.BiasGelu(matmul(hidden, own["mlp_in.kernel"]), graph.constant(own["mlp_in.bias"]), fused=True)
     return normalized(matmul(inner, own["mlp_out.kernel"]), own["mlp_out.bias"], "mlp_norm")
-
-
-_LAYER: Final = (
-    *("attention.query_key_value_kernel", "attention.query_key_value_bias"),
-    *("attention.output_kernel", "attention.output_bias"),
-    *("mlp_in.kernel", "mlp_in.bias", "mlp_out.kernel", "mlp_out.bias"),
-    *("attention_norm.scale", "attention_norm.bias", "mlp_norm.scale", "mlp_norm.bias"),
-)
 
 
 def _relative_bias(table: Array, length: int) -> Array:
@@ -332,22 +322,20 @@ def read_export(folder: str, **reading: Any) -> "OnnxEncoder":
       InputError: if a file is missing or damaged.
     """
     check_sums(folder, "Export the model again.")
-    files = ModelFolder(folder)
-    said = files.read_description()
-    with reading_file(files.description_file, "Export the model again, with this version of newsembed."):
-        # Of a hybrid the lexical part is in the graph alone.
-        names = {field.name for field in dataclasses.fields(TransformerConfig)}
-        config = TransformerConfig.from_dict({name: said.encoder[name] for name in said.encoder if name in names})
-    files.check_vocabulary(said)
+    # Of a hybrid the lexical part is in the graph alone.
+    names = {field.name for field in dataclasses.fields(TransformerConfig)}
+    with reading_file(ModelFolder(folder).description_file, "Export the model again, with this version of newsembed."):
+        model = described(
+            folder,
+            lambda said, _: TransformerConfig.from_dict({name: said.encoder[name] for name in names & {*said.encoder}}),
+        )
     path = f"{folder}/{ONNX_FILE}"
     # The errors of ONNX Runtime have no common class below Exception.
     with reading_file(path, "Export the model again.", Exception):
         session = _session(path)
         facts = session.get_modelmeta().custom_metadata_map
-        digest, step = facts["digest"], int(facts["step"])
-    length = config.max_length if said.text_length is None else said.text_length
-    about = (folder, config, files.vocabulary_file, length, said.prompts, said.long_documents)
-    return OnnxEncoder(Model(*about, step=step, digest=digest), session, **reading)
+        model = dataclasses.replace(model, step=int(facts["step"]), digest=facts["digest"])
+    return OnnxEncoder(model, session, **reading)
 
 
 def encoder_of(model: Model, **reading: Any) -> "OnnxEncoder | None":
@@ -392,25 +380,17 @@ class OnnxEncoder(TokenizedEncoder):
         super().__init__(model, **reading)
         self._session, self._outside = session, outside
 
-    @staticmethod
-    def preparations() -> Iterator[Callable[[], None]]:
-        """Nothing: no shape is compiled."""
-        return iter(())
+    def encode_tokens(self, rows: Sequence[Row], *, are_queries: bool = False) -> FloatArray:  # noqa: ARG002
+        """Embeds N rows of tokens as float32 ``[N, D]`` of length 1; queries cost the same."""
+        return self._in_batches(rows, _plan(rows), lambda tokens: self._session.run([OUTPUT], {INPUT: tokens})[0])
 
-    def _embed_rows(self, rows: Sequence[Row], *, are_queries: bool) -> FloatArray:  # noqa: ARG002 - all cost the same
-        embeddings = np.zeros((len(rows), self.dimensions), np.float32)
-        # The longest first: memory runs out at the start or never.
-        order: list[int] = np.argsort([-len(row) for row in rows], kind="stable").tolist()
-        with self._bar(len(rows)) as bar:
-            start = 0
-            while start < len(order):
-                longest = len(rows[order[start]])
-                numbers = order[start : start + max(1, _TOKENS_PER_BATCH // longest)]
-                numbers = [number for number in numbers if len(rows[number]) >= _LEAST_FILLED * longest]
-                tokens = np.full((len(numbers), longest), PAD_ID, np.int32)
-                for line, number in enumerate(numbers):
-                    tokens[line, : len(rows[number])] = rows[number]
-                embeddings[numbers] = self._session.run([OUTPUT], {INPUT: tokens})[0]
-                start += len(numbers)
-                bar.update(len(numbers))
-        return embeddings
+
+def _plan(rows: Sequence[Row]) -> Iterator[Planned]:
+    """Batches of similar length, the longest first: memory runs out at the start or never."""
+    order, start = np.argsort([-len(row) for row in rows], kind="stable"), 0
+    while start < len(order):
+        longest = len(rows[order[start]])
+        numbers = order[start : start + max(1, _TOKENS_PER_BATCH // longest)]
+        numbers = numbers[[len(rows[number]) >= _LEAST_FILLED * longest for number in numbers]]
+        yield numbers, (len(numbers), longest)
+        start += len(numbers)

@@ -12,11 +12,9 @@ import numpy as np
 from ..errors import InputError
 from ..formats.digests import check_sums
 from ..formats.model_folder import (
-    BODY,
     DEFAULT_SIGNATURE,
     OUTPUT,
     QUERY_SIGNATURE,
-    TITLE,
     TOKEN_INPUTS,
     TOKENS,
     read_facts,
@@ -145,7 +143,7 @@ class SavedModelEncoder:
     def _encode(self, titles: Sequence[str], bodies: Sequence[str]) -> FloatArray:
         if self._vocabulary is None:
             lengths = [len(title) + len(body) for title, body in zip(titles, bodies, strict=True)]
-            parts = {TITLE: titles, BODY: bodies}
+            parts = {"title": titles, "body": bodies}
             return self._in_batches(
                 lengths, lambda numbers: {name: _strings([texts[n] for n in numbers]) for name, texts in parts.items()}
             )

@@ -185,9 +185,10 @@ def index_encoder(
       InputError: if there is none, it differs from the one that built the index, so that its vectors would not compare,
         or the index names a SavedModel that this user neither made nor named.
     """
-    if not spec and not index.encoder:
+    named = spec or index.encoder
+    if not named:
         raise InputError("the index does not say which encoder built it", remedy="give --model or --saved_model")
-    if max_length is None and not (spec or index.encoder).startswith("savedmodel:"):  # which has its own
+    if max_length is None and not named.startswith("savedmodel:"):  # which has its own
         max_length = index.settings["max_length"]
     options = {
         "max_length": max_length,
@@ -198,7 +199,7 @@ def index_encoder(
     if not spec:
         check_encoder(index.encoder)
     try:
-        encoder = encoder_from_spec(spec or index.encoder, progress=False, **options)
+        encoder = encoder_from_spec(named, progress=False, **options)
     except InputError as error:
         if spec or os.path.isdir(split_encoder(index.encoder)[1]):
             raise
@@ -210,7 +211,7 @@ def index_encoder(
         if model == model_then and reading_then.isdigit():
             problem = f"the index was built with {reading_then} tokens of each document, the encoder reads {reading}"
             raise InputError(problem, field="--max_length", remedy=f"give --max_length {reading_then}")
-        problem = f"{spec or index.encoder} is not the encoder that built the index ({index.encoder or 'unnamed'})"
+        problem = f"{named} is not the encoder that built the index ({index.encoder or 'unnamed'})"
         raise InputError(problem, remedy="give that encoder, or build the index again")
     return encoder
 

@@ -190,8 +190,8 @@ def split_encoder(spec: str) -> tuple[str, str, str]:
     (('model', 'work/model', '@400'), ('savedmodel', 'm@il', ''))
     """
     kind, _, rest = spec.partition(":")
-    folder, at, number = rest.rpartition("@")
-    return (kind, folder, at + number) if folder and number.isdigit() else (kind, rest, "")
+    folder, number = split_number(rest)
+    return kind, folder, "" if number is None else f"@{number}"
 
 
 def found_encoder(uri: str, settings: Mapping[str, Any]) -> str:

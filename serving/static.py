@@ -6,18 +6,18 @@ the same. The table is normalised once, and a text reads the row of each of its 
 other architectures or of other number types are left to JAX.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
 from ..errors import reading as reading_file
-from ..formats.arrays import Array, flatten
+from ..formats.arrays import flatten
 from ..formats.model_folder import ModelFolder
 from ..models.transformer import TransformerConfig
 from .interface import FloatArray, TokenizedEncoder
-from .model import Model, matched, model_digest
+from .model import Model, described, matched
 from .rows import Row
 
 _NORM_FLOOR: Final = 1e-12  # as in `models.encoders.news`
@@ -42,73 +42,7 @@ class StaticEncoder(TokenizedEncoder):
 
     def __init__(self, folder: str, step: int | None = None, **reading: Any) -> None:
         super().__init__(_load(folder, step), **reading)
-        self._static = StaticModel(self.model.config, flatten(self.model.params))
-
-    @staticmethod
-    def preparations() -> Iterator[Callable[[], None]]:
-        """Nothing: NumPy compiles nothing."""
-        return iter(())
-
-    def _embed_rows(self, rows: Sequence[Row], *, are_queries: bool) -> FloatArray:  # noqa: ARG002 - all cost the same
-        embeddings = np.zeros((len(rows), self.dimensions), np.float32)
-        with self._bar(len(rows)) as bar:
-            for start in range(0, len(rows), _TEXTS_TOGETHER):
-                part = rows[start : start + _TEXTS_TOGETHER]
-                embeddings[start : start + len(part)] = self._static.embed(part)
-                bar.update(len(part))
-        return embeddings
-
-
-def _load(folder: str, step: int | None) -> Model:
-    files = ModelFolder(folder)
-    said = files.read_description()
-    with reading_file(files.description_file, "Restore the file, or use the version of newsembed that wrote it."):
-        config = TransformerConfig.from_dict(said.encoder)
-    files.check_vocabulary(said)
-    found, step, source = files.read_params(step)
-    params = matched(found, expected(config), source, lambda: _HEADS)
-    digest = model_digest(config.to_dict(), None, files.vocabulary_file, params)
-    length = config.max_length if said.text_length is None else said.text_length
-    return Model(folder, config, files.vocabulary_file, length, said.prompts, said.long_documents, params, step, digest)
-
-
-def is_static(folder: str) -> bool:
-    """Whether `StaticEncoder` computes the model of a folder: the news encoder in float32 without layers."""
-    files = ModelFolder(folder)
-    if not files.is_described:
-        return False
-    said = files.read_description()
-    own = {"num_layers": said.encoder.get("num_layers"), "dtype": said.encoder.get("dtype", "float32")}
-    return said.kind is None and own == {"num_layers": 0, "dtype": "float32"}
-
-
-def expected(config: TransformerConfig) -> dict[str, tuple[int, ...]]:
-    """Shapes of the parameters that ``embed`` of a static model has in JAX, by dotted name."""
-    hidden, pieces, dense = config.hidden_size, config.vocab_size, config.dense_size
-    shapes: dict[str, tuple[int, ...]] = {"token_embedding": (pieces, hidden), "mlm_bias": (pieces,)}
-    shapes |= {"embedding_head.kernel": (hidden, dense), "embedding_head.bias": (dense,)}
-    if config.positions == "learned":
-        shapes["position_embedding"] = (config.position_count, hidden)
-    if config.relative_buckets:
-        shapes["relative_bias"] = (config.relative_buckets, config.num_heads)
-    if config.pooling == "weighted":
-        shapes["pooling_logits"] = (pieces,)
-    for norm, without in (("input_norm", "pre"), ("output_norm", "post")):
-        if config.norm != without:
-            shapes |= {f"{norm}.{name}": (hidden,) for name in (("bias", "scale") if config.biases else ("scale",))}
-    return dict(sorted(shapes.items()))
-
-
-class StaticModel:
-    """The arithmetic of a static model.
-
-    Args:
-      config: without layers.
-      params: float32 by dotted name, those of `expected`.
-    """
-
-    def __init__(self, config: TransformerConfig, params: Mapping[str, Array]) -> None:
-        self.config, self._params = config, dict(params)
+        config, self._params = self.model.config, flatten(self.model.params)
         # With learned positions, the vector of a piece depends on its place.
         self._has_places = config.positions == "learned"
         if not self._has_places:
@@ -116,18 +50,28 @@ class StaticModel:
         if config.pooling == "weighted":
             self._piece_weights = np.exp(self._params["pooling_logits"])
 
-    def embed(self, rows: Sequence[Row]) -> FloatArray:
+    def encode_tokens(self, rows: Sequence[Row], *, are_queries: bool = False) -> FloatArray:  # noqa: ARG002
+        """Embeds N rows of tokens as float32 ``[N, D]`` of length 1; queries cost the same."""
+        embeddings = np.zeros((len(rows), self.dimensions), np.float32)
+        with self._bar(len(rows)) as bar:
+            for start in range(0, len(rows), _TEXTS_TOGETHER):
+                part = rows[start : start + _TEXTS_TOGETHER]
+                embeddings[start : start + len(part)] = self._embed(part)
+                bar.update(len(part))
+        return embeddings
+
+    def _embed(self, rows: Sequence[Row]) -> FloatArray:
         """The embeddings, float32 [N, D] of length 1, of N texts, each int32 [L] without padding, L at least 1."""
         pooled = np.stack([self._pooled(np.asarray(row)) for row in rows])
         vectors = pooled @ self._params["embedding_head.kernel"] + self._params["embedding_head.bias"]
-        if self.config.embedding_activation == "tanh":
+        if self.model.config.embedding_activation == "tanh":
             vectors = np.tanh(vectors)
         lengths = np.linalg.norm(vectors, axis=-1, keepdims=True)
         return np.asarray(vectors / np.maximum(lengths, _NORM_FLOOR), np.float32)
 
     def _pooled(self, tokens: npt.NDArray[np.int32]) -> FloatArray:
         """The pooled vector of one text, float32 [H]."""
-        pooling = self.config.pooling
+        pooling = self.model.config.pooling
         if pooling in ("cls", "last"):
             place = 0 if pooling == "cls" else len(tokens) - 1
             return self._vectors(tokens[place : place + 1], place)[0]
@@ -146,11 +90,11 @@ class StaticModel:
         vectors = self._params["token_embedding"][tokens]
         if not self._has_places:
             return vectors
-        places = np.arange(place, place + len(tokens)) % self.config.position_count  # each window counts from 0
+        places = np.arange(place, place + len(tokens)) % self.model.config.position_count  # each window counts from 0
         return self._normalized_rows(vectors + self._params["position_embedding"][places])
 
     def _normalized_rows(self, hidden: FloatArray) -> FloatArray:
-        config = self.config
+        config = self.model.config
         if config.norm != "pre":
             hidden = self._normalized(hidden, "input_norm")
         return hidden if config.norm == "post" else self._normalized(hidden, "output_norm")
@@ -158,12 +102,12 @@ class StaticModel:
     def _normalized(self, hidden: FloatArray, name: str) -> FloatArray:
         centred = hidden - np.mean(hidden, axis=-1, keepdims=True)
         variance = np.mean(centred**2, axis=-1, keepdims=True)
-        scaled = centred / np.sqrt(variance + self.config.layer_norm_epsilon) * self._params[f"{name}.scale"]
-        return scaled + self._params[f"{name}.bias"] if self.config.biases else scaled
+        scaled = centred / np.sqrt(variance + self.model.config.layer_norm_epsilon) * self._params[f"{name}.scale"]
+        return scaled + self._params[f"{name}.bias"] if self.model.config.biases else scaled
 
     def _token_weights(self, tokens: npt.NDArray[np.int32], number: npt.NDArray[np.int64]) -> npt.NDArray[Any]:
         """The weight of each token, [L], where copies of a piece have one number, see `attention.term_weights`."""
-        config = self.config
+        config = self.model.config
         weights: npt.NDArray[np.floating[Any]] = np.ones(len(tokens), np.float32)
         if config.pooling != "weighted":
             return weights
@@ -173,3 +117,38 @@ class StaticModel:
             total = np.bincount(number, weights)
             weights = weights * (np.log1p(total) / total)[number]
         return weights * self._piece_weights[tokens]
+
+
+def _load(folder: str, step: int | None) -> Model:
+    files = ModelFolder(folder)
+    with reading_file(files.description_file, "Restore the file, or use the version of newsembed that wrote it."):
+        model = described(folder, lambda said, _: TransformerConfig.from_dict(said.encoder))
+    found, step, source = files.read_params(step)
+    return model.with_params(matched(found, expected(model.config), source, lambda: _HEADS), step, None)
+
+
+def is_static(folder: str) -> bool:
+    """Whether `StaticEncoder` computes the model of a folder: the news encoder in float32 without layers."""
+    files = ModelFolder(folder)
+    if not files.is_described:
+        return False
+    said = files.read_description()
+    is_float32 = said.encoder.get("dtype", "float32") == "float32"
+    return said.kind is None and said.encoder.get("num_layers") == 0 and is_float32
+
+
+def expected(config: TransformerConfig) -> dict[str, tuple[int, ...]]:
+    """Shapes of the parameters that ``embed`` of a static model has in JAX, by dotted name."""
+    hidden, pieces, dense = config.hidden_size, config.vocab_size, config.dense_size
+    shapes: dict[str, tuple[int, ...]] = {"token_embedding": (pieces, hidden), "mlm_bias": (pieces,)}
+    shapes |= {"embedding_head.kernel": (hidden, dense), "embedding_head.bias": (dense,)}
+    if config.positions == "learned":
+        shapes["position_embedding"] = (config.position_count, hidden)
+    if config.relative_buckets:
+        shapes["relative_bias"] = (config.relative_buckets, config.num_heads)
+    if config.pooling == "weighted":
+        shapes["pooling_logits"] = (pieces,)
+    for norm, without in (("input_norm", "pre"), ("output_norm", "post")):
+        if config.norm != without:
+            shapes |= {f"{norm}.{name}": (hidden,) for name in (("bias", "scale") if config.biases else ("scale",))}
+    return dict(sorted(shapes.items()))

@@ -94,8 +94,7 @@ def _alike(index: DocumentIndex, number: int, text: str, date: datetime.date | N
     if date is None:
         return {*by_words[:_NEAR_BOTH]} & {*by_vectors[:_NEAR_BOTH]}
     places = [*{*by_words, *by_vectors}]
-    days = index.archive.take(places, ["byline_date"])["byline_date"].to_pylist()
-    near = zip(places, days, strict=True)
+    near = zip(places, index.archive.take(places, ["byline_date"])["byline_date"].to_pylist(), strict=True)
     return {place for place, day in near if day is not None and abs((day - date).days) <= _DAYS}
 
 

@@ -6,14 +6,12 @@ the same command resumes a run that was cut off.
 """
 
 import dataclasses
-import datetime
 import glob
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 from tqdm import tqdm
 
@@ -29,12 +27,13 @@ from ..formats.folders import (
     decision_file,
     empty,
     locked,
+    now,
     trained_model,
     training_folder,
     training_work,
     trainings,
 )
-from ..serving.events import NO_EVENT, EventOptions, assign, inherited
+from ..serving.events import NO_EVENT, EventOptions, Vectors, assign, inherited
 from ..serving.interface import TextEncoder
 from ..serving.specs import settings_of
 from .duplicates import record_digest
@@ -106,10 +105,10 @@ def change_encoder(archive: str, encoder: TextEncoder, choice: EncoderChoice) ->
     with locked(training_work(archive), "--replace_encoder"):  # a training has its work there, too
         _embedded(Archive(archive), encoder)  # most of the work is done while other runs may use the archive
         with Writer(archive, "--archive") as writer:
-            before, now = _version_before(writer), datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+            before, started = _version_before(writer), now()
             known = _embedded(before, encoder)
             event_of, merges = _events_anew(before, known, [merge for one in writer.runs for merge in one.merges])
-            report = {"version": before.run.number + 1, "started": now, "articles": len(before)}
+            report = {"version": before.run.number + 1, "started": started, "articles": len(before)}
             values = {**_written(writer, before, encoder, choice, known, event_of), "ranking": None}
             run = writer.finish(values, report, merges, KEEP_VERSIONS)
             writer.publish(run)
@@ -135,8 +134,7 @@ def keep_decision(
     if os.path.isdir(evidence):
         delete([os.path.join(target, TRIAL)])
         os.replace(evidence, os.path.join(target, TRIAL))
-    now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
-    write_json(decision_file(archive, number), {"training": number, "decided": now, **decision})
+    write_json(decision_file(archive, number), {"training": number, "decided": now(), **decision})
     reached("record")
     _tidy(archive, number)
     reached("tidy")
@@ -158,8 +156,7 @@ def _write_version(
     known = _embedded(before, encoder)
     _move_model(archive, choice.training)
     reached("move")
-    now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
-    report = {"version": before.run.number + 1, "started": now, "articles": len(before), "training": choice.training}
+    report = {"version": before.run.number + 1, "started": now(), "articles": len(before), "training": choice.training}
     values = _written(writer, before, encoder, choice, known)
     values["encoder_first"] = choice.first or settings["encoder"]
     run = writer.finish(values, report, keep=KEEP_VERSIONS)
@@ -183,7 +180,7 @@ def _version_before(writer: Writer) -> Archive:
 
 
 def _events_anew(
-    archive: Archive, known: Mapping[int, npt.NDArray[np.float32]], ended: Sequence[EventMerge]
+    archive: Archive, known: Mapping[int, Vectors], ended: Sequence[EventMerge]
 ) -> tuple[dict[int, str], list[EventMerge]]:
     """The events of all articles by other vectors, by doc_id, and those before that were merged with them."""
     members = members_of(archive)
@@ -204,7 +201,7 @@ def _written(
     before: Archive,
     encoder: TextEncoder,
     choice: EncoderChoice,
-    known: Mapping[int, npt.NDArray[np.float32]],
+    known: Mapping[int, Vectors],
     event_of: Mapping[int, str] | None = None,
 ) -> dict[str, Any]:
     """Writes the articles with other vectors, by record, and other events, by doc_id; returns the settings."""
@@ -223,7 +220,7 @@ def _written(
     return {**before.run.settings, **own, **encoder_values(choice, encoder.digest)}
 
 
-def _embedded(archive: Archive, encoder: TextEncoder) -> dict[int, npt.NDArray[np.float32]]:
+def _embedded(archive: Archive, encoder: TextEncoder) -> dict[int, Vectors]:
     """Vectors of all articles; a run that was cut off has left some of them."""
     articles = tqdm(_articles(archive.batches(TEXTS)), total=len(archive), desc="embed", unit=" articles", disable=None)
     return vectors_by_record(encoder, articles, _vectors_folder(archive.uri))

@@ -8,6 +8,7 @@ from ..beam_pipelines.clean.rules import SWITCHES
 from ..beam_pipelines.progress import print_table
 from ..errors import counted
 from ..formats.records import Rejection
+from ..serving.hybrid import largest_first
 
 _NOTHING_FETCHED: Final = "nothing of the crawl could be fetched; the feeds or the network may be down"
 
@@ -70,14 +71,14 @@ def print_report(archive: str, report: Report) -> None:
     """Prints a short table, and a sentence about the archive."""
     rows = [("in", report.read), ("new", report.new), ("already known", report.known)]
     for what in ("rejected", "failed"):
-        rows += [(f"{what}: {name}", count) for name, count in _largest_first(getattr(report, what))]
+        rows += [(f"{what}: {name}", count) for name, count in largest_first(getattr(report, what))]
     optional = [("hubs and images", report.hubs_and_images)]
     optional += [("superseded by earlier or corrected reports", report.superseded)]
     optional += [("events opened", report.opened), ("events merged", report.merged)]
     rows += [(name, count) for name, count in optional if count]
     for counts in report.crawl:
         rows.append(("URLs crawled", counts["in"]))
-        rows += [(f"URLs: {name}", count) for name, count in _largest_first(counts["rejected"] | counts["failed"])]
+        rows += [(f"URLs: {name}", count) for name, count in largest_first(counts["rejected"] | counts["failed"])]
     print_table(("articles", "count"), [(name, f"{count:,}") for name, count in rows], numbers=("count",))
     unfetched = [counts for counts in report.crawl if counts["failed"]]
     # A crawl has an answer if it has fetched anything, or heard that it has not changed.
@@ -88,8 +89,7 @@ def print_report(archive: str, report: Report) -> None:
         print(f"`newsembed rejected {archive}` prints the rejected and failed records")
     has = f"{counted(report.articles, 'article')} in {counted(report.events, 'event')}"
     if report.published:
-        seconds = sum(report.seconds.values())
-        print(f"{archive}: version {report.version}, {has}; {seconds:.1f} s")
+        print(f"{archive}: version {report.version}, {has}; {sum(report.seconds.values()):.1f} s")
     elif report.version:
         print(f"{archive}: nothing new; version {report.version} stays, {has}")
     else:
@@ -100,10 +100,6 @@ def _why(report: Report) -> str:
     """What rejected most of the first articles, and the option that keeps them."""
     if not report.rejected:
         return ""
-    reason, count = _largest_first(report.rejected)[0]
+    reason, count = largest_first(report.rejected)[0]
     switch = f"; --clean.{SWITCHES[reason]} keeps them" if reason in SWITCHES else ""
     return f": {count:,} of {report.read:,} rejected as {reason}{switch}"
-
-
-def _largest_first(counts: Mapping[str, int]) -> list[tuple[str, int]]:
-    return sorted(counts.items(), key=lambda item: (-item[1], item[0]))

@@ -23,9 +23,9 @@ from ..errors import InputError
 from ..formats import files, stores
 from ..formats.archive import CRAWL, DEAD_LETTERS, LAST_RUN, SEEN, WORK, Archive, EventMerge, check_startable, schema
 from ..formats.archive_writer import Writer
-from ..formats.arrays import DAMAGE, Array, read_arrays, write_arrays
+from ..formats.arrays import DAMAGE, Array, read_arrays, unit_rows, write_arrays
 from ..formats.articles import ArticleText
-from ..formats.folders import read_json
+from ..formats.folders import now, read_json
 from ..formats.parquet import write_shard
 from ..formats.records import Article, DeadLetter
 from ..serving.analysis import base_language
@@ -101,13 +101,12 @@ def unit_vectors(encoder: TextEncoder, articles: Sequence[Any], counts: dict[str
     vectors = np.concatenate([vectors for _, vectors in embedded(encoder, texts, counts)])
     if len(vectors) != len(articles):
         raise RuntimeError(f"{len(vectors)} vectors of {len(articles)} articles")
-    norms = np.linalg.norm(vectors, axis=1, keepdims=True)
-    return np.asarray(vectors / np.where(norms > 0, norms, 1), np.float32)
+    return unit_rows(vectors)
 
 
 def vectors_by_record(
     encoder: TextEncoder, articles: Iterable[Article | ArticleText], cache: str
-) -> dict[int, npt.NDArray[np.float32]]:
+) -> dict[int, Vectors]:
     """Unit vectors of articles by their :func:`~.duplicates.record_digest`.
 
     Args:
@@ -115,7 +114,7 @@ def vectors_by_record(
       articles: any number.
       cache: a folder where each chunk is kept, so that a run that was cut off does not embed it again.
     """
-    known = dict[int, npt.NDArray[np.float32]]()
+    known = dict[int, Vectors]()
     for path in sorted(glob.glob(f"{glob.escape(cache)}/*.npz")):
         with contextlib.suppress(InputError, *DAMAGE):
             found = read_arrays(path)
@@ -175,7 +174,7 @@ class _Run:
         base, self._uri = self._writer.base, self._writer.uri
         self._work, self._seconds = work_folder(self._uri), dict[str, float]()
         self._kept_options = self._options.to_json(self._choice, self._encoder.digest)
-        self._started, self._step_started = datetime.datetime.now(datetime.UTC), time.monotonic()
+        self._started, self._step_started = now(), time.monotonic()
         self._number = base.number if base else 0
         self._base = Archive(self._uri) if base else None
         self._before = members_of(self._base)
@@ -229,12 +228,12 @@ class _Run:
         self._reached("index")
         self._writer.publish(run)
         self._reached("publish")
-        duplicates = [(candidates[row - len(seen)], reason.value) for row, reason in sorted(found.reasons.items())]
-        letters = [
-            DeadLetter(article.url, "rejected", reason, "", f"{article.title}\n{article.body}"[:_SAMPLE])
-            for article, reason in duplicates
-        ]
-        return dataclasses.replace(report, seconds=self._seconds), [*intake.dead_letters, *letters]
+        letters = list(intake.dead_letters)
+        for row, reason in sorted(found.reasons.items()):
+            article = candidates[row - len(seen)]
+            sample = f"{article.title}\n{article.body}"[:_SAMPLE]
+            letters.append(DeadLetter(article.url, "rejected", reason.value, "", sample))
+        return dataclasses.replace(report, seconds=self._seconds), letters
 
     def _events(
         self, articles: Sequence[Article], vectors: Vectors, heirs: Mapping[int, int]
@@ -322,7 +321,7 @@ class _Run:
         report = Report(
             version=self._number + (new is not None),
             published=new is not None,
-            started=self._started.isoformat(timespec="seconds"),
+            started=self._started,
             read=intake.read,
             new=len(new or ()),
             known=int(np.count_nonzero(is_known)),
@@ -353,8 +352,7 @@ def _emptied(lost: Ids, heirs: Sequence[int], events: Ids, doc_ids: Ids) -> list
     """The events whose last article was replaced by one of another event, with which they are merged."""
     merges = list[Merge]()
     for event, heir in zip(lost.tolist(), heirs, strict=True):
-        is_over = event != NO_EVENT and not np.any(events == event)
-        if is_over and event not in {merge.event for merge in merges}:
+        if event != NO_EVENT and not np.any(events == event) and event not in {merge.event for merge in merges}:
             merges.append(Merge(event, int(events[heir]), int(doc_ids[heir])))
     return merges
 

@@ -245,7 +245,7 @@ def add_explorer(app: FastAPI, books: Books, current: Callable[[], DocumentIndex
 def _period(book: EventBook, request: EventsRequest) -> tuple[Filters, IntArray, dict[str, Any]]:
     """The filters of a request, the events that pass them, and the values of :class:`Period`."""
     dates = DateRange(request.since, request.until)
-    if not dates.is_bounded:
+    if not (dates.since or dates.until):
         dates = book.last_days(request.days)
     filters = book.index.filters(dates, request.language, request.publisher)
     ranked = book.ranked(filters)

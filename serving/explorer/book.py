@@ -15,7 +15,8 @@ from ..analysis import base_language
 from ..cluster import IntArray
 from ..events import UNDATED, EventOptions, assign
 from ..filters import DateRange, Filters, as_days
-from ..index import DocumentIndex
+from ..hybrid import largest_first
+from ..index import DocumentIndex, unit
 from ..interface import FloatArray
 from .telling import additions, shared_names, summary
 
@@ -218,11 +219,9 @@ class EventBook:
         firsts = {lead.publisher: lead}  # and the first articles of other publishers
         for document in documents:
             firsts.setdefault(document.publisher, document)
-        reports = folded(documents, vectors) if whole else [*map(_report, list(firsts.values())[:REPORTS_SHOWN])]
         opened = {one.publisher for one in documents if one.byline_date == min(days)}
-        bodies = dict(zip((one.doc_id for one in documents), self._bodies(rows), strict=True)) if whole else {}
         pictures = [one.image_url for one in (lead, *documents) if one.image_url]
-        return Card(
+        card = Card(
             str(self.ids[number]),
             lead,
             pictures[0] if pictures else "",
@@ -232,11 +231,15 @@ class EventBook:
             _counted(document.publisher for document in documents),
             _counted(document.language for document in documents),
             tuple(sorted(collections.Counter(days).items())),
-            tuple(_told(reports, bodies)),
+            tuple(map(_report, [*firsts.values()][:REPORTS_SHOWN])),
             first_by=min(opened) if len(opened) == 1 and len(firsts) > 1 else "",
-            names=tuple(shared_names([*bodies.values()], self._is_common)) if whole else (),
-            silent=self._silent(rows) if whole else (),
         )
+        if not whole:
+            return card
+        bodies = self._bodies(rows)
+        by_id = dict(zip((one.doc_id for one in documents), bodies, strict=True))
+        reports, names = _told(folded(documents, vectors), by_id), shared_names(bodies, self._is_common)
+        return dataclasses.replace(card, reports=tuple(reports), names=tuple(names), silent=self._silent(rows))
 
     def _silent(self, rows: IntArray) -> tuple[str, ...]:
         """The publishers that have written most in the week before the last of some articles, and none of them."""
@@ -266,8 +269,7 @@ class EventBook:
         center, last = center_of(vectors), self.card(number, vectors).last
         found, cosines = self.index.nearest(center, _NEAR)
         places, codes = self.index.places(found), dict[int, None]()
-        far = self.index.deviations(center, cosines, places) >= _FAR
-        for place in places[far].tolist():
+        for place in places[self.index.deviations(center, cosines, places) >= _FAR].tolist():
             if (code := int(self._codes[place])) not in (number, _NO_EVENT):
                 codes[code] = None
         cards = sorted(self.cards([*codes][: 2 * _STORY]), key=lambda card: (card.first, card.id))
@@ -284,14 +286,11 @@ class EventBook:
 
 def center_of(vectors: FloatArray) -> FloatArray:
     """The mean direction ``[D]`` of the articles of an event, of length 1."""
-    mean = vectors.mean(0)
-    return np.asarray(mean / max(float(np.linalg.norm(mean)), 1e-12), np.float32)
+    return unit(vectors.mean(0))
 
 
 def _told(reports: Sequence[Report], bodies: Mapping[str, str]) -> list[Report]:
-    """Reports with what they say and add, for those whose texts are known."""
-    if not bodies:
-        return list(reports)
+    """Reports with what they say and add."""
     texts = [bodies[report.doc_id] for report in reports]
     added = additions(texts, [report.language for report in reports])
     return [
@@ -301,8 +300,7 @@ def _told(reports: Sequence[Report], bodies: Mapping[str, str]) -> list[Report]:
 
 
 def _report(document: IndexedDocument, copies: Sequence[IndexedDocument] = ()) -> Report:
-    shown = {field.name: getattr(document, field.name) for field in dataclasses.fields(document)}
-    return Report(**shown, copies=tuple(copies))
+    return Report(**dataclasses.asdict(document), copies=tuple(copies))
 
 
 def folded(documents: Sequence[IndexedDocument], vectors: FloatArray) -> list[Report]:
@@ -324,6 +322,4 @@ def folded(documents: Sequence[IndexedDocument], vectors: FloatArray) -> list[Re
 
 
 def _counted(values: Iterable[str]) -> tuple[tuple[str, int], ...]:
-    counts = collections.Counter(value for value in values if value)
-    names = sorted(counts, key=lambda name: (-counts[name], name))
-    return tuple((name, counts[name]) for name in names)
+    return tuple(largest_first(collections.Counter(filter(None, values))))

@@ -1,6 +1,5 @@
 """A saved search as a feed, newest first: Atom (RFC 4287) and JSON Feed 1.1."""
 
-import datetime
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Annotated, Any, Final
 from xml.sax.saxutils import escape, quoteattr
@@ -86,8 +85,7 @@ def _by_date(hits: Sequence[SearchHit]) -> list[SearchHit]:
 
 
 def _time(hit: SearchHit) -> str:
-    day = datetime.date.fromisoformat(hit.byline_date or _NO_DATE)
-    return f"{day.isoformat()}T00:00:00Z"
+    return f"{hit.byline_date or _NO_DATE}T00:00:00Z"
 
 
 def _without_controls(text: str) -> str:

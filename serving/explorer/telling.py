@@ -2,7 +2,7 @@
 
 import collections
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 from ...tasks.sentences import split_text
@@ -23,17 +23,17 @@ _ADDRESS: Final = re.compile(  # no part of a name
 )
 
 
-def summary(body: str, most: int = SUMMARY) -> str:
+def summary(body: str) -> str:
     """The first sentences of an article, as many as fit; a longer first one is cut at a space."""
     text = ""
-    for _, sentence in split_text(" ".join(body[: 4 * most].split())):
-        if text and len(text) + len(sentence) >= most:
+    for _, sentence in split_text(" ".join(body[: 4 * SUMMARY].split())):
+        if text and len(text) + len(sentence) >= SUMMARY:
             break
         text = f"{text} {sentence}".strip()
-    if len(text) <= most:
+    if len(text) <= SUMMARY:
         return text
-    cut = text[: most - 1]
-    return f"{cut[: cut.rfind(' ')] if ' ' in cut[most // 2 :] else cut} …"
+    cut = text[: SUMMARY - 1]
+    return f"{cut[: cut.rfind(' ')] if ' ' in cut[SUMMARY // 2 :] else cut} …"
 
 
 def names(text: str) -> list[str]:
@@ -41,16 +41,13 @@ def names(text: str) -> list[str]:
     found, run, end = list[str](), list[str](), -1
     for word in _WORD.finditer(text):
         follows = bool(run) and text[end : word.start()] == " "
-        if follows and word[0] in _PARTICLES and len(run) < _MOST_WORDS:
-            run.append(word[0])
-        elif word[0][0].isupper() and (follows or _INSIDE.fullmatch(text, max(0, word.start() - 2), word.start())):
-            if not follows:
-                found.append(" ".join(run))
-                run = []
-            run.append(word[0])
-        else:
+        is_particle = follows and word[0] in _PARTICLES and len(run) < _MOST_WORDS
+        is_name = word[0][0].isupper() and (follows or _INSIDE.fullmatch(text, max(0, word.start() - 2), word.start()))
+        if not (is_particle or (is_name and follows)):
             found.append(" ".join(run))
             run = []
+        if is_particle or is_name:
+            run.append(word[0])
         end = word.end()
     whole = (re.sub(r"( (of|de|del|von|van|al))+$|['\u2019]s$", "", name) for name in (*found, " ".join(run)))
     plain = (name[address.end() :] if (address := _ADDRESS.match(name)) else name for name in whole)
@@ -67,11 +64,19 @@ def shared_names(bodies: Sequence[str], is_common: Callable[[str], bool]) -> lis
     counts: collections.Counter[str] = collections.Counter()
     for body in bodies:
         counts.update(name for name, count in collections.Counter(names(body)).items() if len(bodies) > 1 or count > 1)
-    least, chosen = min(2, len(bodies)), list[str]()
-    for name, count in sorted(counts.items(), key=lambda item: (-item[1], -len(item[0]), item[0])):
-        is_part = any(name in other or other in name for other in chosen)
-        if count >= least and not is_part and len(chosen) < _NAMES and not is_common(name):
+    ordered = sorted(counts, key=lambda name: (-counts[name], -len(name), name))
+    least = min(2, len(bodies))
+    return distinct((name for name in ordered if counts[name] >= least and not is_common(name)), _NAMES)
+
+
+def distinct(ordered: Iterable[str], most: int) -> list[str]:
+    """The first names of which none is a part of another."""
+    chosen = list[str]()
+    for name in ordered:
+        if not any(name in other or other in name for other in chosen):
             chosen.append(name)
+        if len(chosen) == most:
+            break
     return chosen
 
 

@@ -14,7 +14,7 @@ from ..analysis import base_language
 from ..cluster import IntArray
 from ..index import DocumentIndex
 from ..interface import FloatArray
-from .telling import names
+from .telling import distinct, names
 
 LARGEST: Final = 300  # events of a map
 _EVENTS_PER_TOPIC: Final = 12
@@ -68,9 +68,6 @@ def draw(
     from threadpoolctl import threadpool_limits
 
     count = len(rows)
-    if not count:
-        return TopicMap(np.zeros((0, 2), np.float32), np.zeros(0, np.int64), ())
-    centers = np.asarray(rows, np.float32)
     if count < _LEAST:
         places, topics = np.linspace([0.2, 0.5], [0.8, 0.5], count), np.arange(count)
     else:
@@ -82,7 +79,7 @@ def draw(
             perplexity=min(_PERPLEXITY, (count - 1) / 3),
             random_state=0,
         )
-        number = min(_MOST_TOPICS, max(2, count // _EVENTS_PER_TOPIC))
+        centers, number = np.asarray(rows, np.float32), min(_MOST_TOPICS, max(2, count // _EVENTS_PER_TOPIC))
         with threadpool_limits(1):  # so few events take 15 times as long in threads that wait for each other
             places = model.fit_transform(centers)
             # Always the largest group is cut in two, so that none has most events.
@@ -113,12 +110,8 @@ def _named(texts: Sequence[str], topics: IntArray) -> list[str]:
             for name, count in counts.items()
             if count > 1
         }
-        chosen: list[str] = []
-        for name in sorted(weights, key=lambda name: (-weights[name], name)):
-            is_new = not any(name in other or other in name for other in chosen)
-            if len(chosen) < _WORDS and is_new and weights[name] > 0:
-                chosen.append(name)
-        labels.append(" · ".join(chosen))
+        ordered = sorted(weights, key=lambda name: (-weights[name], name))
+        labels.append(" · ".join(distinct((name for name in ordered if weights[name] > 0), _WORDS)))
     return labels
 
 
@@ -131,7 +124,7 @@ def _labels(titles: list[list[str]], topics: IntArray, index: DocumentIndex) -> 
     try:
         vectorizer.fit([*itertools.chain(*titles)])
     except ValueError:  # no word of three letters in any title
-        return tuple("" for _ in range(int(topics.max(initial=-1)) + 1))
+        return ("",) * (int(topics.max(initial=-1)) + 1)
     has_word = vectorizer.transform(document.title for document in sample) > 0
     names, labels = vectorizer.get_feature_names_out(), list[str]()
     everywhere = np.asarray(has_word.sum(0)).ravel()

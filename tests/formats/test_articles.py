@@ -158,7 +158,7 @@ def test_junk_dates_are_no_dates(tmp_path):
     [
         ("a.jsonl", b'{"title": "t"}', r"a\.jsonl:1: body: the field is missing"),
         ("a.jsonl", b'{"title": 3, "body": ""}', "title: got 3, expected a string"),
-        ("a.parquet", b"junk", "not readable Parquet"),
+        ("a.parquet", b"junk", "not a Parquet file, or damaged"),
         ("a.txt", b"", "the name ends in none"),
         ("readme.txt", b"", "in none"),
     ],
@@ -232,7 +232,7 @@ def test_articles_are_written_as_parquet_with_all_their_columns(tmp_path):
     raw = path.read_bytes()
     place = raw.index("Stürm".encode())
     path.write_bytes(raw[:place] + b"s" + raw[place + 1 :])
-    with pytest.raises(InputError, match="not readable Parquet"):
+    with pytest.raises(InputError, match="not a Parquet file, or damaged"):
         list(read_articles(str(path)))
 
 

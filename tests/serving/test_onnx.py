@@ -89,9 +89,9 @@ def test_texts_of_one_batch_have_near_lengths(exported, monkeypatch):
     monkeypatch.setattr(encoder, "_session", Session())
     lengths = [3, 20, 11, 19, 12, 16, 10, 15]  # with [CLS] and [SEP]
     rows = [np.array([2, *range(5, 3 + length), 3], np.int32) for length in lengths]
-    found = encoder._embed_rows(rows, are_queries=True)
+    found = encoder.encode_tokens(rows, are_queries=True)
     assert shapes == [(3, 20), (2, 15), (2, 11), (1, 3)]
-    one_by_one = [encoder._embed_rows([row], are_queries=True)[0] for row in rows]
+    one_by_one = [encoder.encode_tokens([row], are_queries=True)[0] for row in rows]
     np.testing.assert_allclose(found, one_by_one, atol=1e-6)
 
 

@@ -5,8 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from newsembed.serving.rows import (
-    DOCUMENT_COSTS_ON_CPU,
-    QUERY_COSTS_ON_CPU,
+    DOCUMENTS_ON_CPU,
+    QUERIES_ON_CPU,
+    BatchCosts,
     batches,
     by_bucket,
     cheapest_heights,
@@ -17,8 +18,8 @@ from newsembed.serving.rows import (
 )
 
 
-def planned(lengths, **options):
-    return list(plan(lengths, **{"max_length": 100, "tokens_per_batch": 800, "shape_cost": 0} | options))
+def planned(lengths, compiled=(), **costs):
+    return list(plan(lengths, 100, BatchCosts(**{"tokens_per_batch": 800, "shape_cost": 0} | costs), compiled))
 
 
 def test_row_lengths():
@@ -75,7 +76,7 @@ def test_what_was_compiled_is_used_again():
     ],
 )
 def test_the_cheapest_heights_by_hand(rows, shape_cost, compiled, expected):
-    assert cheapest_heights(rows, 300, 100, compiled, shape_cost) == expected
+    assert cheapest_heights(rows, 300, BatchCosts(30_000, shape_cost), compiled) == expected
 
 
 @pytest.mark.parametrize(
@@ -84,7 +85,7 @@ def test_the_cheapest_heights_by_hand(rows, shape_cost, compiled, expected):
 )
 def test_queries_on_a_cpu_pay_for_their_positions_only(rows, expected):
     compiled = {(height, 16) for height in (1, 4, 16)}
-    assert cheapest_heights(rows, 16, 128, compiled, 10_000, QUERY_COSTS_ON_CPU) == expected
+    assert cheapest_heights(rows, 16, QUERIES_ON_CPU, compiled) == expected
 
 
 @pytest.mark.parametrize(
@@ -100,7 +101,7 @@ def test_queries_on_a_cpu_pay_for_their_positions_only(rows, expected):
 )
 def test_a_few_documents_on_a_cpu_do_not_pay_for_a_full_batch(rows, expected):
     compiled = {(height, 64) for height in (1, 4, 16, 32)}
-    assert cheapest_heights(rows, 64, 32, compiled, 16_384, DOCUMENT_COSTS_ON_CPU) == expected
+    assert cheapest_heights(rows, 64, DOCUMENTS_ON_CPU, compiled) == expected
 
 
 def test_buckets_by_hand():
