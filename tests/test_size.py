@@ -17,11 +17,11 @@ ROOT = Path(__file__).parents[1]
 LAYOUT = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
 SLACK = 0.03  # of a limit: a package that is smaller by more lowers it
 LIMITS = {  # package: (lines, tokens)
-    "tests": (44_757, 519_069),
+    "tests": (44_757, 519_040),
     "beam_pipelines": (12_680, 143_567),
-    "serving": (5_039, 55_743),
+    "serving": (4_890, 54_556),
     "studies": (4_595, 51_213),
-    "formats": (4_373, 44_690),
+    "formats": (4_239, 43_357),
     "benchmarks": (4_050, 43_149),
     "models": (3_119, 35_852),
     "evaluation": (4_017, 47_465),
@@ -31,7 +31,7 @@ LIMITS = {  # package: (lines, tokens)
     "learning": (1_607, 18_233),
     "tasks": (1_291, 13_178),
     "t5x_bridge": (800, 8_471),
-    "updates": (867, 10_124),
+    "updates": (860, 9_926),
     "root": (349, 2_254),
     "docs": (76, 760),
 }
