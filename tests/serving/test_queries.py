@@ -158,14 +158,13 @@ def test_an_index_of_other_lengths_names_the_option(index, monkeypatch):
             search.index_encoder(index)
 
 
-def test_articles_are_embedded_in_chunks_without_the_empty_ones(monkeypatch):
-    monkeypatch.setattr(embed, "_CHUNK", 2)
+def test_articles_are_embedded_in_chunks_without_the_empty_ones():
     texts = ("ab", " \n", "cd", "  ", " e")  # title and body, one character each
     articles = [ArticleText(str(number), "", "", *text) for number, text in enumerate(texts)]
     asked = []
     encoder = types.SimpleNamespace(encode=lambda *texts: asked.append(texts) or ROWS[: len(texts[0])])
     counts = {}
-    found = list(embed.embedded(encoder, iter(articles), counts))
+    found = list(embed.embedded(encoder, iter(articles), counts, chunk=2))
     assert [[article.doc_id for article in chunk] for chunk, _ in found] == [["0"], ["2"], ["4"]]
     assert asked == [(["a"], ["b"]), (["c"], ["d"]), ([" "], ["e"])]
     assert counts == {"embedded": 3, "empty": 2}
