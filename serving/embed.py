@@ -87,7 +87,7 @@ def embedded(
     articles: Iterator[ArticleText],
     counts: dict[str, int] | None = None,
     source: str = "",
-    chunk: int = _CHUNK,
+    chunk: int = 0,
 ) -> Iterator[tuple[list[ArticleText], FloatArray]]:
     """Yields chunks of (articles, their embeddings ``[n, D]``), articles without text left out.
 
@@ -98,14 +98,14 @@ def embedded(
       articles: any number.
       counts: ``embedded`` and ``empty`` are added up here.
       source: where the articles are from, for an error.
-      chunk: articles that are in memory at once.
+      chunk: articles that are in memory at once; 0 for 4,096.
 
     Raises:
       InputError: if no article has text, or an embedding is not finite.
     """
     counts = {} if counts is None else counts
     told = time.monotonic()
-    while read := list(itertools.islice(articles, chunk)):
+    while read := list(itertools.islice(articles, chunk or _CHUNK)):
         kept = [article for article in read if not article.is_empty]
         counts["empty"] = counts.get("empty", 0) + len(read) - len(kept)
         counts["embedded"] = counts.get("embedded", 0) + len(kept)
