@@ -17,9 +17,9 @@ ROOT = Path(__file__).parents[1]
 LAYOUT = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
 SLACK = 0.03  # of a limit: a package that is smaller by more lowers it
 LIMITS = {  # package: (lines, tokens)
-    "tests": (44_757, 519_040),
+    "tests": (44_756, 519_033),
     "beam_pipelines": (12_680, 143_567),
-    "serving": (4_890, 54_556),
+    "serving": (4_890, 54_558),
     "studies": (4_595, 51_213),
     "formats": (4_239, 43_357),
     "benchmarks": (4_050, 43_149),
