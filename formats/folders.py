@@ -39,7 +39,7 @@ def check_output(path: str, *, overwrite: bool, inputs: Iterable[str] = ()) -> N
         raise InputError("is where this command runs", path=path, field="--output", remedy="name a folder in it")
     for other in map(os.path.realpath, itertools.filterfalse(files.is_object, inputs)):
         if os.path.commonpath([target, other]) in (target, other):
-            remedy = "name a folder beside it"
+            remedy = "name a folder that is neither in it nor around it"
             raise InputError(f"overlaps with the input {other}", path=path, field="--output", remedy=remedy)
     if os.path.lexists(path) and not overwrite:
         remedy = "choose another folder or give --overwrite"

@@ -227,7 +227,9 @@ OPTIONS = ImportOptions
 
 def run(options: ImportOptions) -> int:
     """Runs the command."""
-    place: Any = {"overwrite": options.overwrite, "inputs": (options.source,)}
+    # The name of a package or of a model on a hub is no folder, and the output may have it, too.
+    inputs = (options.source,) if os.path.isdir(options.source) else ()
+    place: Any = {"overwrite": options.overwrite, "inputs": inputs}
     with uploaded(options.output, overwrite=options.overwrite) as output:
         check_output(output, **place)  # before the model is read
         with _folder(options.source) as source, written(output, **place) as target:

@@ -17,16 +17,16 @@ ROOT = Path(__file__).parents[1]
 LAYOUT = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
 SLACK = 0.03  # of a limit: a package that is smaller by more lowers it
 LIMITS = {  # package: (lines, tokens)
-    "tests": (44_756, 519_033),
+    "tests": (44_765, 519_136),
     "beam_pipelines": (12_680, 143_567),
     "serving": (4_890, 54_558),
     "studies": (4_595, 51_213),
-    "formats": (4_239, 43_357),
+    "formats": (4_252, 43_344),
     "benchmarks": (4_050, 43_149),
     "models": (3_119, 35_852),
     "evaluation": (4_017, 47_465),
     "training": (2_354, 24_617),
-    "launch": (2_455, 23_265),
+    "launch": (2_456, 23_282),
     "newsroom": (1_642, 18_669),
     "learning": (1_607, 18_233),
     "tasks": (1_291, 13_178),

@@ -8,12 +8,13 @@ import os
 import subprocess
 import sys
 import threading
+import types
 from pathlib import Path
 
 import numpy as np
 import pytest
 from newsembed.formats.vocabulary import SPECIAL_TOKENS
-from newsembed.launch import cli
+from newsembed.launch import cli, import_hf
 from newsembed.learning.model_files import architecture_gin
 from newsembed.serving.encoder import load_encoder
 from newsembed.training.gin_config import load_gin
@@ -56,6 +57,16 @@ def test_the_architecture_file_fits_after_every_run_file(source, tmp_path):
 
         made = gin.get_configurable("EncoderConfig")(vocab_size=30)
         assert {**made.to_dict(), "dtype": "float32"} == model.config.to_dict()
+
+
+def test_the_output_may_have_the_name_of_a_package(source, tmp_path, monkeypatch, capsys):
+    package = types.SimpleNamespace(installed=lambda: f"{source}/model.safetensors")
+    monkeypatch.setattr(import_hf, "PACKAGED_MODELS", {"minilm": package})
+    monkeypatch.chdir(tmp_path)
+    assert cli.main(["import-hf", "--from", "minilm", "--output", "minilm"]) == 0
+    assert load_encoder("minilm").dimensions
+    assert cli.main(["import-hf", "--from", source, "--output", f"{source}/inside"]) == 2  # a folder is an input
+    assert "overlaps with the input" in capsys.readouterr().err
 
 
 def test_what_cannot_be_imported_is_refused(source, tmp_path, capsys):
