@@ -38,6 +38,7 @@ class VectorsOptions(Options):
 
     lead_words: int = option(60, "words of the body in text vectors, beside title and keywords; 0: the paper", ge=0)
     across_languages: bool = option(True, "entities are the same in all languages; if not, each language has its own")
+    min_rarity: float = option(1.0, "least rarity of an article's names together; 1: that of a name no other has", ge=0)
     max_image_uses: int = option(12, "ignore an image hash of more documents than this: a logo or placeholder", ge=1)
 
 
@@ -67,8 +68,7 @@ def run(job: JobRun) -> None:
         job.map_shards("link", _link, shards, lead_words=options.lead_words, sources=sources)
         job.map_rows("images", _find_boilerplate, [None] * len(shards), images, most=most, accounted=False)
         job.map_shards("weigh", _weigh, [None], accounted=False)
-        facts: dict[str, Any] = {"sources": sources, "across_languages": options.across_languages}
-        job.map_shards("embed", _embed, [None] * len(shards), **facts)
+        job.map_shards("embed", _embed, [None] * len(shards), sources=sources, options=options)
 
 
 def _sources(job: JobRun) -> Sources:
@@ -158,11 +158,11 @@ def _weigh(shard: Shard, _: Any) -> None:
     write_arrays(f"{shard.workspace}/_weights.npz", {**total, "boilerplate": boilerplate})
 
 
-def _embed(shard: Shard, _: None, sources: Sources, across_languages: bool) -> None:
+def _embed(shard: Shard, _: None, sources: Sources, options: VectorsOptions) -> None:
     """Writes the vectors of every document of a shard of articles."""
     writers = {space: shard.records(space.value, Vector) for space in Space}
     loaded = _load_tables(sources)
-    boilerplate, rarity, components = _read_weights(shard.workspace)
+    boilerplate, rarity, rarest, components = _read_weights(shard.workspace)
     for mentions in parquet.read_records(shard.path("_mentions", "parquet"), Mentions):
         shard.read()
         if mentions.byline_date is None:
@@ -170,8 +170,8 @@ def _embed(shard: Shard, _: None, sources: Sources, across_languages: bool) -> N
             shard.reject(mentions.doc_id, Rejection.NO_BYLINE_DATE)
             continue
         found: dict[Space, Floats | None] = {}
-        found[Space.ENTITY] = entity = entity_vector(mentions, loaded.entities, rarity)
-        if entity is not None and not across_languages:
+        found[Space.ENTITY] = entity = entity_vector(mentions, loaded.entities, rarity, options.min_rarity * rarest)
+        if entity is not None and not options.across_languages:
             found[Space.ENTITY] = entity * signs_of(mentions.language, len(entity))
         if mentions.image_hash and mentions.image_hash not in boilerplate:
             found[Space.IMAGE] = image_vector(mentions.image_hash)
@@ -190,27 +190,30 @@ def _embed(shard: Shard, _: None, sources: Sources, across_languages: bool) -> N
 
 
 @functools.lru_cache(maxsize=1)
-def _read_weights(workspace: str) -> tuple[set[bytes], Floats, dict[str, Floats]]:
-    """Returns hashes of images that say nothing, the rarity of entities, and the components of languages."""
+def _read_weights(workspace: str) -> tuple[set[bytes], Floats, float, dict[str, Floats]]:
+    """Returns hashes of images that say nothing, the rarity of entities, its limit, and the components of languages."""
     weights = read_arrays(f"{workspace}/_weights.npz")
     boilerplate = {image.to_bytes(8, "big") for image in weights["boilerplate"].tolist()}
-    return boilerplate, rarity_of(weights), components_of(weights)
+    rarest = float(rarity_of({"documents": weights["documents"], "entities": np.ones(())}))
+    return boilerplate, rarity_of(weights), rarest, components_of(weights)
 
 
-def entity_vector(mentions: Mentions, embeddings: Floats, rarity: Floats) -> Floats | None:
+def entity_vector(mentions: Mentions, embeddings: Floats, rarity: Floats, least: float = 0) -> Floats | None:
     """Returns the mean of the embeddings of the mentioned entities, weighted by rarity and log count.
 
     Args:
       mentions: mentions of one document.
       embeddings: float32 ``[E, D]``.
       rarity: weight of each entity, float32 ``[E]``.
+      least: rarity that the entities need together. Names that many articles have do not tell events apart: all
+        articles that name only "Covid-19" would have a cosine of 1.
 
     Returns:
-      float32 ``[D]``, or None if nothing with a positive weight is mentioned.
+      float32 ``[D]``, or None if nothing with a positive weight is mentioned, or too little.
     """
-    if not mentions.entities:
+    rows = np.array(mentions.entities, np.int64)
+    if not len(rows) or rarity[rows].sum() < least:
         return None
-    rows = np.array(mentions.entities)
     weights = rarity[rows] * (1 + np.log(np.array(mentions.entity_counts, np.float32)))
     total = float(weights.sum())
     return np.asarray(weights @ embeddings[rows] / total, np.float32) if total > 0 else None

@@ -42,6 +42,12 @@ def test_entity_vector_is_a_weighted_mean():
     np.testing.assert_allclose(entity_vector(mentions((0, 1), (2, 1)), table, rarity), expected, rtol=1e-6)
 
 
+def test_names_that_are_too_common_together_give_no_entity_vector():
+    table, rarity = np.eye(3, dtype=np.float32), np.array([1, 3, 0], np.float32)
+    assert entity_vector(mentions((0, 1), (1, 1)), table, rarity, least=4) is not None
+    assert entity_vector(mentions((0, 2), (5, 5)), table, rarity, least=1.1) is None  # uses do not count
+
+
 def test_signs_keep_cosines_within_a_language_and_leave_none_between_two():
     one, other = np.random.default_rng(0).normal(size=(2, 400)).astype(np.float32)
     english, german = signs_of("en-GB", 400), signs_of("de", 400)
@@ -122,6 +128,15 @@ def test_texts_lose_the_common_component(tmp_path, inputs):
     common = np.linalg.eigh(units.T @ units)[1][:, -1]
     for name, text in (("a", flood), ("b", vote)):  # that of c is the common component, and nothing is left of it
         np.testing.assert_allclose(found[make_doc_id(name)], text - (text @ common) * common, atol=1e-6)
+
+
+@pytest.mark.parametrize("least", [0.99, 1.01])
+def test_one_is_the_rarity_of_a_name_that_one_article_has(tmp_path, inputs, least):
+    options = VectorsOptions(min_rarity=least)
+    tallies = jobs.execute(JOB, inputs, str(tmp_path / "out"), options, ["--direct_num_workers=1"]).manifest["counts"][
+        "tallies"
+    ]
+    assert tallies["entity_vectors" if least < 1 else "no_entity_vector"] == (1 if least < 1 else 6)
 
 
 def test_user_tables_replace_ours(tmp_path, inputs):
