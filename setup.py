@@ -92,7 +92,7 @@ MINE = [
     # ScaNN has wheels for Linux on x86-64 only; elsewhere faiss serves the same interface.
     "scann==1.4.2; sys_platform == 'linux' and platform_machine == 'x86_64'",
 ]
-ONNX = ["onnx>=1.17,<2", "onnxruntime>=1.20,<2", *TOKENIZERS]
+ONNX = ["onnx>=1.17,<2", "openvino>=2026.2,<2027", *TOKENIZERS]
 # Newer sentencepiece needs protobuf 7, Beam caps it at 6, and the clash breaks `import seqio`.
 SENTENCEPIECE = ["sentencepiece<0.2.3"]
 SEQIO = ["seqio==0.0.20", *SENTENCEPIECE, *TENSORFLOW]
@@ -104,13 +104,13 @@ TAGS = ["HanTa>=1.2,<2"]
 # Object stores. fsspec and these are released together; aiobotocore, below s3fs, needs one version of botocore.
 GCS = ["gcsfs>=2026.8"]
 S3 = ["s3fs>=2026.7"]
-ALL = [*SERVE, *EVALUATE, *JAX, *TENSORFLOW, *TRAIN, *MINE, *SEQIO, *HUB]
+ALL = [*SERVE, *EVALUATE, *JAX, *TENSORFLOW, *TRAIN, *MINE, *SEQIO, *HUB, *ONNX]
 DEV = [
     *ALL,
     *TRANSLATE,
     *TAGS,
-    *ONNX,
     *XTREME,
+    "onnxruntime>=1.20,<2",  # another engine for our graphs
     "pytest>=8",
     "pytest-xdist>=3.6",
     "hypothesis>=6.100",

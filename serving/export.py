@@ -6,7 +6,7 @@ Example::
     newsembed export --model work/model@400 --format safetensors --output work/weights
     newsembed export --model work/model --precision int8 --output work/small
     newsembed export --model work/model --format huggingface --output work/huggingface
-    newsembed export --model work/minilm --format onnx --precision int8 --output work/fast
+    newsembed export --model work/minilm --format onnx --output work/fast
 
 The SavedModel takes raw strings and needs only tensorflow and tensorflow-text. Signatures: ``serving_default`` (title,
 body: string [b]) and ``text`` (text: string [b]), both to {"embedding": float32 [b, D]} of unit length. After writing,
@@ -19,14 +19,14 @@ tokens``. Its ``serving_default`` takes the ids of ``[CLS] title [SEP] body [SEP
 0, prompts included); the files of the tokenizer are in ``assets.extra/tokenizer``, and ``newsembed serve``, ``embed``
 and ``evaluate`` use them.
 
-``--format onnx`` is for models of BERT's shape on CPUs: ONNX Runtime computes ``--model work/fast`` without JAX and
-without compilation, in ``--precision int8`` at about twice the speed. Its graph takes the ids of ``[CLS] title [SEP]
-body [SEP]`` (tokens: int32 [b, s], padded with 0) to embedding: float32 [b, D] of unit length.
+``--format onnx`` is for models of BERT's shape on CPUs: OpenVINO computes ``--model work/fast`` without JAX and
+without compilation. Its graph takes the ids of ``[CLS] title [SEP] body [SEP]`` (tokens: int32 [b, s], padded with 0)
+to embedding: float32 [b, D] of unit length.
 
 ``--precision int8`` of a SavedModel stores each matrix and the token table as 8-bit integers with one scale for each
 output or row, ``float16`` (also for safetensors) halves them. The numbers are float32 again inside the graph. The
 command prints the least cosine to the embeddings in float32 over sample texts, and refuses to write a model below 0.99
-(float16: 0.9999; onnx, where activations have 8 bits too and a text of one letter loses most: 0.97).
+(float16: 0.9999).
 
 The Hugging Face folder is for transformers and sentence-transformers:
 ``SentenceTransformer("work/huggingface").encode(texts)``. A model whose pooling depends on positions or copies
@@ -78,7 +78,7 @@ _PRECISIONS: Final = {
     "savedmodel": PRECISIONS,
     "safetensors": ("float32", "float16"),
     "huggingface": ("float32",),
-    "onnx": ("float32", "int8"),
+    "onnx": ("float32",),
 }
 # The largest difference of a unit vector's components from JAX.
 _TOLERANCE: Final = {"float32": 1e-5, "bfloat16": 2e-2, "float16": 4e-3}
@@ -103,7 +103,7 @@ class ExportChoices(Options):
     )
     precision: str = option(
         "float32",
-        "numbers of the parameters; int8: savedmodel and onnx, float16: savedmodel and safetensors",
+        "numbers of the parameters; int8: savedmodel, float16: savedmodel and safetensors",
         choices=PRECISIONS,
     )
     long_documents: str | None = option(
@@ -189,7 +189,7 @@ def export(options: ExportOptions) -> ExportReport:
     check_output(output, **place)  # before the model is read
     folder = local_folder(path, step)
     model = load_model(folder, step)
-    arrays, rounded, least_cosine = _rounded(model, "float32" if options.format == "onnx" else options.precision)
+    arrays, rounded, least_cosine = _rounded(model, options.precision)
     difference = None
     with written(output, **place) as temporary:
         if options.format == "huggingface":
@@ -198,7 +198,7 @@ def export(options: ExportOptions) -> ExportReport:
             facts = {"format": "newsembed", "version": __version__, "step": str(model.step), "digest": model.digest}
             ModelFolder(temporary).write_export(ModelFolder(folder), unflatten(arrays), facts)
         elif options.format == "onnx":
-            difference, least_cosine = _write_onnx(model, temporary, options.precision)
+            difference = _write_onnx(model, temporary)
         else:
             encoder = JaxEncoder(rounded, max_length=options.max_length, long_documents=options.long_documents)
             difference = _write_saved_model(encoder, arrays, temporary, options)
@@ -210,21 +210,18 @@ def export(options: ExportOptions) -> ExportReport:
     return ExportReport(output, model.step, size, difference, tokenizer, least_cosine)
 
 
-def _write_onnx(model: Model, folder: str, precision: str) -> tuple[float | None, float | None]:
-    """Writes an export in ONNX; returns its largest difference from JAX, or in 8 bits the least cosine to JAX."""
+def _write_onnx(model: Model, folder: str) -> float:
+    """Writes an export in ONNX; returns its largest difference from JAX in float32."""
     from .onnx_engine import read_export, write
 
-    write(model, folder, precision)
+    write(model, folder)
     write_sums(folder)
-    ours, theirs = (encoder.encode(_TITLES, _BODIES) for encoder in (JaxEncoder(model), read_export(folder)))
-    if precision == "int8":
-        least = float(np.min(np.sum(ours * theirs, axis=1)))
-        _check_cosine(least, LEAST_COSINE["onnx-int8"], model.folder)
-        return None, least
+    encoders = JaxEncoder(model), read_export(folder, is_exact=True)
+    ours, theirs = (encoder.encode(_TITLES, _BODIES) for encoder in encoders)
     difference = float(np.abs(ours - theirs).max())
     if not difference <= _TOLERANCE[model.config.dtype]:
         raise RuntimeError(f"the graph differs from JAX by {difference}; nothing was written")
-    return difference, None
+    return difference
 
 
 def _rounded(model: Model, precision: str) -> tuple[dict[str, Any], Model, float | None]:

@@ -25,7 +25,7 @@ from ..formats.vocabulary import vocabulary_digest
 
 PRECISIONS: Final = ("float32", "float16", "int8")
 # The least cosine of an embedding to that in float32 on the sample texts of an export.
-LEAST_COSINE: Final = {"float16": 0.9999, "int8": 0.99, "onnx-int8": 0.97}
+LEAST_COSINE: Final = {"float16": 0.9999, "int8": 0.99}
 _SCALE: Final = ".scale"  # after the name of an int8 array
 _LARGEST: Final = 127
 _LARGEST_HALF: Final = float(np.finfo(np.float16).max)

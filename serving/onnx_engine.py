@@ -1,10 +1,12 @@
-"""Encoders of BERT's shape by ONNX Runtime, which computes them faster on a CPU than JAX, also in 8 bits.
+"""Encoders of BERT's shape as graphs in ONNX, which OpenVINO computes faster on a CPU than JAX.
 
 They may read windows, and have the lexical part of a hybrid, as the result of a lift does. The graph takes rows of
-tokens of any length and has no compilation, so rows are padded to the longest of their batch only. It uses ONNX
-Runtime's fused operators for transformers (``com.microsoft``): Attention, SkipLayerNormalization, BiasGelu. In 8 bits,
-matrices have one scale for each output, and activations one for each product, found at run time (dynamic
-quantisation).
+tokens of any length and has no compilation, so rows are padded to the longest of their batch only. It uses fused
+operators for transformers (``com.microsoft``): Attention, SkipLayerNormalization, BiasGelu. ONNX Runtime knows them,
+too.
+
+OpenVINO multiplies matrices in bfloat16 where the CPU has instructions for it (AVX-512 BF16, AMX), else in float32. The
+environment variable ``NEWSEMBED_FLOAT32=1`` keeps float32 everywhere.
 
 Nothing here imports JAX.
 """
@@ -13,12 +15,13 @@ import dataclasses
 import functools
 import os
 import tempfile
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
 import onnx
-import onnxruntime
+import openvino
 from onnx import TensorProto, helper, numpy_helper
 
 from ..errors import InputError
@@ -33,6 +36,7 @@ from .model import Model, described
 from .rows import Planned, Row
 
 INPUT, OUTPUT = "tokens", "embedding"
+_FLOAT32: Final = "NEWSEMBED_FLOAT32"  # environment variable
 _OPSET: Final = 17
 _IR_VERSION: Final = 9  # of that time: ONNX Runtime 1.15 and newer read it
 _FUSED: Final = "com.microsoft"
@@ -42,7 +46,7 @@ _LEAST_FILLED: Final = (
     0.8  # of each row of a batch: 32 queries take less than half the time that they take in one batch
 )
 _LARGEST_BYTES: Final = 2**31 - 2**20  # of a graph in one file
-_LARGE_BYTES: Final = 2**16  # of a constant that a session reads from the parameters
+_LARGE_BYTES: Final = 2**16  # of a constant that has a file of its own
 
 
 def obstacle(config: TransformerConfig) -> str | None:
@@ -61,21 +65,21 @@ class Graph:
     """Nodes and constants of an ONNX graph, in the order in which they are added.
 
     Args:
-      outside: gets the large constants by name, which are then not in the graph; None keeps all in it.
+      folder: gets a file for each large constant, which is then not in the graph; "" keeps all in it.
     """
 
-    def __init__(self, outside: dict[str, Array] | None = None) -> None:
+    def __init__(self, folder: str = "") -> None:
         self._nodes: list[Any] = []
         self._constants: list[Any] = []
-        self._outside = outside
+        self._folder = folder
 
     def constant(self, value: Any, dtype: Any = np.float32) -> str:
         """The name of a new constant."""
         name, array = f"c{len(self._constants)}", np.asarray(value, dtype, order="C")
-        if self._outside is None or array.nbytes < _LARGE_BYTES:
+        if not self._folder or array.nbytes < _LARGE_BYTES:
             self._constants.append(numpy_helper.from_array(array, name))
             return name
-        self._outside[name] = array
+        array.tofile(f"{self._folder}/{name}")
         place = TensorProto(name=name, dims=array.shape, data_type=helper.np_dtype_to_tensor_dtype(array.dtype))
         place.data_location = TensorProto.EXTERNAL
         place.external_data.add(key="location", value=name)
@@ -107,15 +111,15 @@ class Graph:
         return helper.make_model(graph, opset_imports=opsets, ir_version=_IR_VERSION, producer_name="newsembed")
 
 
-def build(config: TransformerConfig, params: Mapping[str, Array], outside: dict[str, Array] | None = None) -> Any:
+def build(config: TransformerConfig, params: Mapping[str, Array], folder: str = "") -> Any:
     """The ONNX model of an encoder: the same function as ``embed`` of a `NewsEncoder` or `HybridEncoder`.
 
     Args:
       config: one without an `obstacle`.
       params: float32 by dotted name.
-      outside: see :class:`Graph`.
+      folder: see :class:`Graph`.
     """
-    graph = Graph(outside)
+    graph = Graph(folder)
     tokens = INPUT
     if context := getattr(config, "context_length", 0):
         tokens = graph.Slice(tokens, *graph.numbers(0, context, 1))
@@ -265,13 +269,12 @@ def _relative_bias(table: Array, length: int) -> Array:
     return np.transpose(table[numbers], (2, 0, 1))
 
 
-def write(model: Model, folder: str, precision: str) -> None:
+def write(model: Model, folder: str) -> None:
     """Writes an export: the graph beside the description and the tokenizer of the model.
 
     Args:
       model: with its parameters.
       folder: exists.
-      precision: of the matrices, "float32" or "int8". In 8 bits the token table stays as it is.
 
     Raises:
       InputError: for an architecture that the graph does not have.
@@ -280,42 +283,19 @@ def write(model: Model, folder: str, precision: str) -> None:
         remedy = "export it as savedmodel or safetensors"
         raise InputError(f"ONNX cannot hold it: {problem}", path=model.folder, field="--format", remedy=remedy)
     graph = build(model.config, flatten(model.params))
-    path = f"{folder}/{ONNX_FILE}"
-    if precision == "int8":
-        with tempfile.TemporaryDirectory(dir=folder) as temporary:
-            _save(graph, f"{temporary}/{ONNX_FILE}")
-            _quantize(f"{temporary}/{ONNX_FILE}", path)
-        graph = onnx.load(path)
-    digest = model.digest if precision == "float32" else f"{model.digest}-onnx-{precision}"
-    onnx.helper.set_model_props(graph, {"digest": digest, "step": str(model.step)})
-    _save(graph, path)
+    onnx.helper.set_model_props(graph, {"digest": model.digest, "step": str(model.step)})
+    # One file of protobuf holds 2 GB at most, so a larger graph has its arrays in a second file.
+    is_large = graph.ByteSize() > _LARGEST_BYTES
+    onnx.save(graph, f"{folder}/{ONNX_FILE}", save_as_external_data=is_large, location=f"{ONNX_FILE}.data")
     ModelFolder(folder).write_texts(ModelFolder(model.folder))
 
 
-def _save(graph: Any, path: str) -> None:
-    """Saves a graph. One file of protobuf holds 2 GB at most, so a larger graph has its arrays in a second file."""
-    onnx.save(graph, path, save_as_external_data=graph.ByteSize() > _LARGEST_BYTES, location=f"{ONNX_FILE}.data")
-
-
-def _quantize(source: str, target: str) -> None:
-    from onnxruntime.quantization import QuantType, quantize_dynamic
-
-    quantize_dynamic(
-        source,
-        target,
-        op_types_to_quantize=["MatMul", "Attention"],
-        per_channel=True,
-        reduce_range=True,  # 7 bits: sums of 8 bits overflow on CPUs without VNNI
-        weight_type=QuantType.QInt8,
-        extra_options={"MatMulConstBOnly": True, "DefaultTensorType": TensorProto.FLOAT},
-    )
-
-
-def read_export(folder: str, **reading: Any) -> "OnnxEncoder":
+def read_export(folder: str, *, is_exact: bool = False, **reading: Any) -> "OnnxEncoder":
     """The encoder of a folder that `write` has written.
 
     Args:
       folder: of the export.
+      is_exact: whether products are in float32 on every CPU.
       reading: see :class:`TokenizedEncoder`.
 
     Raises:
@@ -330,16 +310,17 @@ def read_export(folder: str, **reading: Any) -> "OnnxEncoder":
             lambda said, _: TransformerConfig.from_dict({name: said.encoder[name] for name in names & {*said.encoder}}),
         )
     path = f"{folder}/{ONNX_FILE}"
-    # The errors of ONNX Runtime have no common class below Exception.
+    # The errors of OpenVINO have no common class below Exception.
     with reading_file(path, "Export the model again.", Exception):
-        session = _session(path)
-        facts = session.get_modelmeta().custom_metadata_map
+        graph = openvino.Core().read_model(path)
+        facts = {name: str(graph.get_rt_info(["framework", name]).value) for name in ("digest", "step")}
         model = dataclasses.replace(model, step=int(facts["step"]), digest=facts["digest"])
-    return OnnxEncoder(model, session, **reading)
+        computed = _compiled(graph, is_exact)
+    return OnnxEncoder(model, computed, **reading)
 
 
 def encoder_of(model: Model, **reading: Any) -> "OnnxEncoder | None":
-    """The encoder of a model in float32; None if the graph does not have the architecture.
+    """The encoder of a model; None if the graph does not have the architecture.
 
     Args:
       model: with its parameters.
@@ -347,42 +328,46 @@ def encoder_of(model: Model, **reading: Any) -> "OnnxEncoder | None":
     """
     if not isinstance(model.config, TransformerConfig) or obstacle(model.config):
         return None
-    outside: dict[str, Array] = {}
-    graph = build(model.config, flatten(model.params), outside).SerializeToString()
-    return OnnxEncoder(dataclasses.replace(model, params={}), _session(graph, outside), outside, **reading)
+    with tempfile.TemporaryDirectory(prefix="newsembed-") as folder:
+        onnx.save(build(model.config, flatten(model.params), folder), f"{folder}/{ONNX_FILE}")
+        computed = _compiled(openvino.Core().read_model(f"{folder}/{ONNX_FILE}"), is_exact=False)
+    return OnnxEncoder(dataclasses.replace(model, params={}), computed, **reading)
 
 
-def _session(graph: str | bytes, outside: Mapping[str, Array] | None = None) -> Any:
-    options = onnxruntime.SessionOptions()
-    if outside:  # ONNX Runtime reads these arrays where they are
-        options.add_external_initializers(
-            list(outside), [*map(onnxruntime.OrtValue.ortvalue_from_numpy, outside.values())]
-        )
+def _compiled(graph: Any, is_exact: bool) -> Any:
+    """What computes a graph."""
+    options: dict[str, Any] = {
+        "PERFORMANCE_HINT": "LATENCY",
+        "ENABLE_CPU_PINNING": False,  # threads of two processes would share a core, and leave another idle
+        "CPU_RUNTIME_CACHE_CAPACITY": 0,  # each shape of a batch would keep 0.8 MB, and gain no time
+    }
     if hasattr(os, "sched_getaffinity"):  # by itself it counts cores that this process may not use
-        options.intra_op_num_threads = len(os.sched_getaffinity(0))
-    options.log_severity_level = 3  # errors
-    # Threads that wait in a loop cost 20 % more CPU time with articles, 50 % with queries, and take it from searches.
-    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-    return onnxruntime.InferenceSession(graph, options, providers=["CPUExecutionProvider"])
+        options["INFERENCE_NUM_THREADS"] = len(os.sched_getaffinity(0))
+    if is_exact or os.environ.get(_FLOAT32):
+        options["INFERENCE_PRECISION_HINT"] = "f32"
+    return openvino.Core().compile_model(graph, "CPU", options)
 
 
 class OnnxEncoder(TokenizedEncoder):
-    """A model as a `TextEncoder`, computed by ONNX Runtime on the CPU.
+    """A model as a `TextEncoder`, computed by OpenVINO on the CPU.
 
     Args:
       model: its parameters are not read.
-      session: of its graph.
-      outside: the constants that the session reads; kept, because ONNX Runtime does not own them.
+      computed: the graph, compiled.
       reading: see :class:`TokenizedEncoder`.
     """
 
-    def __init__(self, model: Model, session: Any, outside: Mapping[str, Array] | None = None, **reading: Any) -> None:
+    def __init__(self, model: Model, computed: Any, **reading: Any) -> None:
         super().__init__(model, **reading)
-        self._session, self._outside = session, outside
+        self._computed, self._lock = computed, threading.Lock()
 
     def encode_tokens(self, rows: Sequence[Row], *, are_queries: bool = False) -> FloatArray:  # noqa: ARG002
         """Embeds N rows of tokens as float32 ``[N, D]`` of length 1; queries cost the same."""
-        return self._in_batches(rows, _plan(rows), lambda tokens: self._session.run([OUTPUT], {INPUT: tokens})[0])
+        return self._in_batches(rows, _plan(rows), self._embed)
+
+    def _embed(self, tokens: Row) -> FloatArray:
+        with self._lock:  # it computes one request at a time
+            return np.asarray(self._computed([tokens])[OUTPUT])
 
 
 def _plan(rows: Sequence[Row]) -> Iterator[Planned]:

@@ -15,6 +15,7 @@ os.environ.setdefault(
 )
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "4")  # as in commands
+os.environ.setdefault("NEWSEMBED_FLOAT32", "1")  # equal results on CPUs with and without bfloat16
 # A program is compiled once into this folder, also for processes that a test starts. JAX writes a program under its
 # final name before it is whole, so each worker has a folder of its own. Set the variable to keep the programs.
 if "JAX_COMPILATION_CACHE_DIR" not in os.environ:

@@ -53,8 +53,9 @@ class Distillation(PairObjective):
     that follow the training, they move away from those of the texts that were not seen lately.
 
     An article of the same days that the keys call near often reports the event of the pair, so it is no candidate
-    for the pair. A mined pair whose keys are far from each other is often two events: of 180 pairs of short headlines
-    in two languages, 52 reported one event, and of the 112 with a cosine of 0.25 or more, the same 52.
+    for the pair. A mined pair may report two events, short headlines above all: then other articles of the same days
+    are nearer to each of both. So a pair counts only if its documents are among the nearest of each other, by the keys
+    and among the documents of the same days and of the other's language.
 
     Mined negatives, augmentations, events and the flag of translated texts are not read. Texts of documents that the
     teacher lacks have no part.
@@ -63,7 +64,7 @@ class Distillation(PairObjective):
       teacher: file, see `formats.arrays`.
       temperature: of the softmax.
       pair_weight: factor of the pairs' part; 0 leaves it out.
-      pair_similarity: a pair counts if the cosine of the keys of its documents is at least this; -1 counts all.
+      pair_rank: a pair counts if each of its documents is among this many nearest of the other; 0 counts all.
       near_days: an article at most this many days from one of the pair is no candidate for it,
       near_similarity: if the cosine of their keys is above this; 1 keeps every candidate.
       frozen: regular expression; parameters whose path ("layers_0/mlp_in/kernel") it matches from the start have no
@@ -75,7 +76,7 @@ class Distillation(PairObjective):
     teacher: str = ""
     temperature: float = option(TEMPERATURE, gt=0)
     pair_weight: float = option(1.0, ge=0)
-    pair_similarity: float = option(-1.0, ge=-1, le=1)
+    pair_rank: int = option(0, ge=0)
     near_days: int = option(2, ge=0)
     near_similarity: float = option(0.5, ge=-1, le=1)
     frozen: str = ""
@@ -137,8 +138,10 @@ class Distillation(PairObjective):
         known = (of_anchor >= 0) & (of_positive >= 0)
         of_anchor, of_positive = jnp.maximum(of_anchor, 0), jnp.maximum(of_positive, 0)
         near = self._near(teacher, of_anchor) | self._near(teacher, of_positive)
-        similarities = jnp.sum(teacher.keys[of_anchor] * teacher.keys[of_positive], axis=1)
-        paired = known & (similarities >= self.pair_similarity)
+        paired = known
+        if self.pair_rank:
+            mutual = self._ranks(teacher, of_anchor, of_positive), self._ranks(teacher, of_positive, of_anchor)
+            paired = known & (jnp.maximum(*mutual) <= self.pair_rank)
         rows = (anchor, of_anchor, of_positive), (positive, of_positive, of_anchor)
         masks = known, paired, paired
         parts = [map(mean_over, self._parts(teacher, near, *text), masks) for text in rows]
@@ -154,13 +157,25 @@ class Distillation(PairObjective):
         own = (teacher_loss + self.pair_weight * pair_loss, metrics)
         return self.with_masked_words(model, params, own, texts, mlm_key)
 
+    def _same_days(self, teacher: Any, documents: jax.Array) -> jax.Array:
+        """Returns which documents [B, N] are near in days to some documents, int32 [B]."""
+        days, mine = teacher.days, teacher.days[documents][:, None]
+        dated = (mine != NO_DAY) & (days != NO_DAY)
+        return dated & (jnp.abs(jnp.where(dated, days - mine, 0)) <= self.near_days)
+
     def _near(self, teacher: Any, documents: jax.Array) -> jax.Array:
         """Returns which documents [B, N] are near in days and by their keys to some documents, int32 [B]."""
-        keys, days = teacher.keys, teacher.days
-        mine = days[documents][:, None]
-        dated = (mine != NO_DAY) & (days != NO_DAY)
-        same_days = jnp.abs(jnp.where(dated, days - mine, 0)) <= self.near_days
-        return dated & same_days & (jnp.einsum("bd,nd->bn", keys[documents], keys) > self.near_similarity)
+        similarities = jnp.einsum("bd,nd->bn", teacher.keys[documents], teacher.keys)
+        return self._same_days(teacher, documents) & (similarities > self.near_similarity)
+
+    def _ranks(self, teacher: Any, documents: jax.Array, others: jax.Array) -> jax.Array:
+        """Returns int32 [B]: 1 where ``others`` [B] are the nearest of ``documents`` [B] in their days and language."""
+        similarities = jnp.einsum("bd,nd->bn", teacher.keys[documents], teacher.keys)
+        own = jnp.take_along_axis(similarities, others[:, None], axis=1)
+        languages = teacher.languages[others][:, None] == teacher.languages
+        compared = self._same_days(teacher, documents) & languages
+        compared &= jnp.arange(len(teacher.keys)) != documents[:, None]
+        return 1 + jnp.sum(compared & (similarities > own), axis=1)
 
     def _parts(
         self, teacher: Any, near: jax.Array, vectors: jax.Array, own: jax.Array, other: jax.Array

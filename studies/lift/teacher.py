@@ -93,7 +93,7 @@ def make_teacher(
     ids = np.array([doc_id_to_words(article.doc_id) for article in articles], np.int32)
     dates = [article.byline_date for article in articles]
     days = np.array([date.toordinal() if date else NO_DAY for date in dates], np.int32)
-    return Teacher(ids, keys, days, nearest, shares)
+    return Teacher(ids, keys, days, languages.astype(np.int32), nearest, shares)
 
 
 def _slope(words: Any, keys: FloatArray, languages: npt.NDArray[Any]) -> np.float32:

@@ -20,6 +20,7 @@ def some_teacher(count=4, neighbors=2, size=3, seed=0):
         rng.integers(-(2**31), 2**31, (count, 2)).astype(np.int32),
         (keys / np.linalg.norm(keys, axis=1, keepdims=True)).astype(np.float32),
         rng.integers(0, 20_000, count).astype(np.int32),
+        rng.integers(0, 3, count).astype(np.int32),
         np.array(others, np.int32),
         shares.astype(np.float32),
     )

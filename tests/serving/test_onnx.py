@@ -10,6 +10,7 @@ import textwrap
 import jax
 import numpy as np
 import onnxruntime
+import openvino
 import pytest
 from drawn_parameters import drawn
 from newsembed.errors import InputError
@@ -61,11 +62,21 @@ def test_the_graph_is_the_model(changes):
         tokens[row, length:] = 0
     params = drawn(config, deviation=0.1)
     model = onnx_engine.build(config, flatten(params))
-    session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
-    (found,) = session.run([onnx_engine.OUTPUT], {onnx_engine.INPUT: tokens})
     expected = config.module().apply({"params": params}, tokens, method="embed")
-    np.testing.assert_allclose(found[:3], expected[:3], atol=2e-6)
-    assert np.isfinite(found).all()
+    for engine in (_by_onnx_runtime, _by_openvino):
+        found = engine(model.SerializeToString(), tokens)
+        np.testing.assert_allclose(found[:3], expected[:3], atol=2e-6)
+        assert np.isfinite(found).all()
+
+
+def _by_onnx_runtime(graph, tokens):
+    session = onnxruntime.InferenceSession(graph, providers=["CPUExecutionProvider"])
+    return session.run([onnx_engine.OUTPUT], {onnx_engine.INPUT: tokens})[0]
+
+
+def _by_openvino(graph, tokens):
+    core = openvino.Core()
+    return core.compile_model(core.read_model(graph), "CPU", {"INFERENCE_PRECISION_HINT": "f32"})([tokens])[0]
 
 
 def test_an_export_equals_jax_and_has_its_digest(model_dir, exported):
@@ -81,12 +92,11 @@ def test_an_export_equals_jax_and_has_its_digest(model_dir, exported):
 def test_texts_of_one_batch_have_near_lengths(exported, monkeypatch):
     encoder, shapes = onnx_engine.read_export(exported.output), []
 
-    class Session:
-        def run(self, outputs, inputs, inner=encoder._session):
-            shapes.append(inputs[onnx_engine.INPUT].shape)
-            return inner.run(outputs, inputs)
+    def computed(inputs, inner=encoder._computed):
+        shapes.append(inputs[0].shape)
+        return inner(inputs)
 
-    monkeypatch.setattr(encoder, "_session", Session())
+    monkeypatch.setattr(encoder, "_computed", computed)
     lengths = [3, 20, 11, 19, 12, 16, 10, 15]  # with [CLS] and [SEP]
     rows = [np.array([2, *range(5, 3 + length), 3], np.int32) for length in lengths]
     found = encoder.encode_tokens(rows, are_queries=True)
@@ -113,7 +123,7 @@ def test_a_model_folder_is_computed_by_the_graph_where_that_is_installed(model_d
     assert isinstance(encoder_from_spec(f"model:{model_dir}"), JaxEncoder)
     monkeypatch.undo()
     found = importlib.util.find_spec
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "onnxruntime" else found(name))
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "openvino" else found(name))
     assert isinstance(encoder_from_spec(f"model:{model_dir}"), JaxEncoder)
 
 
@@ -131,14 +141,17 @@ def test_what_a_lift_writes_is_exported_and_read_without_its_class(tiny, tmp_pat
         np.testing.assert_allclose(fast.encode(TITLES, BODIES), whole.encode(TITLES, BODIES), atol=1e-5)
 
 
-def test_8_bits_are_close_and_another_encoder(model_dir, exported, tmp_path):
-    options = export.ExportOptions(model=model_dir, output=f"{tmp_path}/small", format="onnx", precision="int8")
-    report = export.export(options)
-    assert 0.99 <= report.least_cosine < 1
-    assert report.bytes < exported.bytes
-    small, whole = (encoder_from_spec(f"model:{folder}") for folder in (report.output, exported.output))
-    assert small.digest != whole.digest
-    assert np.sum(small.encode(TITLES, BODIES) * whole.encode(TITLES, BODIES), axis=1).min() > 0.99
+def test_bfloat16_where_the_cpu_has_it_is_close_and_the_same_encoder(model_dir, exported, monkeypatch):
+    monkeypatch.delenv("NEWSEMBED_FLOAT32")
+    rough, exact = (onnx_engine.read_export(exported.output, is_exact=is_exact) for is_exact in (False, True))
+    assert rough.digest == exact.digest == load_encoder(model_dir).digest
+    found, expected = (one.encode(TITLES, BODIES) for one in (rough, exact))
+    assert np.sum(found * expected, axis=1).min() > 0.999
+    np.testing.assert_allclose(np.linalg.norm(found, axis=1), 1, atol=0.01)
+    has_it = "BF16" in openvino.Core().get_property("CPU", "OPTIMIZATION_CAPABILITIES")
+    assert (np.abs(found - expected).max() > 1e-5) == has_it
+    monkeypatch.setenv("NEWSEMBED_FLOAT32", "1")
+    np.testing.assert_array_equal(onnx_engine.read_export(exported.output).encode(TITLES, BODIES), expected)
 
 
 def test_the_graph_needs_no_newsembed_and_no_jax(model_dir, exported, tmp_path):
@@ -189,4 +202,4 @@ def test_a_model_that_the_graph_does_not_have_is_named(model_dir, tmp_path, caps
     assert onnx_engine.obstacle(dataclasses.replace(SMALL, num_layers=0)) == "it has no layers"
     arguments = ["export", "--model", model_dir, "--format", "onnx", "--precision", "float16"]
     assert cli.main([*arguments, "--output", f"{tmp_path}/x"]) == 2
-    assert "the format onnx holds float32 or int8" in capsys.readouterr().err
+    assert "the format onnx holds float32" in capsys.readouterr().err

@@ -35,8 +35,9 @@ def teacher(batch):
     shares = rng.dirichlet(np.ones(5), len(ids))[:, :4]  # the fifth is that of all others
     days = rng.integers(0, 4, len(ids))
     days[::5] = NO_DAY
-    ids, days, neighbors = (np.array(values, np.int32) for values in (ids, days, neighbors))
-    return Teacher(ids, keys.astype(np.float32), days, neighbors, shares.astype(np.float32))
+    languages = rng.integers(0, 2, len(ids))
+    ids, days, languages, neighbors = (np.array(values, np.int32) for values in (ids, days, languages, neighbors))
+    return Teacher(ids, keys.astype(np.float32), days, languages, neighbors, shares.astype(np.float32))
 
 
 @pytest.fixture(scope="module")
@@ -57,14 +58,27 @@ def value_of(path, batch, **options):
     return jax.tree.map(np.asarray, loss(parameters()))
 
 
+def of_the_same_days(teacher, one, other, days):
+    dates = [int(teacher.days[row]) for row in (one, other)]
+    return NO_DAY not in dates and abs(dates[0] - dates[1]) <= days
+
+
 def are_near(teacher, one, other, days, similarity):
     """Whether two documents are near in days and by their keys."""
-    dates = [int(teacher.days[row]) for row in (one, other)]
-    near = NO_DAY not in dates and abs(dates[0] - dates[1]) <= days
+    near = of_the_same_days(teacher, one, other, days)
     return near and float(np.float64(teacher.keys[one]) @ teacher.keys[other]) > similarity
 
 
-def by_hand(teacher, batch, days=1, similarity=0.1, least=-1.0):
+def rank_of(teacher, other, one, days):
+    """Of a document among those of its language and of the same days as another, by their cosine with that one."""
+    cosines = np.float64(teacher.keys) @ teacher.keys[one]
+    language = teacher.languages[other]
+    compared = [row for row in range(len(cosines)) if row != one and teacher.languages[row] == language]
+    nearer = [row for row in compared if of_the_same_days(teacher, one, row, days) and cosines[row] > cosines[other]]
+    return 1 + len(nearer)
+
+
+def by_hand(teacher, batch, days=1, similarity=0.1, rank=0):
     """(teacher's part, pairs' part, accuracy, texts that are known, and in pairs), each text on its own."""
     vectors = [np.float64(vectors) for vectors in embeddings_of(batch)[:2]]
     rows = {tuple(words): row for row, words in enumerate(teacher.doc_ids.tolist())}
@@ -81,7 +95,8 @@ def by_hand(teacher, batch, days=1, similarity=0.1, least=-1.0):
             shares = np.float64(teacher.probabilities[own])
             rest = np.delete(weights, [own, *near]).sum()
             soft.append(-shares @ np.log(weights[near] / others) - (1 - shares.sum()) * np.log(rest / others))
-            if np.float64(teacher.keys[own]) @ teacher.keys[other] < least:
+            both = rank_of(teacher, other, own, days), rank_of(teacher, own, other, days)
+            if rank and max(both) > rank:
                 continue
             candidates = weights.copy()
             for row in range(len(weights)):
@@ -94,15 +109,15 @@ def by_hand(teacher, batch, days=1, similarity=0.1, least=-1.0):
 
 
 @pytest.mark.parametrize(
-    ("pair_weight", "days", "similarity", "least"),
-    [(1.0, 1, 0.1, -1.0), (0.3, 0, -0.2, -1.0), (1.0, 5, 1.0, -1.0), (1.0, 1, 0.1, 0.0)],
+    ("pair_weight", "days", "similarity", "rank"),
+    [(1.0, 1, 0.1, 0), (0.3, 0, -0.2, 0), (1.0, 5, 1.0, 0), (1.0, 5, 0.1, 1), (1.0, 1, 0.1, 2)],
 )
-def test_the_loss_of_a_batch_is_that_of_its_texts(path, teacher, batch, pair_weight, days, similarity, least):
-    options = {"pair_weight": pair_weight, "near_days": days, "near_similarity": similarity, "pair_similarity": least}
+def test_the_loss_of_a_batch_is_that_of_its_texts(path, teacher, batch, pair_weight, days, similarity, rank):
+    options = {"pair_weight": pair_weight, "near_days": days, "near_similarity": similarity, "pair_rank": rank}
     (loss, metrics), _ = value_of(path, batch, **options)
-    soft, paired, accuracy, known, in_pairs = by_hand(teacher, batch, days, similarity, least)
+    soft, paired, accuracy, known, in_pairs = by_hand(teacher, batch, days, similarity, rank)
     assert known == 22  # of 24
-    assert in_pairs == 22 if least == -1 else 2 < in_pairs < 20
+    assert in_pairs == 22 if rank == 0 else 2 < in_pairs < 20
     assert metrics["paired"] == pytest.approx(in_pairs / 24)
     assert metrics["known"] == pytest.approx(22 / 24)
     assert metrics["teacher_loss"] == pytest.approx(soft, rel=1e-4)
