@@ -21,19 +21,23 @@ from typing import Any, Final
 
 import numpy as np
 import onnx
-import openvino
 from onnx import TensorProto, helper, numpy_helper
 
 from ..errors import InputError
 from ..errors import reading as reading_file
 from ..formats.arrays import Array, flatten
 from ..formats.digests import check_sums
+from ..formats.imports import without
 from ..formats.model_folder import ONNX_FILE, ModelFolder
 from ..formats.vocabulary import PAD_ID
 from ..models.transformer import HALF_LENGTH, TransformerConfig
 from .interface import FloatArray, TokenizedEncoder
 from .model import Model, described
 from .rows import Planned, Row
+
+# Its converter of models takes half of the time, and tells its makers of each import.
+with without("openvino.tools.ovc"):
+    import openvino
 
 INPUT, OUTPUT = "tokens", "embedding"
 _FLOAT32: Final = "NEWSEMBED_FLOAT32"  # environment variable

@@ -4,14 +4,14 @@ import enum
 import importlib
 import importlib.util
 import math
-import sys
 from collections.abc import Callable, Iterable
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
 from ...errors import InputError
 from ...formats.arrays import highest
+from ...formats.imports import without
 from ..arrays import Floats, Places, slices
 from ..entities.cooccurrence import unit_rows
 
@@ -95,7 +95,10 @@ def _scann(vectors: Floats) -> Search:
     """
     rows = len(vectors)
     leaves = max(1, round(math.sqrt(rows)))
-    builder = _import_scann().scann_ops_pybind.builder(vectors, 10, "dot_product").set_n_training_threads(1)
+    # TensorFlow would take 4 s of a core and 300 MB, and only another interface of ScaNN needs it.
+    with without("tensorflow"):
+        scann = importlib.import_module("scann")
+    builder = scann.scann_ops_pybind.builder(vectors, 10, "dot_product").set_n_training_threads(1)
     searched = min(leaves, max(_FEWEST_LEAVES, math.ceil(leaves / _LEAVES_FOR_EACH_SEARCHED)))
     spilled = _SPILLED if leaves > searched else {}  # a search of all leaves misses no row
     # With rows in two leaves, ScaNN draws random centers without a seed: each index would find other rows.
@@ -110,21 +113,6 @@ def _scann(vectors: Floats) -> Search:
         return np.pad(places, missing, constant_values=-1), np.pad(values, missing, constant_values=-math.inf)
 
     return search
-
-
-def _import_scann() -> Any:
-    """Imports ScaNN without TensorFlow, which takes 4 s of a core and 300 MB.
-
-    Only another interface of ScaNN needs it, which ScaNN leaves out where TensorFlow is not installed.
-    """
-    if hidden := "tensorflow" not in sys.modules:
-        # Importing a module that is None is a ModuleNotFoundError.
-        sys.modules["tensorflow"] = None  # type: ignore[assignment]
-    try:
-        return importlib.import_module("scann")
-    finally:
-        if hidden:
-            del sys.modules["tensorflow"]
 
 
 def _faiss(vectors: Floats) -> Search:

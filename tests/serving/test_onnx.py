@@ -10,7 +10,6 @@ import textwrap
 import jax
 import numpy as np
 import onnxruntime
-import openvino
 import pytest
 from drawn_parameters import drawn
 from newsembed.errors import InputError
@@ -75,7 +74,7 @@ def _by_onnx_runtime(graph, tokens):
 
 
 def _by_openvino(graph, tokens):
-    core = openvino.Core()
+    core = onnx_engine.openvino.Core()
     return core.compile_model(core.read_model(graph), "CPU", {"INFERENCE_PRECISION_HINT": "f32"})([tokens])[0]
 
 
@@ -148,7 +147,7 @@ def test_bfloat16_where_the_cpu_has_it_is_close_and_the_same_encoder(model_dir, 
     found, expected = (one.encode(TITLES, BODIES) for one in (rough, exact))
     assert np.sum(found * expected, axis=1).min() > 0.999
     np.testing.assert_allclose(np.linalg.norm(found, axis=1), 1, atol=0.01)
-    has_it = "BF16" in openvino.Core().get_property("CPU", "OPTIMIZATION_CAPABILITIES")
+    has_it = "BF16" in onnx_engine.openvino.Core().get_property("CPU", "OPTIMIZATION_CAPABILITIES")
     assert (np.abs(found - expected).max() > 1e-5) == has_it
     monkeypatch.setenv("NEWSEMBED_FLOAT32", "1")
     np.testing.assert_array_equal(onnx_engine.read_export(exported.output).encode(TITLES, BODIES), expected)
@@ -185,6 +184,16 @@ def test_a_search_on_an_export_imports_no_jax(exported, tmp_path):
         assert "jax" not in sys.modules and "tensorflow" not in sys.modules
     """
     subprocess.run([sys.executable, "-c", textwrap.dedent(script)], check=True, stdout=subprocess.DEVNULL)
+
+
+def test_openvino_tells_nobody_that_it_was_imported():
+    script = """
+        import sys
+        from newsembed.serving import onnx_engine
+        assert "openvino" in sys.modules
+        assert not [name for name in sys.modules if "telemetry" in name or name == "multiprocessing"]
+    """
+    subprocess.run([sys.executable, "-c", textwrap.dedent(script)], check=True)
 
 
 def test_a_damaged_graph_is_named(exported, tmp_path):
