@@ -55,7 +55,7 @@ class Distillation(PairObjective):
     An article of the same days that the keys call near often reports the event of the pair, so it is no candidate
     for the pair. A mined pair may report two events, short headlines above all: then other articles of the same days
     are nearer to each of both. So a pair counts only if its documents are among the nearest of each other, by the keys
-    and among the documents of the same days and of the other's language.
+    and among the documents of the same days and of the other's language, without those that are near to the other.
 
     Mined negatives, augmentations, events and the flag of translated texts are not read. Texts of documents that the
     teacher lacks have no part.
@@ -169,11 +169,14 @@ class Distillation(PairObjective):
         return self._same_days(teacher, documents) & (similarities > self.near_similarity)
 
     def _ranks(self, teacher: Any, documents: jax.Array, others: jax.Array) -> jax.Array:
-        """Returns int32 [B]: 1 where ``others`` [B] are the nearest of ``documents`` [B] in their days and language."""
+        """Returns int32 [B]: 1 where ``others`` [B] are the nearest of ``documents`` [B] in their days and language.
+
+        What is near to the other does not count: of a large event, many reports may be nearer than this one.
+        """
         similarities = jnp.einsum("bd,nd->bn", teacher.keys[documents], teacher.keys)
         own = jnp.take_along_axis(similarities, others[:, None], axis=1)
-        languages = teacher.languages[others][:, None] == teacher.languages
-        compared = self._same_days(teacher, documents) & languages
+        compared = teacher.languages[others][:, None] == teacher.languages
+        compared &= self._same_days(teacher, documents) & ~self._near(teacher, others)
         compared &= jnp.arange(len(teacher.keys)) != documents[:, None]
         return 1 + jnp.sum(compared & (similarities > own), axis=1)
 

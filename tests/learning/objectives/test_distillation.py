@@ -69,13 +69,13 @@ def are_near(teacher, one, other, days, similarity):
     return near and float(np.float64(teacher.keys[one]) @ teacher.keys[other]) > similarity
 
 
-def rank_of(teacher, other, one, days):
+def rank_of(teacher, other, one, days, similarity):
     """Of a document among those of its language and of the same days as another, by their cosine with that one."""
     cosines = np.float64(teacher.keys) @ teacher.keys[one]
-    language = teacher.languages[other]
-    compared = [row for row in range(len(cosines)) if row != one and teacher.languages[row] == language]
-    nearer = [row for row in compared if of_the_same_days(teacher, one, row, days) and cosines[row] > cosines[other]]
-    return 1 + len(nearer)
+    nearer = [row for row in range(len(cosines)) if row not in (one, other) and cosines[row] > cosines[other]]
+    nearer = [row for row in nearer if teacher.languages[row] == teacher.languages[other]]
+    nearer = [row for row in nearer if of_the_same_days(teacher, one, row, days)]
+    return 1 + sum(not are_near(teacher, row, other, days, similarity) for row in nearer)
 
 
 def by_hand(teacher, batch, days=1, similarity=0.1, rank=0):
@@ -95,8 +95,8 @@ def by_hand(teacher, batch, days=1, similarity=0.1, rank=0):
             shares = np.float64(teacher.probabilities[own])
             rest = np.delete(weights, [own, *near]).sum()
             soft.append(-shares @ np.log(weights[near] / others) - (1 - shares.sum()) * np.log(rest / others))
-            both = rank_of(teacher, other, own, days), rank_of(teacher, own, other, days)
-            if rank and max(both) > rank:
+            both = (other, own), (own, other)
+            if rank and max(rank_of(teacher, *pair, days, similarity) for pair in both) > rank:
                 continue
             candidates = weights.copy()
             for row in range(len(weights)):
