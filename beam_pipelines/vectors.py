@@ -38,7 +38,7 @@ class VectorsOptions(Options):
 
     lead_words: int = option(60, "words of the body in text vectors, beside title and keywords; 0: the paper", ge=0)
     across_languages: bool = option(True, "entities are the same in all languages; if not, each language has its own")
-    min_rarity: float = option(0.65, "least rarity of an article's names together; 1: that of a name no other has", ge=0)
+    min_rarity: float = option(0.65, "rarity that an article's names need together; 1: of a name no other has", ge=0)
     max_image_uses: int = option(12, "ignore an image hash of more documents than this: a logo or placeholder", ge=1)
 
 

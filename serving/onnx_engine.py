@@ -46,9 +46,7 @@ _IR_VERSION: Final = 9  # of that time: ONNX Runtime 1.15 and newer read it
 _FUSED: Final = "com.microsoft"
 _NORM_FLOOR: Final = 1e-12
 _TOKENS_PER_BATCH: Final = 4_096
-_LEAST_FILLED: Final = (
-    0.8  # of each row of a batch: 32 queries take less than half the time that they take in one batch
-)
+_LEAST_FILLED: Final = 0.8  # of each row of a batch: 32 queries take less than half the time of one batch
 _LARGEST_BYTES: Final = 2**31 - 2**20  # of a graph in one file
 _LARGE_BYTES: Final = 2**16  # of a constant that has a file of its own
 

@@ -17,25 +17,25 @@ ROOT = Path(__file__).parents[1]
 LAYOUT = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
 SLACK = 0.03  # of a limit: a package that is smaller by more lowers it
 LIMITS = {  # package: (lines, tokens)
-    "tests": (44_798, 519_655),
-    "beam_pipelines": (12_681, 143_628),
-    "serving": (4_875, 54_381),
+    "tests": (44_804, 519_733),
+    "beam_pipelines": (12_675, 143_597),
+    "serving": (4_877, 54_395),
     "studies": (4_595, 51_222),
-    "formats": (4_253, 43_361),
+    "formats": (4_265, 43_421),
     "benchmarks": (4_052, 43_202),
     "models": (3_119, 35_852),
     "evaluation": (4_017, 47_465),
     "training": (2_354, 24_617),
     "launch": (2_456, 23_282),
     "newsroom": (1_642, 18_669),
-    "learning": (1_617, 18_404),
+    "learning": (1_617, 18_412),
     "tasks": (1_291, 13_178),
     "t5x_bridge": (800, 8_471),
     "updates": (860, 9_926),
     "root": (349, 2_256),
     "docs": (76, 760),
 }
-MOST_FILES = 338  # of the product
+MOST_FILES = 339  # of the product
 
 
 def docstring_lines(tree):
