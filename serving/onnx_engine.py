@@ -314,7 +314,7 @@ def read_export(folder: str, *, is_exact: bool = False, **reading: Any) -> "Onnx
     path = f"{folder}/{ONNX_FILE}"
     # The errors of OpenVINO have no common class below Exception.
     with reading_file(path, "Export the model again.", Exception):
-        graph = openvino.Core().read_model(path)
+        graph = core().read_model(path)
         facts = {name: str(graph.get_rt_info(["framework", name]).value) for name in ("digest", "step")}
         model = dataclasses.replace(model, step=int(facts["step"]), digest=facts["digest"])
         computed = _compiled(graph, is_exact)
@@ -332,8 +332,18 @@ def encoder_of(model: Model, **reading: Any) -> "OnnxEncoder | None":
         return None
     with tempfile.TemporaryDirectory(prefix="newsembed-") as folder:
         onnx.save(build(model.config, flatten(model.params), folder), f"{folder}/{ONNX_FILE}")
-        computed = _compiled(openvino.Core().read_model(f"{folder}/{ONNX_FILE}"), is_exact=False)
+        computed = _compiled(core().read_model(f"{folder}/{ONNX_FILE}"), is_exact=False)
     return OnnxEncoder(dataclasses.replace(model, params={}), computed, **reading)
+
+
+@functools.cache
+def core() -> Any:
+    """OpenVINO, once for the process.
+
+    Each of its cores has a stack for signal handlers and gives that of the core before back when it ends. If the one
+    before has ended first, the next signal, such as SIGTERM, ends the process with SIGSEGV.
+    """
+    return openvino.Core()
 
 
 def _compiled(graph: Any, is_exact: bool) -> Any:
@@ -347,7 +357,7 @@ def _compiled(graph: Any, is_exact: bool) -> Any:
         options["INFERENCE_NUM_THREADS"] = len(os.sched_getaffinity(0))
     if is_exact or os.environ.get(_FLOAT32):
         options["INFERENCE_PRECISION_HINT"] = "f32"
-    return openvino.Core().compile_model(graph, "CPU", options)
+    return core().compile_model(graph, "CPU", options)
 
 
 class OnnxEncoder(TokenizedEncoder):

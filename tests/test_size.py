@@ -17,9 +17,9 @@ ROOT = Path(__file__).parents[1]
 LAYOUT = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
 SLACK = 0.03  # of a limit: a package that is smaller by more lowers it
 LIMITS = {  # package: (lines, tokens)
-    "tests": (44_804, 519_733),
+    "tests": (44_816, 519_765),
     "beam_pipelines": (12_675, 143_597),
-    "serving": (4_877, 54_395),
+    "serving": (4_878, 54_404),
     "studies": (4_595, 51_222),
     "formats": (4_265, 43_421),
     "benchmarks": (4_052, 43_202),

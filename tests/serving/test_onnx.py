@@ -74,7 +74,7 @@ def _by_onnx_runtime(graph, tokens):
 
 
 def _by_openvino(graph, tokens):
-    core = onnx_engine.openvino.Core()
+    core = onnx_engine.core()
     return core.compile_model(core.read_model(graph), "CPU", {"INFERENCE_PRECISION_HINT": "f32"})([tokens])[0]
 
 
@@ -147,7 +147,7 @@ def test_bfloat16_where_the_cpu_has_it_is_close_and_the_same_encoder(model_dir, 
     found, expected = (one.encode(TITLES, BODIES) for one in (rough, exact))
     assert np.sum(found * expected, axis=1).min() > 0.999
     np.testing.assert_allclose(np.linalg.norm(found, axis=1), 1, atol=0.01)
-    has_it = "BF16" in onnx_engine.openvino.Core().get_property("CPU", "OPTIMIZATION_CAPABILITIES")
+    has_it = "BF16" in onnx_engine.core().get_property("CPU", "OPTIMIZATION_CAPABILITIES")
     assert (np.abs(found - expected).max() > 1e-5) == has_it
     monkeypatch.setenv("NEWSEMBED_FLOAT32", "1")
     np.testing.assert_array_equal(onnx_engine.read_export(exported.output).encode(TITLES, BODIES), expected)
@@ -194,6 +194,20 @@ def test_openvino_tells_nobody_that_it_was_imported():
         assert not [name for name in sys.modules if "telemetry" in name or name == "multiprocessing"]
     """
     subprocess.run([sys.executable, "-c", textwrap.dedent(script)], check=True)
+
+
+def test_signals_are_handled_after_encoders_are_gone(exported):
+    script = """
+        import os, signal, sys
+        from newsembed.serving import onnx_engine
+        encoders = [onnx_engine.read_export(sys.argv[1]) for _ in range(2)]
+        del encoders[0], encoders
+        found = []
+        signal.signal(signal.SIGTERM, lambda number, _: found.append(number))
+        os.kill(os.getpid(), signal.SIGTERM)
+        assert found == [signal.SIGTERM]
+    """
+    subprocess.run([sys.executable, "-c", textwrap.dedent(script), exported.output], check=True)
 
 
 def test_a_damaged_graph_is_named(exported, tmp_path):
