@@ -351,7 +351,7 @@ def _compiled(graph: Any, is_exact: bool) -> Any:
     options: dict[str, Any] = {
         "PERFORMANCE_HINT": "LATENCY",
         "ENABLE_CPU_PINNING": False,  # threads of two processes would share a core, and leave another idle
-        "CPU_RUNTIME_CACHE_CAPACITY": 0,  # each shape of a batch would keep 0.8 MB, and gain no time
+        "CPU_RUNTIME_CACHE_CAPACITY": 200,  # kernels of a query's length save 3 ms; those of 1,500 shapes take 1.3 GB
     }
     if hasattr(os, "sched_getaffinity"):  # by itself it counts cores that this process may not use
         options["INFERENCE_NUM_THREADS"] = len(os.sched_getaffinity(0))
