@@ -38,7 +38,7 @@ class VectorsOptions(Options):
 
     lead_words: int = option(60, "words of the body in text vectors, beside title and keywords; 0: the paper", ge=0)
     across_languages: bool = option(True, "entities are the same in all languages; if not, each language has its own")
-    min_rarity: float = option(0.65, "rarity that an article's names need together; 1: of a name no other has", ge=0)
+    min_rarity: float = option(0.6, "rarity that an article's names need together; 1: of a name no other has", ge=0)
     max_image_uses: int = option(12, "ignore an image hash of more documents than this: a logo or placeholder", ge=1)
 
 
@@ -191,7 +191,7 @@ def _embed(shard: Shard, _: None, sources: Sources, options: VectorsOptions) -> 
 
 @functools.lru_cache(maxsize=1)
 def _read_weights(workspace: str) -> tuple[set[bytes], Floats, float, dict[str, Floats]]:
-    """Returns hashes of images that say nothing, the rarity of entities, its limit, and the components of languages."""
+    """Returns hashes of images that say nothing, the rarity of entities and of one in a single article, components."""
     weights = read_arrays(f"{workspace}/_weights.npz")
     boilerplate = {image.to_bytes(8, "big") for image in weights["boilerplate"].tolist()}
     rarest = float(rarity_of({"documents": weights["documents"], "entities": np.ones(())}))

@@ -18,11 +18,11 @@ LAYOUT = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, toke
 SLACK = 0.03  # of a limit: a package that is smaller by more lowers it
 LIMITS = {  # package: (lines, tokens)
     "tests": (44_816, 519_765),
-    "beam_pipelines": (12_675, 143_597),
+    "beam_pipelines": (12_674, 143_589),
     "serving": (4_878, 54_404),
     "studies": (4_595, 51_222),
     "formats": (4_265, 43_421),
-    "benchmarks": (4_052, 43_202),
+    "benchmarks": (4_051, 43_202),
     "models": (3_119, 35_852),
     "evaluation": (4_017, 47_465),
     "training": (2_354, 24_617),

@@ -1,7 +1,6 @@
 """Nearest-neighbor search by cosine: exact, ScaNN and faiss. An engine is one function here, listed in `_ENGINES`."""
 
 import enum
-import importlib
 import importlib.util
 import math
 from collections.abc import Callable, Iterable
@@ -97,7 +96,7 @@ def _scann(vectors: Floats) -> Search:
     leaves = max(1, round(math.sqrt(rows)))
     # TensorFlow would take 4 s of a core and 300 MB, and only another interface of ScaNN needs it.
     with without("tensorflow"):
-        scann = importlib.import_module("scann")
+        import scann
     builder = scann.scann_ops_pybind.builder(vectors, 10, "dot_product").set_n_training_threads(1)
     searched = min(leaves, max(_FEWEST_LEAVES, math.ceil(leaves / _LEAVES_FOR_EACH_SEARCHED)))
     spilled = _SPILLED if leaves > searched else {}  # a search of all leaves misses no row
