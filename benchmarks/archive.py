@@ -4,7 +4,8 @@
 
 The articles have 150 words of a Zipf law and vectors of 384 numbers around 3,000 centers, over 1,000 days; those of a
 week around one center are an event. Queries are five words of that law and vectors around the centers. "exact" is the
-product of all vectors with the query. The routes of the page are asked in this process, each twice.
+product of all vectors with the query. The routes of the page are asked in this process, each twice. With `--peers`
+the same articles are in Qdrant's local mode, and in faiss and bm25s in memory. bm25s gets words as they are.
 """
 
 import argparse
@@ -148,11 +149,43 @@ def latencies(name, search):
     print(f"| {name} | p50 {np.percentile(taken, 50):.1f} ms, p99 {np.percentile(taken, 99):.1f} ms |", flush=True)
 
 
+def ask_peers(count, month):
+    """Prints how long other libraries take for the same articles."""
+    import bm25s
+    import faiss
+    from qdrant_client import QdrantClient, models
+
+    parts = [chunk_of(start, min(CHUNK, count - start)) for start in range(0, count, CHUNK)]
+    articles = [article for part in parts for article in part[0]]
+    vectors = np.concatenate([part[1] for part in parts])
+    with timed("bm25s: index"):
+        words = bm25s.BM25()
+        words.index([f"{one.title} {one.title} {one.body}".split() for one in articles], show_progress=False)
+    lists = round(4 * count**0.5)
+    with timed(f"faiss: IVF{lists},Flat"):
+        near = faiss.index_factory(WIDTH, f"IVF{lists},Flat", faiss.METRIC_INNER_PRODUCT)
+        near.train(vectors[:: max(1, count // (64 * lists))])
+        near.add(vectors)
+        near.nprobe = lists // 5  # the share that ours reads
+    latencies("words, bm25s", lambda query, _: words.retrieve([query.split()], k=10, show_progress=False))
+    latencies("vectors, faiss", lambda _, vector: near.search(vector[None], 10))
+    client, days = QdrantClient(":memory:"), [{"day": one.byline_date.toordinal()} for one in articles]
+    with timed("Qdrant: create"):
+        client.create_collection("a", models.VectorParams(size=WIDTH, distance=models.Distance.DOT))
+        client.upload_collection("a", vectors, days)
+    bounds = models.Range(gte=month.since.toordinal(), lte=month.until.toordinal())
+    of_month = models.Filter(must=[models.FieldCondition(key="day", range=bounds)])
+    for name, where in (("", None), (", a month", of_month)):
+        ask = functools.partial(client.query_points, "a", query_filter=where, limit=10)
+        latencies(f"vectors, Qdrant{name}", lambda _, vector, ask=ask: ask(query=vector))
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--articles", type=int, default=100_000)
     parser.add_argument("--day", type=int, default=10_000)
     parser.add_argument("--output", required=True)
+    parser.add_argument("--peers", action="store_true", help="other libraries, too; in memory")
     args = parser.parse_args()
     print(f"load {os.getloadavg()[0]:.1f}\n| | |\n|---|---|")
     with timed(f"create {args.articles:,} articles"):
@@ -176,6 +209,8 @@ def main():
     found = [index.places(index.nearest(query, 10)[0]) for query in queries]
     shared = [len(set(one.tolist()) & set(two.tolist())) / 10 for one, two in zip(exact, found, strict=True)]
     print(f"| recall@10 against exact search | {np.mean(shared):.3f} |")
+    if args.peers:
+        ask_peers(args.articles, month.dates)
 
 
 if __name__ == "__main__":

@@ -1,15 +1,12 @@
 """Compares the speed of our encoder and of sentence-transformers on torch: the same weights and texts, in one run.
 
-    python benchmarks/encoding_speed.py --headlines newsapi-headlines.jsonl.zst --articles allsides.jsonl.zst \
-        --torch_python /path/to/venv/bin/python
+    python benchmarks/encoding_speed.py --models minilm all-MiniLM-L6-v2 --headlines newsapi-headlines.jsonl.zst \
+        --articles allsides.jsonl.zst --torch_python /path/to/venv/bin/python
 
-With `--models` both sides read a public model: what `newsembed import-hf` made of a sentence-transformers folder, and
-that folder. Else for each size a model folder is written with a vocabulary learned
-from the texts and random weights (matrices four times as large as at initialisation, so that embeddings of different
-texts differ), and exported as a Hugging Face folder. "ours" is the encoder that `newsembed evaluate`, `embed` and
-`serve` take, in bfloat16 where the CPU has it and `NEWSEMBED_FLOAT32` is not set; "torch" is
-`SentenceTransformer(folder).encode` in float32 with the fastest of the given batch sizes. Both read a text as a body
-without a title, with tokenization, and sort by length.
+Both sides read one public model: what `newsembed import-hf` made of a sentence-transformers folder, and that folder.
+"ours" is the encoder that `newsembed evaluate`, `embed` and `serve` take, in bfloat16 where the CPU has it and
+`NEWSEMBED_FLOAT32` is not set; "torch" is `SentenceTransformer(folder).encode` in float32 with the fastest of the given
+batch sizes. Both read a text as a body without a title, with tokenization, and sort by length.
 
 Each side is a process with the same number of threads and cores; torch may be in another environment. The sides take
 turns: in every round each side encodes all texts once, in alternating order, and the ratio is taken within the round.
@@ -33,16 +30,7 @@ from train_speed import Worker
 
 # The least cosine between both sides' vectors of a text.
 CLOSEST = 0.9999 if os.environ.get("NEWSEMBED_FLOAT32") else 0.999
-MATRIX_SCALE = 4.0
-VOCABULARY = 32_000
-SIZES = {
-    "tiny": {"hidden_size": 128, "num_layers": 2, "num_heads": 2, "mlp_size": 512, "embedding_size": 128},
-    "small": {"hidden_size": 256, "num_layers": 4, "num_heads": 4, "mlp_size": 1_024, "embedding_size": 256},
-    "base": {"hidden_size": 768, "num_layers": 12, "num_heads": 12, "mlp_size": 3_072, "embedding_size": 768},
-}
-COUNTS = {"tiny": (8_192, 1_024), "small": (2_048, 256), "base": (256, 24)}  # headlines, articles
 COLUMNS = (
-    "model",
     "texts",
     "tokens a text",
     "ours texts/s",
@@ -59,10 +47,9 @@ COLUMNS = (
 class Case:
     """One thing to time: a model's folders, and a JSON file of texts."""
 
-    size: str
     kind: str
     folder: str
-    huggingface: str
+    peer: str
     texts: str
 
 
@@ -75,46 +62,33 @@ def main() -> None:
     parser.add_argument(
         "--torch_python", default=sys.executable, help="an interpreter with sentence-transformers (default: this one)"
     )
-    parser.add_argument("--models", nargs=2, metavar=("OURS", "PEER"), help="folders of one model, not random ones")
-    parser.add_argument("--sizes", nargs="+", choices=list(SIZES), default=list(SIZES))
-    parser.add_argument(
-        "--counts",
-        type=int,
-        nargs=2,
-        metavar=("HEADLINES", "ARTICLES"),
-        help="texts of each kind, 0 for none (default: by size)",
-    )
+    parser.add_argument("--models", required=True, nargs=2, metavar=("OURS", "PEER"), help="folders of one model")
+    parser.add_argument("--headline_count", type=int, default=512, help="0 for none")
+    parser.add_argument("--article_count", type=int, default=96, help="0 for none")
     parser.add_argument(
         "--batches", type=int, nargs="+", default=[32, 128], help="the peer's batch sizes; the fastest one counts"
     )
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--threads", type=int, default=2, help="cores and threads of each side")
-    parser.add_argument("--work", help="folder to keep the models in for later runs (default: a temporary folder)")
     args = parser.parse_args()
     os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[: args.threads])  # the processes inherit it
-    with tempfile.TemporaryDirectory() as temporary:
-        work, versions = Path(args.work or temporary), dict[str, str]()
+    with tempfile.TemporaryDirectory() as work:
+        versions = dict[str, str]()
         print(f"load average before: {load_average()}; {args.rounds} rounds, {args.threads} threads\n")
         print("| " + " | ".join(COLUMNS) + " |")
         print("|---" * len(COLUMNS) + "|")
-        for size in args.sizes[:1] if args.models else args.sizes:
-            counts = args.counts or COUNTS[size]
-            texts = {
-                kind: found
-                for kind, found in zip(("headlines", "articles"), read_texts(args, counts), strict=True)
-                if found
-            }
-            paths = args.models or prepare(work, size, texts)
-            for kind, chosen in texts.items():
-                case = Case(size, kind, *(str(path) for path in paths), str(work / f"{size}-{kind}.json"))
-                Path(case.texts).write_text(json.dumps(chosen), encoding="utf-8")
-                try:
-                    found = measure(case, args)
-                    versions.update({side: about["versions"] for side, about in found["about"].items()})
-                    print(row_of(case, found), flush=True)
-                except (ChildProcessError, AssertionError) as error:
-                    print(f"| {size} | {kind} failed: {(str(error) or 'no message').splitlines()[-1]} |", flush=True)
-                    print(error, file=sys.stderr)
+        for kind, chosen in zip(("headlines", "articles"), read_texts(args), strict=True):
+            if not chosen:
+                continue
+            case = Case(kind, *args.models, f"{work}/{kind}.json")
+            Path(case.texts).write_text(json.dumps(chosen), encoding="utf-8")
+            try:
+                found = measure(case, args)
+                versions.update({side: about["versions"] for side, about in found["about"].items()})
+                print(row_of(case, found), flush=True)
+            except (ChildProcessError, AssertionError) as error:
+                print(f"| {kind} failed: {(str(error) or 'no message').splitlines()[-1]} |", flush=True)
+                print(error, file=sys.stderr)
         print("\n" + "; ".join(f"{side}: {version}" for side, version in versions.items()))
         print(f"load average after: {load_average()}")
 
@@ -123,7 +97,7 @@ def load_average() -> str:
     return ", ".join(f"{value:.1f}" for value in os.getloadavg())
 
 
-def read_texts(args: argparse.Namespace, counts: tuple[int, int]) -> tuple[list[str], list[str]]:
+def read_texts(args: argparse.Namespace) -> tuple[list[str], list[str]]:
     """Returns headlines, and titles with bodies, spread over the files."""
     from newsembed.formats.jsonl import read_jsonl
 
@@ -131,52 +105,15 @@ def read_texts(args: argparse.Namespace, counts: tuple[int, int]) -> tuple[list[
         rows = [row for _, row in itertools.islice(read_jsonl(path), 8 * count) if (row.get("title") or "").strip()]
         return rows[:: max(1, len(rows) // max(1, count))][:count]
 
-    headlines = [row["title"] for row in spread(args.headlines, counts[0])]
-    return headlines, [f"{row['title']}\n{row.get('body') or ''}" for row in spread(args.articles, counts[1])]
-
-
-def prepare(work: Path, size: str, texts: dict[str, list[str]]) -> tuple[Path, Path]:
-    """Writes the folders of a model: ours and Hugging Face's."""
-    import jax
-    from newsembed.formats.arrays import flatten, write_safetensors
-    from newsembed.formats.model_folder import ModelDescription, ModelFolder
-    from newsembed.models.encoders.news import EncoderConfig
-    from newsembed.serving.encoder import fresh_model
-    from newsembed.serving.export import ExportOptions, export
-    from newsembed.tasks.vocabulary import Vocabulary
-
-    ours, huggingface = (work / f"{size}-{kind}" for kind in ("ours", "huggingface"))
-    folder = ModelFolder(str(ours))
-    if not folder.is_exported:
-        ours.mkdir(parents=True, exist_ok=True)
-        vocabulary = Vocabulary(learned([text for kind in texts.values() for text in kind]))
-        description = ModelDescription(EncoderConfig(vocabulary.size, **SIZES[size]).to_dict(), vocabulary.digest)
-        folder.write_description(description, "".join(f"{piece}\n" for piece in vocabulary.pieces).encode())
-        params = jax.tree.map(
-            lambda array: array * MATRIX_SCALE if array.ndim > 1 else array, fresh_model(str(ours)).params
-        )
-        write_safetensors(folder.safetensors_file, flatten(params), {})
-    if not huggingface.exists():
-        export(ExportOptions(model=str(ours), output=str(huggingface), format="huggingface"))
-    return ours, huggingface
-
-
-def learned(texts: list[str]) -> tuple[str, ...]:
-    """Learns a vocabulary from these texts."""
-    import collections
-
-    from newsembed.beam_pipelines.vocabulary_learning import WordCount, learn_pieces
-    from newsembed.tasks.vocabulary import normalize_for_learning
-
-    counts = collections.Counter(word for text in normalize_for_learning(texts) for word in text.split())
-    words = sorted(WordCount(word, count) for word, count in counts.items())
-    return tuple(learn_pieces(lambda: iter(words), VOCABULARY, 1, 4_000).pieces)
+    headlines = [row["title"] for row in spread(args.headlines, args.headline_count)]
+    articles = spread(args.articles, args.article_count)
+    return headlines, [f"{row['title']}\n{row.get('body') or ''}" for row in articles]
 
 
 def measure(case: Case, args: argparse.Namespace) -> dict[str, Any]:
     """Returns seconds and CPU seconds of each round by side (torch by batch size: `torch 32`), and facts on workers."""
     here = Path(__file__).parent
-    peer = [str(args.threads), case.huggingface]
+    peer = [str(args.threads), case.peer]
     commands = {
         "ours": [sys.executable, str(here / "encoding_speed_ours.py"), case.texts, case.folder],
         "torch": [args.torch_python, str(here / "encoding_speed_torch.py"), case.texts, *peer],
@@ -210,7 +147,6 @@ def row_of(case: Case, found: dict[str, Any]) -> str:
     closest = float((vectors["ours"] * vectors["torch"]).sum(axis=1).min())
     assert closest >= CLOSEST, f"the vectors differ: the least cosine is {closest}"
     cells = [
-        case.size,
         f"{count:,} {case.kind}",
         f"{about['ours']['tokens']:.0f}",
         speed(count, seconds["ours"]),
