@@ -85,7 +85,7 @@ _BY_LINE = re.compile(
     re.IGNORECASE,
 )
 _NAME_CASE = re.compile(r"^\W*+\S+(?:\s+\S+)?[\s:]++(?:[^\W\d_][\w.’'-]*\s+)*?[A-ZÀ-Þ\u0400-\u042f]")
-_UPDATED = re.compile(r"updat|modif|edit|actuali|aktualis|mis à jour|обновл", re.IGNORECASE)
+_UPDATED = re.compile(r"updat|modif|lastmod|edit|actuali|aktualis|mis à jour|обновл", re.IGNORECASE)
 _OTHERS = re.compile(
     r"(?:^|[\s_-])(?:latest|recent|related|popular|trending|recommended|teasers?|sidebar|most-?read|comments?)(?:$|[\s_-])",
     re.IGNORECASE,
@@ -359,12 +359,14 @@ def days(tree: Any, layout: Layout, place: str = "") -> tuple[Day | None, Day | 
                 break
         if published:
             return published, next((day for day in changed if day.day >= published.day), None)
+    label = ""  # stands in a block of its own
     for block in _beginning(layout, 2):
-        if len(block.text) <= _MAX_BYLINE // 2 and not block.prose:
-            found = _shown(block.text, place)
+        found = _shown(f"{label} {block.text}", place) if len(block.text) <= _MAX_BYLINE // 2 else []
+        if not block.prose or {day.role for day in found} >= {PUBLISHED, UPDATED}:
             changed += [day for day in found if day.role == UPDATED]
             if first := next((day for day in found if day.role not in (UPDATED, EVENT)), None):
                 return first, next((day for day in changed if day.day >= first.day), None)
+        label = block.text if len(block.text) <= _MAX_LABEL // 3 and _UPDATED.search(block.text) else ""
     return None, next(iter(changed), None)
 
 
@@ -384,7 +386,8 @@ def _days_of(node: Any, place: str) -> list[Day]:
         day = parse_day(node.get(attribute), place)
         if day is not None and day.year >= _FIRST_YEAR:
             # "Updated" may stand in the element, before it, or behind.
-            around = f"{_text_before(node)} {words if not any(map(str.isdigit, words)) else ''} {day} {node.tail or ''}"
+            own = re.sub(r"\d", "", f"{words} {node.get('aria-label', '')} {node.get('title', '')}")
+            around = f"{_text_before(node)} {own} {day} {node.tail or ''}"
             role = next((shown.role for shown in (*_shown(words, place)[:1], *_shown(around, place)) if shown.role), "")
             return [Day(day, role)]
     return _shown(words, place)
