@@ -18,10 +18,11 @@ _NAMES: Final = {
     "title": "title headline webtitle titlepage articletitle",
     "body": "body text maintext plaintext bodytext articlebody fulltext articletext rawtext content story article "
     "leadparagraph description summary",
-    "authors": "authors author byline creators creator writers writer",
+    "authors": "authors author byline creators creator writers writer authorname authornames "
+    "authorlist authorslist dccreator by",
     "byline_date": "bylinedate datepublish datepublished publishdate publisheddate publicationdate publishingdate "
     "webpublicationdate pubdate published firstpublished publishdatetime date datetime timestamp seendate created "
-    "createdat",
+    "createdat postedat",
     "published_at": "publishedat",
     "modified_date": "modifieddate datemodify datemodified modified updated updatedat lastmodified",
     "publisher": "publisher sitename metasitename sourcehostname sourcename sourcedomain newspaper outlet source "

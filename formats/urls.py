@@ -20,8 +20,8 @@ _TRACKING: Final = (
 )
 # Sessions: by their names, or by a value that is a long token, where the name may also be that of a story.
 _SESSIONS: Final = (
-    r"(?:jsessionid|phpsessid|aspsessionid\w*|session_?id|sess_?id|cfid|cftoken|zenid|oscsid|xtcsid)=.*"
-    r"|sid=(?=[^=]*\d)(?=[^=]*[a-z])[0-9a-z,-]{16,}"
+    r"(?:\w*sess(?:ion)?_?id|aspsessionid\w*|cfid|cftoken|zenid|oscsid|xtcsid)=.*|s=[0-9a-f]{32}"
+    r"|s(?:id|ess(?:ion)?)=(?=[^=]*\d)(?=[^=]*[a-z])[0-9a-z,-]{16,}"
 )
 _PATH_SESSION: Final = re.compile(
     r";(?:jsessionid|phpsessid|sessionid|sid)=[^/;?]*|/\([A-Z]\([0-9a-z]{16,}\)\)", re.IGNORECASE
@@ -73,7 +73,7 @@ _SCHEMES = ("http", "https")
 _DEFAULT_PORTS = (None, 80, 443)
 _SAFE = "/:@!$&'()*+,;=~-._%"
 _ESCAPE: Final = re.compile(r"%([0-9A-Fa-f]{2})")
-_UNRESERVED: Final = re.compile(r"[\w.~-]", re.ASCII)
+_UNRESERVED: Final = re.compile(r"[\w.~!$'()*,:@-]", re.ASCII)  # and what programs escape or not as they like
 _ONE_SLASH: Final = re.compile(r"^(https?):/(?!/)", re.IGNORECASE)
 # Most URLs of news pages need no parsing: a host in lower case and a path of characters that are never quoted.
 _HOST = r"https?://(?:www\.)?([a-z0-9-]+(?:\.[a-z0-9-]+)*)"
@@ -157,7 +157,7 @@ def parsed_url(url: str, base: str) -> str:
     asked = _query(parts.query, host) if parts.query else ""
     if port not in _DEFAULT_PORTS:
         host = f"{host}:{port}"
-    path = quote(_PATH_SESSION.sub("", parts.path), safe=_SAFE, errors="replace")
+    path = quote(_PATH_SESSION.sub("", urljoin("/", parts.path)), safe=_SAFE, errors="replace")
     path = re.sub(r"/{2,}", "/", _ESCAPE.sub(_plain_escape, path)).rstrip("/")
     return urlunsplit(("http", host, path or "/", asked, ""))
 
@@ -168,8 +168,10 @@ def _plain_escape(found: re.Match[str]) -> str:
 
 
 def _ascii_host(host: str) -> str:
+    import idna
+
     try:
-        return host if host.isascii() else host.encode("idna").decode("ascii")
+        return host if host.isascii() else idna.encode(host, uts46=True).decode("ascii")
     except UnicodeError:
         return host
 
