@@ -157,8 +157,8 @@ def parsed_url(url: str, base: str) -> str:
     asked = _query(parts.query, host) if parts.query else ""
     if port not in _DEFAULT_PORTS:
         host = f"{host}:{port}"
-    path = quote(_PATH_SESSION.sub("", urljoin("/", parts.path)), safe=_SAFE, errors="replace")
-    path = re.sub(r"/{2,}", "/", _ESCAPE.sub(_plain_escape, path)).rstrip("/")
+    path = quote(_PATH_SESSION.sub("", parts.path), safe=_SAFE, errors="replace")
+    path = urljoin("/", re.sub(r"/{2,}", "/", _ESCAPE.sub(_plain_escape, path))).rstrip("/")
     return urlunsplit(("http", host, path or "/", asked, ""))
 
 

@@ -23,7 +23,7 @@ from ...formats.dates import (
     states_impossible_day,
 )
 from ...formats.records import Article, Rejection, make_doc_id
-from ...formats.urls import canonical_url, registered_domain
+from ...formats.urls import canonical_url, joined, registered_domain
 from .body import MARKUP, Body, is_within_slow_limits, read_body
 from .bylines import bylines, days, names_person, people
 from .charsets import decode, readable
@@ -122,7 +122,8 @@ def extract_page(html: str | bytes, url: str, max_links: int = MAX_LINKS) -> Ext
     headings = headings_of(tree)
     structured = read_structured(tree, url, [*headings[:1], _element_title(tree)])
     page_url = _own_url(structured.canonical, url)
-    links, beyond = links_of(tree, page_url, max_links)
+    base = joined(url, next(iter(tree.xpath("//base/@href")), ""))
+    links, beyond = links_of(tree, page_url, max_links, base)
     extracted = functools.partial(ExtractedPage, page_url=canonical_url(url), links=links, links_beyond=beyond)
     layout = lay_out(tree)
     heading = headings[0] if headings else ""
@@ -308,7 +309,9 @@ def _is_item(url: SplitResult) -> bool:
     return bool(len(name) >= _MIN_NAME or _ITEM_NAME.search(name) or _ITEM_QUERY.search(url.query))
 
 
-def links_of(tree: Any, url: str, max_links: int = MAX_LINKS) -> tuple[tuple[tuple[str, str], ...], int]:
+def links_of(
+    tree: Any, url: str, max_links: int = MAX_LINKS, base: str = ""
+) -> tuple[tuple[tuple[str, str], ...], int]:
     """Returns unique (canonical URL, link text) pairs in order, and the number of anchors beyond the limit.
 
     Links to the page itself are left out. Generic texts, such as "Read more", are replaced by "".
@@ -317,15 +320,15 @@ def links_of(tree: Any, url: str, max_links: int = MAX_LINKS) -> tuple[tuple[tup
       tree: a parsed page.
       url: canonical URL of the page.
       max_links: number of pairs to return; at most four times as many anchors are read.
+      base: URL with which relative links are joined; a canonical one has lost the slash at its end.
     """
     anchors = tree.iter("a")
-    found = tuple(itertools.islice(_links(itertools.islice(anchors, 4 * max_links), url), max_links))
+    found = tuple(itertools.islice(_links(itertools.islice(anchors, 4 * max_links), url, base or url), max_links))
     return found, sum(1 for anchor in anchors if anchor.get("href"))
 
 
-def _links(anchors: Iterator[Any], url: str) -> Iterator[tuple[str, str]]:
-    parts = urlsplit(url)
-    origin = f"{parts.scheme}://{parts.netloc}/"
+def _links(anchors: Iterator[Any], url: str, base: str) -> Iterator[tuple[str, str]]:
+    origin = joined(base, "/")
     seen: set[tuple[str, str]] = set()
     for anchor in anchors:
         # Pages of a site share most links, so results are cached; only relative links depend on the page.
@@ -333,7 +336,7 @@ def _links(anchors: Iterator[Any], url: str) -> Iterator[tuple[str, str]]:
         if not href:
             continue
         rooted = href.startswith(("/", "http")) and len(href) <= _MAX_CACHED
-        target = _canonical(href, origin) if rooted else _target(href, url)
+        target = _canonical(href, origin) if rooted else _target(href, base)
         if not target or target == url:
             continue
         text = (
