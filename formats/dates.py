@@ -22,11 +22,9 @@ _MAX_TEXT: Final = 200
 RELEASED: Final = datetime.date(2026, 1, 1)  # a clock that says an earlier day is wrong
 _EARLIEST_YEAR: Final = 1600  # the first newspapers
 # Zero, or no value, in the clocks of computers and databases.
-_PLACEHOLDERS: Final = (
-    *("1601-01-01", "1753-01-01", "1899-12-30", "1899-12-31", "1900-01-01", "1904-01-01", "1969-12-31", "1970-01-01"),
-)
+_PLACEHOLDERS: Final = "1601-01-01 1753-01-01 1899-12-30 1899-12-31 1900-01-01 1904-01-01 1969-12-31 1970-01-01"
 _DIGITS: Final = re.compile(r"(19\d\d|20\d\d)(0[1-9]|1[0-2])(0[1-9]|[12]\d|3[01])(?:\d{4}|\d{6})?")
-_EPOCH: Final = re.compile(r"(?:/date\()?(\d{9,19}(?:\.\d*)?|\d\.\d+e\+?\d+)(?:[+-]\d{4})?(?:\)/)?", re.IGNORECASE)
+_EPOCH: Final = re.compile(r"(?i)(?:/date\()?(\d{9,19}(?:\.\d*)?|\d\.\d+e\+?\d+)(?:[+-]\d{4})?(?:\)/)?")
 _EPOCH_UNITS: Final = (1, 1e3, 1e6, 1e9)  # seconds to nanoseconds
 _WEEKDAY: Final = re.compile(r"[A-Za-z]{3,9},\s*\d(?!.*\s00\d\d\b)")  # Python takes the year 1 for 2001
 _LIKE_A_DAY: Final = re.compile(r"\s*-?\d{4,}[-/.]\d{1,2}[-/.]\d{1,2}(?!\d)|\s*(?:19|20)\d{6}\s*$")

@@ -23,9 +23,7 @@ _SESSIONS: Final = (
     r"(?:\w*sess(?:ion)?_?id|aspsessionid\w*|cfid|cftoken|zenid|oscsid|xtcsid)=.*|s=[0-9a-f]{32}"
     r"|s(?:id|ess(?:ion)?)=(?=[^=]*\d)(?=[^=]*[a-z])[0-9a-z,-]{16,}"
 )
-_PATH_SESSION: Final = re.compile(
-    r";(?:jsessionid|phpsessid|sessionid|sid)=[^/;?]*|/\([A-Z]\([0-9a-z]{16,}\)\)", re.IGNORECASE
-)
+_PATH_SESSION: Final = re.compile(r"(?i);(?:jsessionid|phpsessid|sessionid|sid)=[^/;?]*|/\([A-Z]\([0-9a-z]{16,}\)\)")
 # The same of sites, with all hosts below them: elsewhere these names may be those of pages. Sites and then names.
 _SITES: Final = r"""
     washingtonpost.com hpid|i?tid|wpisrc|wpmm|wpsrc|noredirect
@@ -74,7 +72,7 @@ _DEFAULT_PORTS = (None, 80, 443)
 _SAFE = "/:@!$&'()*+,;=~-._%"
 _ESCAPE: Final = re.compile(r"%([0-9A-Fa-f]{2})")
 _UNRESERVED: Final = re.compile(r"[\w.~!$'()*,:@-]", re.ASCII)  # and what programs escape or not as they like
-_ONE_SLASH: Final = re.compile(r"^(https?):/(?!/)", re.IGNORECASE)
+_ONE_SLASH: Final = re.compile(r"(?i)^(https?):/(?!/)")
 # Most URLs of news pages need no parsing: a host in lower case and a path of characters that are never quoted.
 _HOST = r"https?://(?:www\.)?([a-z0-9-]+(?:\.[a-z0-9-]+)*)"
 _PLAIN = re.compile(rf"(?:{_HOST})?((?:/[A-Za-z0-9_.~!$&'*+,:=@-]+)*)(/?)(?:\?([!\"$-~]*))?", re.ASCII)
@@ -200,7 +198,7 @@ def _no_pages(host: str) -> re.Pattern[str]:
 
 @cache
 def _compiled(names: str) -> re.Pattern[str]:
-    return re.compile(rf"(?:{names})=.*|{_SESSIONS}", re.IGNORECASE)
+    return re.compile(rf"(?i)(?:{names})=.*|{_SESSIONS}")
 
 
 @lru_cache(maxsize=100_000)

@@ -24,9 +24,8 @@ _MAX_AUTHORS = 10
 _MAX_NAME_CHARACTERS = 60
 _MAX_NAME_WORDS = 6
 _SPLIT = re.compile(  # a run of spaces is tried from its first one only, or many would take quadratic time
-    r"(?:(?<!\s)\s+)?[;|/•·\n\t‹›、；؛｜／]\s*|(?<=[\u4e00-\u9fff]{2})[・と](?=[\u4e00-\u9fff]{2})"
+    r"(?i)(?:(?<!\s)\s+)?[;|/•·\n\t‹›、；؛｜／]\s*|(?<=[\u4e00-\u9fff]{2})[・と](?=[\u4e00-\u9fff]{2})"
     r"|(?<!\s)\s+(?:[-–—]|and|with|und|&|&amp;|및|และ)\s+",
-    re.IGNORECASE,
 )
 _COMMA = re.compile(r"(?:(?<!\s)\s+)?[,，،]\s*")
 _LISTS = read_lists(__package__, "bylines.txt")
@@ -37,13 +36,12 @@ _WAW_NAMES = re.compile(
 )
 _WAW = re.compile(r"(?<!\s)\s+(?=[وו]\w{2})")
 _HAN_AND = re.compile(r"(?<=[\u4e00-\u9fff]{2})[和與与同 ](?=[\u4e00-\u9fff]{2,4}(?: |$))")
-_BY = re.compile(rf"^\W*{any_of(_LISTS['by'])}\b[\s:.：／/]+", re.IGNORECASE)
-_JOB_AFTER = re.compile(rf"^((?:\S+\s+){{1,2}}?\S+)\s+{any_of(_LISTS['job'])}\b.*$", re.IGNORECASE)
+_BY = re.compile(rf"(?i)^\W*{any_of(_LISTS['by'])}\b[\s:.：／/]+")
+_JOB_AFTER = re.compile(rf"(?i)^((?:\S+\s+){{1,2}}?\S+)\s+{any_of(_LISTS['job'])}\b.*$")
 _JOB_BEHIND = re.compile(r"(?:(?<!\s)\s+)?(?:기자|특파원|記者|记者|报道|報導|報道)$")
 _CREDIT = re.compile(
-    rf"\b(?:additional\s+)?{any_of(_LISTS['credit'])}(?:\s+(?:and|&)\s+\w+)?"
+    rf"(?i)\b(?:additional\s+)?{any_of(_LISTS['credit'])}(?:\s+(?:and|&)\s+\w+)?"
     r"\s*(?:\b(?:by|von|par|por|de|di|door|av|af)\b|[:：]|(?<=[\u4e00-\u9fff])[/／])\s*",
-    re.IGNORECASE,
 )
 _NOISE = re.compile(any_of(_LISTS["noise"]), re.IGNORECASE)
 _PART = re.compile(r"(?<![’'])\b[^\W\d_]+|(?<=\b[OoDd][’'])[^\W\d_]+")  # of a name, that has a capital
@@ -56,63 +54,43 @@ _GIVEN_NAMES = re.compile(rf"{_GIVEN.pattern}(?:\s+[^\W\d_a-z][\w’'-]+)?")
 _EDGES = re.compile(r"^[ .,:\"'“”*–_-]+|(?:[ ,:\"'“”*–_-]|(?<!\b[^\W\d_])\.)+$")  # the point after an initial stays
 _MAX_LITERAL = 5_000
 _LITERAL = re.compile(r"(?:\w+\()?([\[{(].*?[\]})])(?:, dtype=\w+)?\)?", re.DOTALL)  # also of pandas: array(['Ann'])
-_PARTS_OF_NAMES = ("givenname firstname given first", "familyname lastname family last")
+_KEYS = (
+    "name fullname displayname author value",
+    "givenname firstname given first",
+    "familyname lastname family last",
+)
 # No value, or the account of a content management system.
 _NOBODY = re.compile(
-    r"^\W*(?:none|nan|null|n/?a|nil|undefined|unknown|anonymous|admin\d*|administrator|webmaster|root|user|guest)?\W*$",
-    re.IGNORECASE,
+    r"(?i)^\W*(?:none|nan|null|n/?a|nil|undefined|unknown|anonymous|admin\d*|administrator|webmaster|root|user|guest)?\W*$",
 )
 _ASIDE = re.compile(r"\([^()]*\)|\[[^\[\]]*\]|<[^<>]*>|@\w+|\S{1,64}@\S+|https?://\S+|\bwww\.\S+")
-_TITLE = re.compile(r"^(?:dr|mr|mrs|ms|prof)\.?\s+(?=\w+\s+\w)", re.IGNORECASE)
-_GENERATION = re.compile(r"^(?:jr|sr|ii|iii|iv)\.?$", re.IGNORECASE)
-_DEGREE = re.compile(r"^(?:m\.?d|ph\.?d|esq|j\.?d|m\.?p|mba|rn|d\.?o)\.?$", re.IGNORECASE)
-_POST = re.compile(rf"\b{any_of(_LISTS['post'])}\b", re.IGNORECASE)
-_AGENCY = re.compile(rf"^(?:the\s+)?{any_of(_LISTS['agency'])}$", re.IGNORECASE)
+_TITLE = re.compile(r"(?i)^(?:dr|mr|mrs|ms|prof)\.?\s+(?=\w+\s+\w)")
+_GENERATION = re.compile(r"(?i)^(?:jr|sr|ii|iii|iv)\.?$")
+_DEGREE = re.compile(r"(?i)^(?:m\.?d|ph\.?d|esq|j\.?d|m\.?p|mba|rn|d\.?o)\.?$")
+_POST = re.compile(rf"(?i)\b{any_of(_LISTS['post'])}\b")
+_AGENCY = re.compile(rf"(?i)^(?:the\s+)?{any_of(_LISTS['agency'])}$")
 _ROLES_END = re.compile(
     r"(?<!\s)\s+(?:is\s+an?|(?:for\s+[Tt]|of\s+t|at\s+t)he|in(?:\s+[A-Z]\w+){1,2}$|contributed\b).*$"
 )
 _NO_NAME = re.compile(
-    r"\d{2}|[:!?]|^(?:the|about|more|share|follow|a|an|by|see|all|view|unknown|anonymous|none|null|undefined|n)$"
+    r"(?i)\d{2}|[:!?]|^(?:the|about|more|share|follow|a|an|by|see|all|view|unknown|anonymous|none|null|undefined|n)$"
     r"|^(?:follow|share|read)\b",
-    re.IGNORECASE,
 )
 _MAX_BYLINE = 200
 _MAX_CANDIDATES = 60
-# Through the attributes: a test of each element takes twice the time.
-_BYLINES = tuple(
-    etree.XPath(path)
-    for path in (
-        "//@itemprop[contains(., 'author')]/.. | //@rel[contains(., 'author')]/..",
-        """//@class[contains(., 'byline') or contains(., 'Byline')]/.. | //@data-testid[contains(., 'byline')]/..
-            | //@id[contains(., 'byline')]/..""",
-        "//@class[contains(., 'author') or contains(., 'Author')]/..",
-    )
-)
+_BYLINES, _DATES = ([etree.XPath(path) for path in _LISTS[name].splitlines()] for name in ("bylines", "dates"))
 _BY_LINE = re.compile(
-    r"^\W*(?:(?:written|posted|published|reported|story|words)\s+)?(?:by|von|por|par|di|door|av|af|автор)[\s:]+(?=\S{2,}\s+\S{2,})",
-    re.IGNORECASE,
+    r"(?i)^\W*(?:(?:written|posted|published|reported|story|words)\s+)?(?:by|von|por|par|di|door|av|af|автор)[\s:]+(?=\S{2,}\s+\S{2,})",
 )
 _NAME_CASE = re.compile(r"^\W*+\S+(?:\s+\S+)?[\s:]++(?:[^\W\d_][\w.’'-]*\s+)*?[A-ZÀ-Þ\u0400-\u042f]")
-_UPDATED = re.compile(r"updat|modif|lastmod|edit|actuali|aktualis|mis à jour|обновл", re.IGNORECASE)
+_UPDATED = re.compile(r"(?i)updat|modif|lastmod|edit|actuali|aktualis|mis à jour|обновл")
 _OTHERS = re.compile(
-    r"(?:^|[\s_-])(?:latest|recent|related|popular|trending|recommended|teasers?|sidebar|most-?read|comments?)(?:$|[\s_-])",
-    re.IGNORECASE,
+    r"(?i)(?:^|[\s_-])(?:latest|recent|related|popular|trending|recommended|teasers?|sidebar|most-?read|comments?)(?:$|[\s_-])",
 )
 _FIRST_YEAR = 1990  # of pages
 _MAX_LABEL = 60
 _MAX_BEHIND = 5
-_POSTED = re.compile(r"publi|post|creat|issued|entry-date|dateline|date_?time|timestamp|byline", re.IGNORECASE)
-_DATES = tuple(
-    etree.XPath(path)
-    for path in (
-        "//@itemprop[contains(., 'date')]/..",
-        "//time | //abbr[@title]",
-        """//@class[contains(., 'date') or contains(., 'Date') or contains(., 'timestamp')
-            or contains(., 'published')]/..""",
-        "//@class[contains(., 'posted') or contains(., 'pubtime')]/.. | //@id[contains(., 'date')]/..",
-        "//@class[contains(., 'byline') or contains(., 'meta')]/..",
-    )
-)
+_POSTED = re.compile(r"(?i)publi|post|creat|issued|entry-date|dateline|date_?time|timestamp|byline")
 
 
 def people(text: str | tuple[str, ...], site: str = "", language: str = "") -> tuple[str, ...]:
@@ -150,8 +128,7 @@ def listed_names(value: Any) -> Iterator[str]:
     """
     if isinstance(value, Mapping):
         own = {re.sub(r"[\W_]+", "", str(key)).lower(): one for key, one in value.items() if one}
-        whole = next((own[key] for key in ("name", "fullname", "displayname", "author", "value") if key in own), None)
-        parts = [next((own[key] for key in keys.split() if key in own), "") for keys in _PARTS_OF_NAMES]
+        whole, *parts = (next((own[key] for key in keys.split() if key in own), "") for keys in _KEYS)
         if all(isinstance(part, str) and part for part in parts) and (not whole or "," in str(whole)):
             whole = " ".join(map(str, parts))
         yield from listed_names(whole)
@@ -178,8 +155,8 @@ def _of_literal(text: str) -> Iterator[str]:
             return
     # "{Marta Olsen,Bo Chen}" of PostgreSQL
     inner = text[1:-1][:_MAX_LITERAL]
-    for double, single, plain in re.findall(r'"([^"]+)"|\'([^\']+)\'(?!\w)|([^\s,"\'][^,"]*)', inner):
-        yield from listed_names((double or single or plain).strip())
+    for parts in re.findall(r'"([^"]+)"|\'([^\']+)\'(?!\w)|([^\s,"\'][^,"]*)', inner):
+        yield from listed_names("".join(parts).strip())
 
 
 def names_person(names: tuple[str, ...], site: str = "") -> bool:
@@ -262,7 +239,7 @@ def in_order(name: str) -> str:
     >>> in_order("García Márquez, Gabriel"), in_order("Ann Lee, Bo Chen"), in_order("Ann Lee, PhD")
     ('Gabriel García Márquez', 'Ann Lee, Bo Chen', 'Ann Lee, PhD')
     """
-    family, comma, given = (part.strip() for part in _BY.sub("", name).partition(","))
+    family, comma, given = (part.strip() for part in name.partition(","))
     words = family.split()
     if comma and 0 < len(words) < 4 and _is_inverted(words[-1], given, "", len(words) == 1 or family[0].islower()):
         return f"{given} {family}"
@@ -325,9 +302,9 @@ def _candidates(tree: Any, path: etree.XPath) -> Iterator[Any]:
     for node in path(tree)[:_MAX_CANDIDATES]:
         if node.tag in ("meta", "link", "script", "html", "body", "article", "main"):
             continue
-        around = [node, *node.iterancestors()]
-        is_apart = any(above.tag in ("aside", "footer", "nav") for above in around[1:])
-        if not is_apart and all(judge_name(_label(one)) is not Name.NEVER for one in around):
+        if next(node.iterancestors("aside", "footer", "nav"), None) is None and all(
+            judge_name(_label(one)) is not Name.NEVER for one in (node, *node.iterancestors())
+        ):
             yield node
 
 
@@ -390,7 +367,7 @@ def _role_by_name(node: Any) -> str:
 
 def _days_of(node: Any, place: str) -> list[Day]:
     """Returns the days of an element, by its attributes or its text."""
-    if any(_is_other_story(above) for above in itertools.islice(node.iterancestors(), 3)) or _is_other_story(node):
+    if any(map(_is_other_story, [node, *node.iterancestors()][:4])):
         return []
     words = _dated_text(node)
     for attribute in ("datetime", "content", "title", "data-datetime", "data-timestamp", "data-date"):

@@ -141,6 +141,5 @@ def _json_entry(item: dict[str, Any]) -> _Entry:
     given = item.get("authors") or [item.get("author")]
     names = [author.get("name") for author in given if isinstance(author, dict)] if isinstance(given, list) else []
     authors = tuple(name.strip() for name in names if isinstance(name, str) and name.strip())
-    named = str(item.get("id"))
-    link = item.get("url") or item.get("external_url") or (named if named.startswith("http") else "")
+    link = item.get("url") or item.get("external_url") or ""
     return str(link).strip(), str(item.get("title") or ""), [item.get("date_published")], authors

@@ -37,9 +37,8 @@ _MAX_LINK_TEXT = 300
 _MAX_GENERIC = 60
 _MAX_CACHED = 500  # longest link that is cached, in characters
 _GENERIC = re.compile(
-    r"^\W*+(read|see|view|show|load|learn|find)?\s*+"
+    r"(?i)^\W*+(read|see|view|show|load|learn|find)?\s*+"
     r"(more|all|next|previous|back|here|full story|continue reading|comments?|share)\W*$",
-    re.IGNORECASE,
 )
 _NO_PAGE = tuple(str.split("# javascript: mailto: tel: data: whatsapp: sms: about: blob:"))
 _MARKS = re.compile(r"(?<!\s)\s+[|\-–—•·»«:/~]{1,2}\s+|(?:(?<!\s)\s+)?[|»]\s*|:\s+")
@@ -49,12 +48,11 @@ MAX_PAGE_TAGS = 300_000
 # The last part of a URL of a single item: many words, or a long number.
 _ITEM = re.compile(r"(?<![^-])(?:[^-]++-){3}|\d{5}")  # of the last part of a path
 _ITEM_NAME = re.compile(r"-.*-|\d{3}|\d.*-|-.*\d|\.s?html?$")
-_ITEM_QUERY = re.compile(r"(?:^|&)(?:\w*id|article|story|news|item|post|p)=\w*\d", re.IGNORECASE)
+_ITEM_QUERY = re.compile(r"(?i)(?:^|&)(?:\w*id|article|story|news|item|post|p)=\w*\d")
 _MIN_NAME = 20
 # Names of front pages, and what templates write for a URL that they do not have.
 _NO_NAME = re.compile(
-    r"/(?:index|default|home|home-?page|undefined|null|none|nan|false|true|%7B.*|%5B.*|\[.*|\{.*)(?:\.\w{2,5})?$",
-    re.IGNORECASE,
+    r"(?i)/(?:index|default|home|home-?page|undefined|null|none|nan|false|true|%7B.*|%5B.*|\[.*|\{.*)(?:\.\w{2,5})?$",
 )
 _LONG_TAG_CHARACTERS, _MAX_ATTRIBUTES = 5_000, 1_000
 # Script code after a "<" does not match: its quotes and brackets do not follow a name and a "=".
@@ -63,7 +61,7 @@ _MANY_ATTRIBUTES = re.compile(
     + str(_MAX_ATTRIBUTES)
     + "}"
 )
-_CLOSED_ROOT = re.compile(r"(<html\b[^<>]{0,1000}?)\s*/>", re.IGNORECASE)
+_CLOSED_ROOT = re.compile(r"(?i)(<html\b[^<>]{0,1000}?)\s*/>")
 _MIN_BODY_CHARACTERS, _MIN_ITEM_BODY = 200, 100  # the second with a heading, at the URL of a single item
 _MIN_HUB_LINKS = 8
 _MIN_SMALL_HUB_LINKS = 3

@@ -37,8 +37,7 @@ _EDITION = re.compile(
 )
 _LANGUAGE = re.compile(r"[a-zA-Z]{2,3}(?:[-_][a-zA-Z0-9]{2,8})*")
 _LIVE_URL = re.compile(
-    r"/live(?:blog|-blog|-updates?|-coverage)?/|[-/]live-(?:blog|updates?|coverage|results)\b|[-/]liveblog\b",
-    re.IGNORECASE,
+    r"(?i)/live(?:blog|-blog|-updates?|-coverage)?/|[-/]live-(?:blog|updates?|coverage|results)\b|[-/]liveblog\b",
 )
 _MARKUP = re.compile(r"<[^<>]{1,300}>")
 
@@ -291,10 +290,8 @@ def _plain(text: str, instead_of_tags: str) -> str:
 
 def _names(value: Any) -> Iterator[str]:
     for item in _list(value):
-        names = [item]
-        if person := isinstance(item, dict):
-            names = item["name"] if isinstance(item.get("name"), list) else [next(listed_names(item), "")]
-        for text in map(_text, names):
+        person = not isinstance(item, str)
+        for text in map(_text, listed_names(item) if person else [item]):
             if text and "://" not in text:
                 yield in_order(text) if person else text
 
