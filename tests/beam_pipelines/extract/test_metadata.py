@@ -226,7 +226,7 @@ def test_a_placeholder_or_a_guess_gives_way_to_the_next_source():
         "<p>Updated: March 4, 2021, 9:00 a.m. Originally published on: March 2, 2021</p>",  # as long as a sentence
         "<time datetime='2021-03-04'>Updated May 4</time> <time datetime='2021-03-02'>Published May 2</time>",
         "<time datetime='2021-03-04' aria-label='Updated'>4</time><time datetime='2021-03-02' title='Posted'>2</time>",
-        "<meta name='dc:created' content='2021-03-02'>",
+        "<meta name='weibo:article:create_at' content='2021-03-02 08:00'>",
         "<aside><meta itemprop='datePublished' content='2020-01-01'></aside><p class='date'>March 2, 2021</p>",
     ],
 )
