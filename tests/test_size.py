@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[1]
 LAYOUT = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
 SLACK = 0.03  # of a limit: a package that is smaller by more lowers it
 LIMITS = {  # package: (lines, tokens)
-    "tests": (44_796, 519_227),
+    "tests": (44_798, 519_227),
     "beam_pipelines": (12_658, 143_583),
     "serving": (4_878, 54_404),
     "studies": (4_595, 51_222),

@@ -36,7 +36,7 @@ _WAW_NAMES = re.compile(
 )
 _WAW = re.compile(r"(?<!\s)\s+(?=[وו]\w{2})")
 _HAN_AND = re.compile(r"(?<=[\u4e00-\u9fff]{2})[和與与同 ](?=[\u4e00-\u9fff]{2,4}(?: |$))")
-_BY = re.compile(rf"(?i)^\W*{any_of(_LISTS['by'])}\b[\s:.：／/]+")
+_BY = re.compile(rf"(?i)^\W*(?!von\s+(?:de[mnr]|und)\s){any_of(_LISTS['by'])}\b[\s:.：／/]+")
 _JOB_AFTER = re.compile(rf"(?i)^((?:\S+\s+){{1,2}}?\S+)\s+{any_of(_LISTS['job'])}\b.*$")
 _JOB_BEHIND = re.compile(r"(?:(?<!\s)\s+)?(?:기자|특파원|記者|记者|报道|報導|報道)$")
 _CREDIT = re.compile(

@@ -163,6 +163,8 @@ Brown, J. K.; de la Cruz, María José -> J. K. Brown; María José de la Cruz
 Ann Lee Follow @annlee -> Ann Lee
 Ann Lee Updated May 14, 2024 -> Ann Lee
 Ann Lee Sunday 12 May 2024 -> Ann Lee
+Sunday Oliseh 12 May 2024 -> Sunday Oliseh
+von der Leyen, Ursula -> Ursula von der Leyen
 Ann Lee in New York and Bo Chen in Hong Kong -> Ann Lee; Bo Chen
 Reporting by Ann Lee; Editing by Bo Chen -> Ann Lee; Bo Chen
 Ein Gastbeitrag von Ann Lee -> Ann Lee
