@@ -18,14 +18,12 @@ from ..errors import InputError
 LEFT_OUT: Final = "…"
 # What the name of an option says about its value; one that ends in _file names the place of a secret.
 _NAME: Final = re.compile(
-    r"-.*(secret|passw|credential|connection_string|(access|api|private)_key|(^|[-_.])token$)(?!.*_(file|path)$)",
-    re.IGNORECASE,
+    r"(?i)-.*(secret|passw|credential|connection_string|(access|api|private)_key|(^|[-_.])token$)(?!.*_(file|path)$)",
 )
 # A variable, property or option inside a value: PASSWORD=…, "api_key": …, -Dstore.password=…
 _INSIDE: Final = re.compile(
-    r"(secret|passw|credential|(access|api|private)_?key|(access|auth|session)_?token)\w{0,40}[\"']?\s*[=:]"
+    r"(?i)(secret|passw|credential|(access|api|private)_?key|(access|auth|session)_?token)\w{0,40}[\"']?\s*[=:]"
     r"|://[^/@\s]*:[^/@\s]+@",
-    re.IGNORECASE,
 )
 
 _T = TypeVar("_T")

@@ -22,13 +22,11 @@ _MAX_TEXT: Final = 200
 RELEASED: Final = datetime.date(2026, 1, 1)  # a clock that says an earlier day is wrong
 _EARLIEST_YEAR: Final = 1600  # the first newspapers
 # Zero, or no value, in the clocks of computers and databases.
-_PLACEHOLDERS: Final = (
-    *("1601-01-01", "1753-01-01", "1899-12-30", "1899-12-31", "1900-01-01", "1904-01-01", "1969-12-31", "1970-01-01"),
-)
+_PLACEHOLDERS: Final = "1601-01-01 1753-01-01 1899-12-30 1899-12-31 1900-01-01 1904-01-01 1969-12-31 1970-01-01"
 _DIGITS: Final = re.compile(r"(19\d\d|20\d\d)(0[1-9]|1[0-2])(0[1-9]|[12]\d|3[01])(?:\d{4}|\d{6})?")
-_EPOCH: Final = re.compile(r"(?:/date\()?(\d{9,19}(?:\.\d*)?|\d\.\d+e\+?\d+)(?:[+-]\d{4})?(?:\)/)?", re.IGNORECASE)
+_EPOCH: Final = re.compile(r"(?i)(?:/date\()?(\d{9,19}(?:\.\d*)?|\d\.\d+e\+?\d+)(?:[+-]\d{4})?(?:\)/)?")
 _EPOCH_UNITS: Final = (1, 1e3, 1e6, 1e9)  # seconds to nanoseconds
-_WEEKDAY: Final = re.compile(r"[A-Za-z]{3,9},\s*\d")
+_WEEKDAY: Final = re.compile(r"[A-Za-z]{3,9},\s*\d(?!.*\s00\d\d\b)")  # Python takes the year 1 for 2001
 _LIKE_A_DAY: Final = re.compile(r"\s*-?\d{4,}[-/.]\d{1,2}[-/.]\d{1,2}(?!\d)|\s*(?:19|20)\d{6}\s*$")
 _YEAR_FIRST: Final = re.compile(r"(?<!\d)(\d{4})\s?[-/.]\s?(\d{1,2})\s?[-/.]\s?(\d{1,2})(?!\d)")
 _YEAR_LAST: Final = re.compile(
@@ -41,14 +39,14 @@ _EAST_ASIAN: Final = re.compile(
     rf"(?<!\d)(?:({'|'.join(_ERAS)})\s*)?(\d{{1,4}})\s*[年년]\s*(\d{{1,2}})\s*[月월]\s*(\d{{1,2}})\s*[日号號일]"
 )
 # Around the name of a month: a day with a short suffix or word ("12th of", "12. "), and a year ("de 2024", "năm 2024").
-_DAY_BEFORE: Final = re.compile(r"(?<![\d:])(\d{1,2})(?:-?[^\W\d_]{1,3})?[.,]?[\s'’-]*(?:[^\W\d_]{1,4}[\s'’.]+)?$")
+_DAY_BEFORE: Final = re.compile(r"(?<![\d:])(\d{1,2})(?:-?[^\W\d_]{1,3})?[.,/]?[\s'’-]*(?:[^\W\d_]{1,4}[\s'’.]+)?$")
 _YEAR_BEFORE: Final = re.compile(r"(?<!\d)(\d{4})[^\d|·•;\n]{0,8}$")
 _YEAR_DAY_BEFORE: Final = re.compile(r"(?<!\d)(\d{4})[^\d|·•;\n]{1,8}(\d{1,2})[.,]?[\s-]*$")
-_YEAR_AFTER: Final = re.compile(r"[\s.,،'’/-]*(?:[^\W\d_]{1,4}[\s.,'’]+){0,2}(\d{4})(?!\d)")
+_CLOCK: Final = r"\d{1,2}:\d\d(?::\d\d)?(?:\.\d+)?(?:\s?(?:gmt|utc)?[+-]\d\d:?\d\d\b)?"
+_YEAR_AFTER: Final = re.compile(rf"[\s.,،'’/-]*(?:{_CLOCK}\s)?(?:[^\W\d_]{{1,4}}[\s.,'’]+){{0,2}}(\d{{4}})(?!\d)")
 _THAI_YEAR_AFTER: Final = re.compile(r"\.?\s*(\d\d)(?!\d)")
-_CLOCK: Final = r"\d{1,2}:\d\d(?::\d\d)?(?:\.\d+)?"
 _DAY_YEAR_AFTER: Final = re.compile(
-    rf"[.,]?[\s'’-]*(\d{{1,2}})(?!\d)(?:[^\W\d_]{{1,3}}(?![^\W\d_]))?[.,،]?[\s-]*(?:{_CLOCK}(?:[^\d|·•;\n]{{1,12}}|\s))?"
+    rf"[.,]?[\s'’-]*(\d{{1,2}})(?!\d)(?:[^\W\d_]{{1,3}}(?![^\W\d_]))?[.,،]?[\s-]*(?:{_CLOCK}[^\d|·•;\n]{{1,20}})?"
     r"(?:[^\W\d_]{1,4}[\s.,'’]+)?(\d{4})(?!\d)"
 )
 _DAY_AFTER: Final = re.compile(r"\.?[\s,'’-]*(\d{1,2})(?!\d)")
@@ -69,28 +67,29 @@ _HAS_YEAR: Final = re.compile(r"(?<!\d)\d{4}(?!\d)")
 _WORD: Final = re.compile(r"[^\W\d_]+:?|©")
 _ROLES: Final = {
     PUBLISHED: """
-        publish publie publica publice publici publik publis pubblic posted issued created filed released first
+        publish publie publica publice publici publik publis pubblic posted issued creat filed released first
         veröffentlich erschien erstellt gepubliceerd geplaatst offentliggjort udgivet lagt birt julkais opublik dodano
-        zverejn vydáno vytvo objav közzét megjelen yayın yayım eklenme oluştur paskelbt avaldat lisatud argitarat
-        foilsith botuar terbit diterbit tayang diunggah dipublik đăng xuất imechapishwa inilathala gepubliseer
-        опублик публик размещ розміщ објав оприлюдн жариял нийтэл створено δημοσι αναρτήθ հրապարակ გამოქვეყნ
-        נشر نشر منتشر انتشار شائع שפורסם פורסם פרסום תאריך प्रकाशित पोस्ट প্রকাশ வெளியி పబ్లిష్ ప్రచురి ಪ್ರಕಟ പ്രസിദ്ധ
-        પ્રકાશિત ਪ੍ਰਕਾਸ਼ ප්‍රකාශ 发布 發布 發佈 发表 發表 刊登 公開 掲載 投稿 配信 게시 입력 등록 발행 작성 เผยแพร่ โพสต์
-        ផ្សាយ ເຜີຍແຜ່ ታተመ
+        zverejn vydáno vytvo objav közzét megjelen yayın yayım eklenme oluştur paskelbt avaldat lisatud argitarat skapa
+        oprett opprett verschen eingestellt ligne paru cread criad inserit vlož giriş erstveröffentlich foilsith botuar
+        terbit diterbit tayang diunggah dipublik đăng xuất imechapishwa inilathala gepubliseer опублик публик размещ
+        розміщ објав оприлюдн жариял нийтэл створен создан δημοσι αναρτήθ հրապարակ გამოქვეყნ נشر نشر منتشر انتشار شائع
+        שפורסם פורסם פרסום תאריך प्रकाशित पोस्ट প্রকাশ வெளியி పబ్లిష్ ప్రచురి ಪ್ರಕಟ പ്രസിദ്ധ પ્રકાશિત ਪ੍ਰਕਾਸ਼ ප්‍රකාශ
+        发布 發布 發佈 发表 發表 刊登 公開 掲載 投稿 配信 게시 입력 등록 발행 작성 เผยแพร่ โพสต์ ផ្សាយ ເຜີຍແຜ່ ታተመ
         """,
     UPDATED: """
-        updat modif edited revised amended changed aktualis aktualiz geändert überarb zuletzt stand: mise mis maj
-        actualiz actualit atualiz aggiorn bijgewerkt gewijzigd uppdater ändrad senast oppdater endret opdater redigeret
-        päivit muokat zaktualiz uprav změn zmen posodob ažur frissít módosít güncel düzenle atnaujin atjaun uuend muudet
-        uppfær eguner përditës nuashon diperbarui perbarui pembaruan diubah dikemas cập sửa imesasishwa opgedateer
-        обнов измен оновл змін актуализ ажур жаңарт шинэчл ενημερ τροποπ թարմաց განახლ תحديث تحديث محدث تعدیل بروز
-        روزرسانی ویرایش عודכן עודכן עדכון अपडेट अद्यतन संशोधित আপডেট হালনাগাদ புதுப்பி అప్ ನವೀಕ પુદ્ધ અપડેટ ਅੱਪਡੇਟ യപ്ഡേ
-        අලුත් 更新 修改 最后 最後 編輯 编辑 改訂 最終 수정 업데이트 최종 อัปเดต อัพเดต อัพเดท แก้ไข ปรับปรุง ធ្វើបច្ចុប្បន្ន ተሻሽ
+        updat modif edited revised amended changed aktualis aktualiz geändert überarb zuletzt letzte korrig stand: mise
+        mis maj maj: actualiz actualit atualiz aggiorn bijgewerkt gewijzigd uppdater ändra änderung ændret correct
+        corrig senast oppdater endret opdater rediger actualis aangepast laatst izmjen izmijen päivit muokat zaktualiz
+        uprav změn zmen posodob ažur frissít módosít güncel düzenle atnaujin atjaun uuend muudet uppfær eguner përditës
+        nuashon diperbarui perbarui pembaruan diubah dikemas cập sửa imesasishwa opgedateer обнов измен измењ оновл
+        змін актуализ ажур жаңарт шинэчл ενημερ τροποπ թարմաց განახლ תحديث تحديث محدث تعدیل بروز روزرسانی ویرایش عודכן
+        עודכן עדכון अपडेट अद्यतन संशोधित আপডেট হালনাগাদ புதுப்பி అప్ ನವೀಕ પુદ્ધ અપડેટ ਅੱਪਡੇਟ യപ്ഡേ අලුත් 更新 修改 最后
+        最後 編輯 编辑 改訂 最終 수정 업데이트 최종 อัปเดต อัพเดต อัพเดท แก้ไข ปรับปรุง ធ្វើបច្ចុប្បន្ន ተሻሽ
         """,
     EVENT: """
         event expires expiry deadline until starts begins opens tickets sale scheduled join copyright © born died since
         founded evento événement évènement veranstaltung termin beginn tapahtuma evenemang arrangement wydarzenie akce
-        esemény etkinlik событие подія εκδήλωση حدث فعالية कार्यक्रम 開催 期限 締切 活动 活動 행사 sự kiện กิจกรรม acara
+        esemény etkinlik событие подія εκδήλωση حدث فعالية कार्यक्रम 開催 期限 締切 活动 活動 행사 kiện กิจกรรม acara
         """,
 }
 _SEPARATORS: Final = re.compile(r"[|·•;\n]|\s[-–—/]\s")
@@ -294,7 +293,7 @@ def _roles(gap: str) -> list[str]:
         (word.start(), role)
         for word in _WORD.finditer(gap)
         for stem, role in stems.get(word[0][:2], ())
-        if word[0].startswith(stem)
+        if word[0].startswith(stem) and (len(stem) > 3 or word[0] == stem)
     ]
     if not gap.isascii():
         found += [(match.start(), str(match.lastgroup)) for match in unspaced.finditer(gap)]

@@ -18,10 +18,10 @@ _NAMES: Final = {
     "title": "title headline webtitle titlepage articletitle",
     "body": "body text maintext plaintext bodytext articlebody fulltext articletext rawtext content story article "
     "leadparagraph description summary",
-    "authors": "authors author byline creators creator writers writer",
+    "authors": "authors author authorname authornames authorslist byline creators creator dccreator writers writer by",
     "byline_date": "bylinedate datepublish datepublished publishdate publisheddate publicationdate publishingdate "
     "webpublicationdate pubdate published firstpublished publishdatetime date datetime timestamp seendate created "
-    "createdat",
+    "createdat postedat",
     "published_at": "publishedat",
     "modified_date": "modifieddate datemodify datemodified modified updated updatedat lastmodified",
     "publisher": "publisher sitename metasitename sourcehostname sourcename sourcedomain newspaper outlet source "
@@ -34,7 +34,7 @@ FIELDS: Final = tuple(_NAMES)
 _INSIDE: Final = frozenset({"fields", "html", "article", "data", "source", "_source", "metadata", "record", "doc"})
 _VALUE_KEYS: Final = ("name", "main", "rendered", "original", "url", "text", "value", "content", "@id", "src")
 _MARKS: Final = re.compile(r"[\W_]+")
-_URL: Final = re.compile(r"\s*(?:https?:)?//\S", re.IGNORECASE)
+_URL: Final = re.compile(r"(?i)\s*(?:https?:)?//\S")
 _TAG: Final = re.compile(r"[A-Za-z]{2,3}(?:[-_][\w-]+)?$")
 
 _Path = tuple[str, ...]  # a key, or a key and one inside its value

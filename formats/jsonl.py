@@ -19,7 +19,7 @@ COMPRESSIONS: Final = ("", ".gz", ".bz2", ".zst")
 ENDINGS: Final = tuple(
     f"{kind}{packed}" for kind in (".jsonl", ".json", ".ndjson", ".csv", ".tsv") for packed in COMPRESSIONS
 )  # of the files that `read_values` reads
-_IS_TABLE: Final = re.compile(r"\.[ct]sv(?:\.\w+)?$", re.IGNORECASE)
+_IS_TABLE: Final = re.compile(r"(?i)\.[ct]sv(?:\.\w+)?$")
 _SEPARATORS: Final = ",;\t|"
 _LONGEST_CELL: Final = 1 << 26
 # The beginning of an answer of NewsAPI, GDELT, the Guardian or the New York Times, and where it has its articles.

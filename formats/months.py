@@ -19,7 +19,11 @@ _LETTERS: Final = str.maketrans("يكىıđłøʼ", "یکیidlo'")
 LONG_WORD: Final = re.compile(r"[^\s\d.,،/|()·-]{2,}")
 _OTHER_DIGIT: Final = re.compile(r"[^\D0-9]")
 _PERSIAN, _ISLAMIC, _ETHIOPIC = 100, 200, 300  # added to the number of a month
-_OTHER_CALENDARS: Final = {
+_OTHER_NAMES: Final = {
+    0: (
+        " một hai ba tư năm sáu bảy tám chín mười mười_một mười_hai".replace(" ", " tháng_"),
+        "студзеня лютага сакавіка красавіка траўня чэрвеня ліпеня жніўня верасня кастрычніка лістапада снежня",
+    ),
     _PERSIAN: (
         "فروردین اردیبهشت خرداد تیر مرداد شهریور مهر آبان آذر دی بهمن اسفند",
         "حمل ثور جوزا سرطان اسد سنبله میزان عقرب قوس جدی دلو حوت",
@@ -73,7 +77,7 @@ def months_of(language: str) -> tuple[dict[str, int], re.Pattern[str]]:
 def _other_months() -> dict[str, int]:
     return {
         folded(name.replace("_", " ")): calendar + number
-        for calendar, lines in _OTHER_CALENDARS.items()
+        for calendar, lines in _OTHER_NAMES.items()
         for line in lines
         for number, name in enumerate(line.split(), 1)
     }

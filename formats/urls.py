@@ -20,12 +20,10 @@ _TRACKING: Final = (
 )
 # Sessions: by their names, or by a value that is a long token, where the name may also be that of a story.
 _SESSIONS: Final = (
-    r"(?:jsessionid|phpsessid|aspsessionid\w*|session_?id|sess_?id|cfid|cftoken|zenid|oscsid|xtcsid)=.*"
-    r"|sid=(?=[^=]*\d)(?=[^=]*[a-z])[0-9a-z,-]{16,}"
+    r"(?:\w*sess(?:ion)?_?id|aspsessionid\w*|cfid|cftoken|zenid|oscsid|xtcsid)=.*|s=[0-9a-f]{32}"
+    r"|s(?:id|ess(?:ion)?)=(?=[^=]*\d)(?=[^=]*[a-z])[0-9a-z,-]{16,}"
 )
-_PATH_SESSION: Final = re.compile(
-    r";(?:jsessionid|phpsessid|sessionid|sid)=[^/;?]*|/\([A-Z]\([0-9a-z]{16,}\)\)", re.IGNORECASE
-)
+_PATH_SESSION: Final = re.compile(r"(?i);(?:jsessionid|phpsessid|sessionid|sid)=[^/;?]*|/\([A-Z]\([0-9a-z]{16,}\)\)")
 # The same of sites, with all hosts below them: elsewhere these names may be those of pages. Sites and then names.
 _SITES: Final = r"""
     washingtonpost.com hpid|i?tid|wpisrc|wpmm|wpsrc|noredirect
@@ -73,8 +71,8 @@ _SCHEMES = ("http", "https")
 _DEFAULT_PORTS = (None, 80, 443)
 _SAFE = "/:@!$&'()*+,;=~-._%"
 _ESCAPE: Final = re.compile(r"%([0-9A-Fa-f]{2})")
-_UNRESERVED: Final = re.compile(r"[\w.~-]", re.ASCII)
-_ONE_SLASH: Final = re.compile(r"^(https?):/(?!/)", re.IGNORECASE)
+_UNRESERVED: Final = re.compile(r"[\w.~!$'()*,:@-]", re.ASCII)  # and what programs escape or not as they like
+_ONE_SLASH: Final = re.compile(r"(?i)^(https?):/(?!/)")
 # Most URLs of news pages need no parsing: a host in lower case and a path of characters that are never quoted.
 _HOST = r"https?://(?:www\.)?([a-z0-9-]+(?:\.[a-z0-9-]+)*)"
 _PLAIN = re.compile(rf"(?:{_HOST})?((?:/[A-Za-z0-9_.~!$&'*+,:=@-]+)*)(/?)(?:\?([!\"$-~]*))?", re.ASCII)
@@ -158,7 +156,7 @@ def parsed_url(url: str, base: str) -> str:
     if port not in _DEFAULT_PORTS:
         host = f"{host}:{port}"
     path = quote(_PATH_SESSION.sub("", parts.path), safe=_SAFE, errors="replace")
-    path = re.sub(r"/{2,}", "/", _ESCAPE.sub(_plain_escape, path)).rstrip("/")
+    path = urljoin("/", re.sub(r"/{2,}", "/", _ESCAPE.sub(_plain_escape, path))).rstrip("/")
     return urlunsplit(("http", host, path or "/", asked, ""))
 
 
@@ -168,8 +166,10 @@ def _plain_escape(found: re.Match[str]) -> str:
 
 
 def _ascii_host(host: str) -> str:
+    import idna
+
     try:
-        return host if host.isascii() else host.encode("idna").decode("ascii")
+        return host if host.isascii() else idna.encode(host, uts46=True).decode("ascii")
     except UnicodeError:
         return host
 
@@ -198,7 +198,7 @@ def _no_pages(host: str) -> re.Pattern[str]:
 
 @cache
 def _compiled(names: str) -> re.Pattern[str]:
-    return re.compile(rf"(?:{names})=.*|{_SESSIONS}", re.IGNORECASE)
+    return re.compile(rf"(?i)(?:{names})=.*|{_SESSIONS}")
 
 
 @lru_cache(maxsize=100_000)

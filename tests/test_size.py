@@ -17,11 +17,11 @@ ROOT = Path(__file__).parents[1]
 LAYOUT = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
 SLACK = 0.03  # of a limit: a package that is smaller by more lowers it
 LIMITS = {  # package: (lines, tokens)
-    "tests": (44_816, 519_765),
-    "beam_pipelines": (12_674, 143_589),
+    "tests": (44_798, 519_227),
+    "beam_pipelines": (12_658, 143_583),
     "serving": (4_878, 54_404),
     "studies": (4_595, 51_222),
-    "formats": (4_265, 43_421),
+    "formats": (4_265, 43_412),
     "benchmarks": (4_029, 43_012),
     "models": (3_119, 35_852),
     "evaluation": (4_017, 47_465),

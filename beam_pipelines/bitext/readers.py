@@ -45,9 +45,7 @@ _PART_BYTES: Final = 32 << 20
 MOST_BYTES: Final = 1 << 20
 _BETWEEN: Final = ","
 _COLUMNS: Final = 4  # of TSV
-_ALIGNED_NAME: Final = re.compile(
-    r".+\.(?P<language>(?!(txt|gz)\b)[a-z]{2,3}([-_][a-z0-9]{2,8})*)(\.txt)?(\.gz)?", re.IGNORECASE
-)
+_ALIGNED_NAME: Final = re.compile(r"(?i).+\.(?P<language>(?!(txt|gz)\b)[a-z]{2,3}([-_][a-z0-9]{2,8})*)(\.txt)?(\.gz)?")
 _CODES: Final = frozenset({"bpt", "ept", "it", "ph", "ut", "sub"})  # of TMX: not text
 _PARTS: Final = frozenset({"header", "tu"})  # of TMX, which are read
 _XML_LANGUAGE: Final = "{http://www.w3.org/XML/1998/namespace}lang"

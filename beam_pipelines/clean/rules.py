@@ -227,9 +227,8 @@ _Reason = tuple[Rejection, str]  # with its detail
 _SPAN_SENTENCES: Final = 3
 _SENTENCE_BREAK: Final = re.compile(r"(?:[.!?\u2026\u061f\u06d4](?=\s|$)|[\n\u3002\uff01\uff1f\u0964])\s*")
 _ERROR_PAGE: Final = re.compile(
-    r"page not found|404 not found|seite nicht gefunden|p\u00e1gina no encontrada|page introuvable"
+    r"(?i)page not found|404 not found|seite nicht gefunden|p\u00e1gina no encontrada|page introuvable"
     r"|page (?:you requested|cannot be found)|accept (?:all )?cookies to continue|enable javascript",
-    re.IGNORECASE,
 )
 _ERROR_PAGE_CHARACTERS: Final = 400  # from the start of the body: error pages are short
 _GRACE: Final = datetime.timedelta(days=1)  # a page fetched in one time zone may be dated tomorrow in another
@@ -395,7 +394,7 @@ def read_bad_words(paths: Sequence[str]) -> re.Pattern[str] | None:
         if not found:
             raise InputError("contains no words", path=path, field="--bad_words", remedy=remedy)
         words |= found
-    return re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, sorted(words)))})(?!\w)", re.IGNORECASE) if words else None
+    return re.compile(rf"(?i)(?<!\w)(?:{'|'.join(map(re.escape, sorted(words)))})(?!\w)") if words else None
 
 
 def bad_word(article: Article, words: re.Pattern[str] | None) -> str:

@@ -30,7 +30,7 @@ _MIN_PROSE_SHARE = 0.3
 _LAST_LINES, _MIN_LATER = 3, 1.1
 _MAX_ENTRY = 60  # longest entry of a menu, in characters
 _WORD = re.compile(r"\w+")
-_READINGS = re.compile(r"<(r[tp])\b[^>]*>[^<]*(?:</\1>)?", re.IGNORECASE)  # of ruby
+_READINGS = re.compile(r"(?i)<(r[tp])\b[^>]*>[^<]*(?:</\1>)?")  # of ruby
 
 
 class Body(NamedTuple):

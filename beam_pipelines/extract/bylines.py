@@ -24,7 +24,8 @@ _MAX_AUTHORS = 10
 _MAX_NAME_CHARACTERS = 60
 _MAX_NAME_WORDS = 6
 _SPLIT = re.compile(  # a run of spaces is tried from its first one only, or many would take quadratic time
-    r"(?:(?<!\s)\s+)?[;|/•·\n\t‹›、；؛｜／]\s*|(?<!\s)\s+(?:[-–—]|and|with|und|&|&amp;|및|และ)\s+", re.IGNORECASE
+    r"(?i)(?:(?<!\s)\s+)?[;|/•·\n\t‹›、；؛｜／]\s*|(?<=[\u4e00-\u9fff]{2})[・と](?=[\u4e00-\u9fff]{2})"
+    r"|(?<!\s)\s+(?:[-–—]|and|with|und|&|&amp;|및|และ)\s+",
 )
 _COMMA = re.compile(r"(?:(?<!\s)\s+)?[,，،]\s*")
 _LISTS = read_lists(__package__, "bylines.txt")
@@ -34,77 +35,62 @@ _WAW_NAMES = re.compile(
     r"(?:وليد|وائل|وفاء|وسيم|وسام|وداد|وجدي|وجيه|وحيد|وديع|وليم|وهبة|واثق|واصف|وصفي|ورد|ורד|ויקטור|ויקי|ולד)"
 )
 _WAW = re.compile(r"(?<!\s)\s+(?=[وו]\w{2})")
-_HAN_AND = re.compile(r"(?<=[\u4e00-\u9fff]{2})[和與与同](?=[\u4e00-\u9fff]{2,4}$)")
-_BY = re.compile(rf"^\W*{any_of(_LISTS['by'])}\b[\s:.：／/]+", re.IGNORECASE)
-_JOB_AFTER = re.compile(rf"^((?:\S+\s+){{1,2}}?\S+)\s+{any_of(_LISTS['job'])}\b.*$", re.IGNORECASE)
-_JOB_BEHIND = re.compile(r"(?:(?<!\s)\s+)?(?:기자|특파원|記者|记者)$")
+_HAN_AND = re.compile(r"(?<=[\u4e00-\u9fff]{2})[和與与同 ](?=[\u4e00-\u9fff]{2,4}(?: |$))")
+_BY = re.compile(rf"(?i)^\W*(?!von\s+(?:de[mnr]|und)\s){any_of(_LISTS['by'])}\b[\s:.：／/]+")
+_JOB_AFTER = re.compile(rf"(?i)^((?:\S+\s+){{1,2}}?\S+)\s+{any_of(_LISTS['job'])}\b.*$")
+_JOB_BEHIND = re.compile(r"(?:(?<!\s)\s+)?(?:기자|특파원|記者|记者|报道|報導|報道)$")
 _CREDIT = re.compile(
-    rf"\b(?:additional\s+)?{any_of(_LISTS['credit'])}(?:\s+(?:and|&)\s+\w+)?"
-    r"\s*(?:\b(?:by|von|par|por|de|di|door|av|af)\b|[:：])\s*",
-    re.IGNORECASE,
+    rf"(?i)\b(?:additional\s+)?{any_of(_LISTS['credit'])}(?:\s+(?:and|&)\s+\w+)?"
+    r"\s*(?:\b(?:by|von|par|por|de|di|door|av|af)\b|[:：]|(?<=[\u4e00-\u9fff])[/／])\s*",
 )
 _NOISE = re.compile(any_of(_LISTS["noise"]), re.IGNORECASE)
 _PART = re.compile(r"(?<![’'])\b[^\W\d_]+|(?<=\b[OoDd][’'])[^\W\d_]+")  # of a name, that has a capital
 _FROM_DIGIT = re.compile(r"(?:\s+(?![A-ZÀ-ÞΑ-ΩА-Я])[^\W\d_]{1,8})*\s*\S*\d.*$", re.DOTALL)
 _FAMILY = re.compile(
-    r"(?:(?:[Vv]an|[Vv]on|[Dd][eai]|[Dd]el|[Ll]a|[Dd]en|[Dd]er|[Dd]os|[Ll]e|[Aa]l|[Bb]in|ter|zu|av|af)\s+)*[^\W\d_a-z][\w’'-]+"
+    r"(?:(?:[Vv]an|[Vv]on|[Dd][eai]|[Dd]el|[Ll]a|[Dd]en|[Dd]er|[Dd]os|[Ll]e|[Aa]l|[Ii]bn|[Bb]in|St\.|Mac|Ó|te[nr]|und|zu|av|af)\s+)*[^\W\d_a-z][\w’'-]+"
 )
-_GIVEN = re.compile(r"[^\W\d_a-z][\w’'-]*(?:\s+(?:[^\W\d_a-z]\.?|[^\W\d_a-z]\.\s?[^\W\d_a-z]\.))?")
+_GIVEN = re.compile(r"[^\W\d_a-z](?:[\w’'-]*|\.)(?:\s*[^\W\d_a-z]\.?(?!\w)){0,2}")
+_GIVEN_NAMES = re.compile(rf"{_GIVEN.pattern}(?:\s+[^\W\d_a-z][\w’'-]+)?")
+_EDGES = re.compile(r"^[ .,:\"'“”*–_-]+|(?:[ ,:\"'“”*–_-]|(?<!\b[^\W\d_])\.)+$")  # the point after an initial stays
 _MAX_LITERAL = 5_000
+_LITERAL = re.compile(r"(?:\w+\()?([\[{(].*?[\]})])(?:, dtype=\w+)?\)?", re.DOTALL)  # also of pandas: array(['Ann'])
+_KEYS = (
+    "name fullname displayname author value",
+    "givenname firstname given first",
+    "familyname lastname family last",
+)
 # No value, or the account of a content management system.
 _NOBODY = re.compile(
-    r"^\W*(?:none|nan|null|n/?a|nil|undefined|unknown|anonymous|admin\d*|administrator|webmaster|root|user|guest)?\W*$",
-    re.IGNORECASE,
+    r"(?i)^\W*(?:none|nan|null|n/?a|nil|undefined|unknown|anonymous|admin\d*|administrator|webmaster|root|user|guest)?\W*$",
 )
 _ASIDE = re.compile(r"\([^()]*\)|\[[^\[\]]*\]|<[^<>]*>|@\w+|\S{1,64}@\S+|https?://\S+|\bwww\.\S+")
-_TITLE = re.compile(r"^(?:dr|mr|mrs|ms|prof)\.?\s+(?=\w+\s+\w)", re.IGNORECASE)
-_GENERATION = re.compile(r"^(?:jr|sr|ii|iii|iv)\.?$", re.IGNORECASE)
-_DEGREE = re.compile(r"^(?:m\.?d|ph\.?d|esq|j\.?d|m\.?p|mba|rn|d\.?o)\.?$", re.IGNORECASE)
-_POST = re.compile(rf"\b{any_of(_LISTS['post'])}\b", re.IGNORECASE)
-_AGENCY = re.compile(rf"^(?:the\s+)?{any_of(_LISTS['agency'])}$", re.IGNORECASE)
-_ROLES_END = re.compile(r"(?<!\s)\s+(?:is\s+a|is\s+an|for\s+[Tt]he|of\s+the|in\s+[A-Z]\w+$|at\s+the|contributed\b).*$")
+_TITLE = re.compile(r"(?i)^(?:dr|mr|mrs|ms|prof)\.?\s+(?=\w+\s+\w)")
+_GENERATION = re.compile(r"(?i)^(?:jr|sr|ii|iii|iv)\.?$")
+_DEGREE = re.compile(r"(?i)^(?:m\.?d|ph\.?d|esq|j\.?d|m\.?p|mba|rn|d\.?o)\.?$")
+_POST = re.compile(rf"(?i)\b{any_of(_LISTS['post'])}\b")
+_AGENCY = re.compile(rf"(?i)^(?:the\s+)?{any_of(_LISTS['agency'])}$")
+_ROLES_END = re.compile(
+    r"(?<!\s)\s+(?:is\s+an?|(?:for\s+[Tt]|of\s+t|at\s+t)he|in(?:\s+[A-Z]\w+){1,2}$|contributed\b).*$"
+)
 _NO_NAME = re.compile(
-    r"\d{2}|[:!?]|^(?:the|about|more|share|follow|a|an|by|see|all|view|unknown|anonymous|none|null|undefined|n)$"
+    r"(?i)\d{2}|[:!?]|^(?:the|about|more|share|follow|a|an|by|see|all|view|unknown|anonymous|none|null|undefined|n)$"
     r"|^(?:follow|share|read)\b",
-    re.IGNORECASE,
 )
 _MAX_BYLINE = 200
 _MAX_CANDIDATES = 60
-# Through the attributes: a test of each element takes twice the time.
-_BYLINES = tuple(
-    etree.XPath(path)
-    for path in (
-        "//@itemprop[contains(., 'author')]/.. | //@rel[contains(., 'author')]/..",
-        """//@class[contains(., 'byline') or contains(., 'Byline')]/.. | //@data-testid[contains(., 'byline')]/..
-            | //@id[contains(., 'byline')]/..""",
-        "//@class[contains(., 'author') or contains(., 'Author')]/..",
-    )
-)
+_BYLINES, _DATES = ([etree.XPath(path) for path in _LISTS[name].splitlines()] for name in ("bylines", "dates"))
 _BY_LINE = re.compile(
-    r"^\W*(?:(?:written|posted|published|reported|story|words)\s+)?(?:by|von|por|par|di|door|av|af|автор)[\s:]+(?=\S{2,}\s+\S{2,})",
-    re.IGNORECASE,
+    r"(?i)^\W*(?:(?:written|posted|published|reported|story|words)\s+)?(?:by|von|por|par|di|door|av|af|автор)[\s:]+(?=\S{2,}\s+\S{2,})",
 )
 _NAME_CASE = re.compile(r"^\W*+\S+(?:\s+\S+)?[\s:]++(?:[^\W\d_][\w.’'-]*\s+)*?[A-ZÀ-Þ\u0400-\u042f]")
-_UPDATED = re.compile(r"updat|modif|edit|actuali|aktualis|mis à jour|обновл", re.IGNORECASE)
+_UPDATED = re.compile(r"(?i)updat|modif|lastmod|edit|actuali|aktualis|mis à jour|обновл")
 _OTHERS = re.compile(
-    r"(?:^|[\s_-])(?:latest|recent|related|popular|trending|recommended|teasers?|sidebar|most-?read|comments?)(?:$|[\s_-])",
-    re.IGNORECASE,
+    r"(?i)(?:^|[\s_-])(?:latest|recent|related|popular|trending|recommended|teasers?|sidebar|most-?read|comments?)(?:$|[\s_-])",
 )
 _FIRST_YEAR = 1990  # of pages
 _MAX_LABEL = 60
 _MAX_BEHIND = 5
-_POSTED = re.compile(r"publi|post|creat|issued|entry-date|dateline|date_?time|timestamp|byline", re.IGNORECASE)
-_DATES = tuple(
-    etree.XPath(path)
-    for path in (
-        "//@itemprop[contains(., 'date')]/..",
-        "//time | //abbr[@title]",
-        """//@class[contains(., 'date') or contains(., 'Date') or contains(., 'timestamp')
-            or contains(., 'published')]/..""",
-        "//@class[contains(., 'posted') or contains(., 'pubtime')]/.. | //@id[contains(., 'date')]/..",
-        "//@class[contains(., 'byline') or contains(., 'meta')]/..",
-    )
-)
+_POSTED = re.compile(r"(?i)publi|post|creat|issued|entry-date|dateline|date_?time|timestamp|byline")
 
 
 def people(text: str | tuple[str, ...], site: str = "", language: str = "") -> tuple[str, ...]:
@@ -141,15 +127,15 @@ def listed_names(value: Any) -> Iterator[str]:
     (['Marta Olsen', 'Bo Chen'], ['Marta Olsen', 'Bo'])
     """
     if isinstance(value, Mapping):
-        whole = next((value[key] for key in ("name", "full_name", "author", "@value") if value.get(key)), None)
-        parts = [value.get(f"{key}Name") or value.get(f"{key}_name") for key in ("given", "family")]
+        own = {re.sub(r"[\W_]+", "", str(key)).lower(): one for key, one in value.items() if one}
+        whole, *parts = (next((own[key] for key in keys.split() if key in own), "") for keys in _KEYS)
         if all(isinstance(part, str) and part for part in parts) and (not whole or "," in str(whole)):
             whole = " ".join(map(str, parts))
         yield from listed_names(whole)
     elif isinstance(value, str):
         text = value.strip()
-        if text[:1] in "[{(" and text[-1:] in "]})" and text:
-            yield from _of_literal(text)
+        if literal := _LITERAL.fullmatch(text):
+            yield from _of_literal(literal[1])
         elif not _NOBODY.match(text):
             yield text
     elif isinstance(value, Iterable):
@@ -158,6 +144,7 @@ def listed_names(value: Any) -> Iterator[str]:
 
 
 def _of_literal(text: str) -> Iterator[str]:
+    text = re.sub(r"(?<=['\"])\s+(?=['\"])", ", ", text)  # NumPy: ['Marta Olsen' 'Bo Chen']
     for read in (load_json, ast.literal_eval):
         try:
             value = read(text[:_MAX_LITERAL])
@@ -166,10 +153,10 @@ def _of_literal(text: str) -> Iterator[str]:
         if isinstance(value, Mapping | Iterable) and not isinstance(value, str | bytes):
             yield from listed_names(value)
             return
-    # "{Marta Olsen,Bo Chen}" of PostgreSQL, "['Marta Olsen' 'Bo Chen']" of NumPy
+    # "{Marta Olsen,Bo Chen}" of PostgreSQL
     inner = text[1:-1][:_MAX_LITERAL]
-    for double, single, plain in re.findall(r'"([^"]+)"|\'([^\']+)\'(?!\w)|([^\s,"\'][^,"]*)', inner):
-        yield from listed_names((double or single or plain).strip())
+    for parts in re.findall(r'"([^"]+)"|\'([^\']+)\'(?!\w)|([^\s,"\'][^,"]*)', inner):
+        yield from listed_names("".join(parts).strip())
 
 
 def names_person(names: tuple[str, ...], site: str = "") -> bool:
@@ -227,19 +214,19 @@ def _bare(part: str) -> str:
     part = " ".join(part.split()).lstrip(" :.,-")[:_MAX_BYLINE]
     if part[:1].isdigit():
         return ""  # "4 min read"
-    if (found := _FROM_DIGIT.search(part)) and " " in (name := part[: found.start()].strip()):
+    if (found := _FROM_DIGIT.search(part)) and (" " in (name := part[: found.start()].strip()) or not name.isascii()):
         part = name  # "Marta Olsen 5 minutes ago"
         if is_month(part.rpartition(" ")[2].rstrip(".")):
             part = part.rpartition(" ")[0]
-    return _BY.sub("", part).strip(" .,:\"'“”*–-_")
+    return _EDGES.sub("", _BY.sub("", part))
 
 
-def _is_inverted(family: str, given: str, site: str) -> bool:
+def _is_inverted(family: str, given: str, site: str, is_one: bool = False) -> bool:
     return bool(
         _FAMILY.fullmatch(family)
         and given[:1].isupper()
         and family.rpartition(" ")[2][0].isupper()
-        and _GIVEN.fullmatch(given)
+        and (_GIVEN_NAMES if is_one or family[0].islower() else _GIVEN).fullmatch(given)
         and not any(
             _GENERATION.match(part) or _DEGREE.match(part) or not _is_person(part, site) for part in (family, given)
         )
@@ -253,7 +240,8 @@ def in_order(name: str) -> str:
     ('Gabriel García Márquez', 'Ann Lee, Bo Chen', 'Ann Lee, PhD')
     """
     family, comma, given = (part.strip() for part in name.partition(","))
-    if comma and _GIVEN.fullmatch(given) and len(family.split()) < 4 and _is_inverted(family.split()[-1], given, ""):
+    words = family.split()
+    if comma and 0 < len(words) < 4 and _is_inverted(words[-1], given, "", len(words) == 1 or family[0].islower()):
         return f"{given} {family}"
     return name
 
@@ -261,7 +249,7 @@ def in_order(name: str) -> str:
 def _of_words(text: str, ands: frozenset[str]) -> Iterator[str]:
     """Yields the names on both sides of a word for "and", where both sides are whole names."""
     words = text.split()
-    for number, word in enumerate(words):
+    for number, word in enumerate(text.lower().split() if text.isupper() else words):
         if word in ands and _is_whole(words[:number]) and _is_whole(words[number + 1 :]):
             yield " ".join(words[:number])
             yield from _of_words(" ".join(words[number + 1 :]), ands)
@@ -314,9 +302,9 @@ def _candidates(tree: Any, path: etree.XPath) -> Iterator[Any]:
     for node in path(tree)[:_MAX_CANDIDATES]:
         if node.tag in ("meta", "link", "script", "html", "body", "article", "main"):
             continue
-        around = [node, *node.iterancestors()]
-        is_apart = any(above.tag in ("aside", "footer", "nav") for above in around[1:])
-        if not is_apart and all(judge_name(_label(one)) is not Name.NEVER for one in around):
+        if next(node.iterancestors("aside", "footer", "nav"), None) is None and all(
+            judge_name(_label(one)) is not Name.NEVER for one in (node, *node.iterancestors())
+        ):
             yield node
 
 
@@ -359,12 +347,14 @@ def days(tree: Any, layout: Layout, place: str = "") -> tuple[Day | None, Day | 
                 break
         if published:
             return published, next((day for day in changed if day.day >= published.day), None)
+    label = ""  # stands in a block of its own
     for block in _beginning(layout, 2):
-        if len(block.text) <= _MAX_BYLINE // 2 and not block.prose:
-            found = _shown(block.text, place)
+        found = _shown(f"{label} {block.text}", place) if len(block.text) <= _MAX_BYLINE // 2 else []
+        if not block.prose or {day.role for day in found} >= {PUBLISHED, UPDATED}:
             changed += [day for day in found if day.role == UPDATED]
             if first := next((day for day in found if day.role not in (UPDATED, EVENT)), None):
                 return first, next((day for day in changed if day.day >= first.day), None)
+        label = block.text if len(block.text) <= _MAX_LABEL // 3 and _UPDATED.search(block.text) else ""
     return None, next(iter(changed), None)
 
 
@@ -377,14 +367,15 @@ def _role_by_name(node: Any) -> str:
 
 def _days_of(node: Any, place: str) -> list[Day]:
     """Returns the days of an element, by its attributes or its text."""
-    if any(_is_other_story(above) for above in itertools.islice(node.iterancestors(), 3)) or _is_other_story(node):
+    if any(map(_is_other_story, [node, *node.iterancestors()][:4])):
         return []
     words = _dated_text(node)
     for attribute in ("datetime", "content", "title", "data-datetime", "data-timestamp", "data-date"):
         day = parse_day(node.get(attribute), place)
         if day is not None and day.year >= _FIRST_YEAR:
             # "Updated" may stand in the element, before it, or behind.
-            around = f"{_text_before(node)} {words if not any(map(str.isdigit, words)) else ''} {day} {node.tail or ''}"
+            own = re.sub(r"\d", "", f"{words} {node.get('aria-label', '')} {node.get('title', '')}")
+            around = f"{_text_before(node)} {own} {day} {node.tail or ''}"
             role = next((shown.role for shown in (*_shown(words, place)[:1], *_shown(around, place)) if shown.role), "")
             return [Day(day, role)]
     return _shown(words, place)

@@ -15,13 +15,13 @@ _CONTROL = bytes(code for code in range(32) if code not in b"\t\n\f\r") + b"\x7f
 _BINARY = _CONTROL.translate(None, b"\v\x1b\x7f")
 _MARKS = {codecs.BOM_UTF8: "utf-8", codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
 _COMMENT = re.compile(rb"<!--.*?(?:-->|$)", re.DOTALL)
-_META = re.compile(rb"""<meta[\s/]((?:"[^"]*"|'[^']*'|[^'">])*)""", re.IGNORECASE)
+_META = re.compile(rb"""(?i)<meta[\s/]((?:"[^"]*"|'[^']*'|[^'">])*)""")
 _ATTRIBUTE = re.compile(rb"""(?<![^\s"'=/])([^\s"'=/]++)\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'>]+))""")
-_CHARSET = re.compile(rb"""charset\s*=\s*["']?\s*([^\s"';]+)""", re.IGNORECASE)
-_XML = re.compile(rb"""^\s*<\?xml[^>]{1,100}?encoding\s*=\s*["']([^"'>]{1,40})["']""", re.IGNORECASE)
+_CHARSET = re.compile(rb"""(?i)charset\s*=\s*["']?\s*([^\s"';]+)""")
+_XML = re.compile(rb"""(?i)^\s*<\?xml[^>]{1,100}?encoding\s*=\s*["']([^"'>]{1,40})["']""")
 _UTF_8 = re.compile(rb"(?:[\xc2-\xdf][\x80-\xbf]|[\xe0-\xef][\x80-\xbf]{2}|[\xf0-\xf4][\x80-\xbf]{3})+")
 _ISO_2022 = re.compile(rb"\x1b(\$[@B]|\([BJI])([^\x1b]*)")
-_MARKUP = re.compile(r"<(script|style)\b.*?(?:</\1|\Z)|<[^<>]*>", re.DOTALL | re.IGNORECASE)
+_MARKUP = re.compile(r"(?is)<(script|style)\b.*?(?:</\1|\Z)|<[^<>]*>")
 _SAMPLE = 20_000
 # What text in a wrong charset has: letters of two scripts, small letters before capital ones, and signs, in one word.
 _LATIN, _OTHER = "[A-Za-z\u00e0-\u00ff]", "[\u0370-\u06ff\u0e00-\u0e7f]"
@@ -44,7 +44,7 @@ _MIN_SHARE = 0.6
 _PLAIN = re.compile("[\u00a1-\u00b4\u00b6-\u00bf\u00df\u00e1-\u00ff\u2010-\u203a\u20ac\u2122]")
 _MAX_TIMES = 3
 _ENTITIES = re.compile(r"&(?:A(?:tilde|circ|uml|ring)|acirc|ETH|Ntilde|#19[4-7]|#20[89]|#226);&")
-_CHARACTER = re.compile(r"&(?!(?:lt|gt|amp|quot|apos|nbsp|#\d\d|#x[23][\da-f]);)#?\w{1,8};", re.IGNORECASE)
+_CHARACTER = re.compile(r"(?i)&(?!(?:lt|gt|amp|quot|apos|nbsp|#\d\d|#x[23][\da-f]);)#?\w{1,8};")
 _LATIN_1, _LATIN_1_RUNS = re.compile("[\xa1-\xff]"), re.compile("[\xa1-\xff]{4,}")
 # What undoing must yield: letters of living scripts, their punctuation, and pictures.
 _LETTERS = re.compile(
@@ -69,8 +69,8 @@ _UNSEEN = re.compile(
 _C1 = re.compile("[\x80-\x9f]")
 _ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[ -/]+[0-~]|[0-Z\\^-~])")
 _CONTROLS = re.compile("[\x00-\x08\x0b\x0e-\x1f\x7f]")
-_REFERENCES = re.compile(r"&#(?:0*(?:[0-8]|1[14-9]|2\d|3[01]|127)|x0*(?:[0-8bef]|1[\da-f]|7f));", re.IGNORECASE)
-_ESCAPE_REFERENCES = re.compile(r"&#(?:0*27|x0*1b);(?=\[)", re.IGNORECASE)
+_REFERENCES = re.compile(r"(?i)&#(?:0*(?:[0-8]|1[14-9]|2\d|3[01]|127)|x0*(?:[0-8bef]|1[\da-f]|7f));")
+_ESCAPE_REFERENCES = re.compile(r"(?i)&#(?:0*27|x0*1b);(?=\[)")
 
 
 def readable(text: str) -> str:

@@ -50,7 +50,7 @@ _WORD = re.compile(r"\w+")
 _MAX_LINK_SHARE = 0.4
 SENTENCE = re.compile(r"[.!?…;,][\s”\"'’»)]|[.!?…:”\"]$|[。！？։؟।၊。、，]")
 _SPACELESS = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]")
-_HIDDEN = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden|clip\s*:\s*rect\(0", re.IGNORECASE)
+_HIDDEN = re.compile(r"(?i)display\s*:\s*none|visibility\s*:\s*hidden|clip\s*:\s*rect\(0")
 
 # Tokens of class and id, which are split at camelCase and at all characters but letters. A block element with one of
 # them, or with two in a row, is boilerplate with everything inside it, unless it contains most of the page's prose (see

@@ -23,7 +23,7 @@ from ...formats.dates import (
     states_impossible_day,
 )
 from ...formats.records import Article, Rejection, make_doc_id
-from ...formats.urls import canonical_url, registered_domain
+from ...formats.urls import canonical_url, joined, registered_domain
 from .body import MARKUP, Body, is_within_slow_limits, read_body
 from .bylines import bylines, days, names_person, people
 from .charsets import decode, readable
@@ -37,9 +37,8 @@ _MAX_LINK_TEXT = 300
 _MAX_GENERIC = 60
 _MAX_CACHED = 500  # longest link that is cached, in characters
 _GENERIC = re.compile(
-    r"^\W*+(read|see|view|show|load|learn|find)?\s*+"
+    r"(?i)^\W*+(read|see|view|show|load|learn|find)?\s*+"
     r"(more|all|next|previous|back|here|full story|continue reading|comments?|share)\W*$",
-    re.IGNORECASE,
 )
 _NO_PAGE = tuple(str.split("# javascript: mailto: tel: data: whatsapp: sms: about: blob:"))
 _MARKS = re.compile(r"(?<!\s)\s+[|\-–—•·»«:/~]{1,2}\s+|(?:(?<!\s)\s+)?[|»]\s*|:\s+")
@@ -49,12 +48,11 @@ MAX_PAGE_TAGS = 300_000
 # The last part of a URL of a single item: many words, or a long number.
 _ITEM = re.compile(r"(?<![^-])(?:[^-]++-){3}|\d{5}")  # of the last part of a path
 _ITEM_NAME = re.compile(r"-.*-|\d{3}|\d.*-|-.*\d|\.s?html?$")
-_ITEM_QUERY = re.compile(r"(?:^|&)(?:\w*id|article|story|news|item|post|p)=\w*\d", re.IGNORECASE)
+_ITEM_QUERY = re.compile(r"(?i)(?:^|&)(?:\w*id|article|story|news|item|post|p)=\w*\d")
 _MIN_NAME = 20
 # Names of front pages, and what templates write for a URL that they do not have.
 _NO_NAME = re.compile(
-    r"/(?:index|default|home|home-?page|undefined|null|none|nan|false|true|%7B.*|%5B.*|\[.*|\{.*)(?:\.\w{2,5})?$",
-    re.IGNORECASE,
+    r"(?i)/(?:index|default|home|home-?page|undefined|null|none|nan|false|true|%7B.*|%5B.*|\[.*|\{.*)(?:\.\w{2,5})?$",
 )
 _LONG_TAG_CHARACTERS, _MAX_ATTRIBUTES = 5_000, 1_000
 # Script code after a "<" does not match: its quotes and brackets do not follow a name and a "=".
@@ -63,7 +61,7 @@ _MANY_ATTRIBUTES = re.compile(
     + str(_MAX_ATTRIBUTES)
     + "}"
 )
-_CLOSED_ROOT = re.compile(r"(<html\b[^<>]{0,1000}?)\s*/>", re.IGNORECASE)
+_CLOSED_ROOT = re.compile(r"(?i)(<html\b[^<>]{0,1000}?)\s*/>")
 _MIN_BODY_CHARACTERS, _MIN_ITEM_BODY = 200, 100  # the second with a heading, at the URL of a single item
 _MIN_HUB_LINKS = 8
 _MIN_SMALL_HUB_LINKS = 3
@@ -122,7 +120,8 @@ def extract_page(html: str | bytes, url: str, max_links: int = MAX_LINKS) -> Ext
     headings = headings_of(tree)
     structured = read_structured(tree, url, [*headings[:1], _element_title(tree)])
     page_url = _own_url(structured.canonical, url)
-    links, beyond = links_of(tree, page_url, max_links)
+    base = joined(url, next(iter(tree.xpath("//base/@href")), ""))
+    links, beyond = links_of(tree, page_url, max_links, base)
     extracted = functools.partial(ExtractedPage, page_url=canonical_url(url), links=links, links_beyond=beyond)
     layout = lay_out(tree)
     heading = headings[0] if headings else ""
@@ -308,7 +307,9 @@ def _is_item(url: SplitResult) -> bool:
     return bool(len(name) >= _MIN_NAME or _ITEM_NAME.search(name) or _ITEM_QUERY.search(url.query))
 
 
-def links_of(tree: Any, url: str, max_links: int = MAX_LINKS) -> tuple[tuple[tuple[str, str], ...], int]:
+def links_of(
+    tree: Any, url: str, max_links: int = MAX_LINKS, base: str = ""
+) -> tuple[tuple[tuple[str, str], ...], int]:
     """Returns unique (canonical URL, link text) pairs in order, and the number of anchors beyond the limit.
 
     Links to the page itself are left out. Generic texts, such as "Read more", are replaced by "".
@@ -317,15 +318,15 @@ def links_of(tree: Any, url: str, max_links: int = MAX_LINKS) -> tuple[tuple[tup
       tree: a parsed page.
       url: canonical URL of the page.
       max_links: number of pairs to return; at most four times as many anchors are read.
+      base: URL with which relative links are joined; a canonical one has lost the slash at its end.
     """
     anchors = tree.iter("a")
-    found = tuple(itertools.islice(_links(itertools.islice(anchors, 4 * max_links), url), max_links))
+    found = tuple(itertools.islice(_links(itertools.islice(anchors, 4 * max_links), url, base or url), max_links))
     return found, sum(1 for anchor in anchors if anchor.get("href"))
 
 
-def _links(anchors: Iterator[Any], url: str) -> Iterator[tuple[str, str]]:
-    parts = urlsplit(url)
-    origin = f"{parts.scheme}://{parts.netloc}/"
+def _links(anchors: Iterator[Any], url: str, base: str) -> Iterator[tuple[str, str]]:
+    origin = joined(base, "/")
     seen: set[tuple[str, str]] = set()
     for anchor in anchors:
         # Pages of a site share most links, so results are cached; only relative links depend on the page.
@@ -333,7 +334,7 @@ def _links(anchors: Iterator[Any], url: str) -> Iterator[tuple[str, str]]:
         if not href:
             continue
         rooted = href.startswith(("/", "http")) and len(href) <= _MAX_CACHED
-        target = _canonical(href, origin) if rooted else _target(href, url)
+        target = _canonical(href, origin) if rooted else _target(href, base)
         if not target or target == url:
             continue
         text = (

@@ -12,12 +12,11 @@ from .xml_text import head_of, root_of
 
 _TYPE: Final = re.compile(r"[\w!#$%&'*+.^`|~-]+/[\w!#$%&'*+.^`|~-]+", re.ASCII)
 _COMMA: Final = re.compile(r",(?=(?:[^\"]*\"[^\"]*\")*[^\"]*\Z)")  # not between quotation marks
-_CHARSET: Final = re.compile(r";\s*charset\s*=\s*(?:\"([^\"]*)\"?|([^;\s]*))", re.IGNORECASE)
+_CHARSET: Final = re.compile(r"(?i);\s*charset\s*=\s*(?:\"([^\"]*)\"?|([^;\s]*))")
 _UNKNOWN: Final = ("", "unknown/unknown", "application/unknown", "*/*")
 _HTML: Final = re.compile(
-    r"[\s\ufeff]*<(?:!--|(?:!doctype html|html|head|script|iframe|h1|div|font|table|a|style|title|b|body|br|p|meta|link"
-    r"|base|main|article|section|header|nav)(?=[\s/>]))",
-    re.IGNORECASE,
+    r"(?i)[\s\ufeff]*<(?:!--|(?:!doctype html|html|head|script|iframe|h1|div|font|table|a|style|title|b|body|br|p|meta"
+    r"|link|base|main|article|section|header|nav)(?=[\s/>]))",
 )
 _FEEDS: Final = ("rss", "feed", "rdf")
 # The first bytes of what is no text (MIME Sniffing, 6 and 7.1).
@@ -83,11 +82,9 @@ STATUSES: Final = frozenset({301, 302, 303, 307, 308})
 _LONGEST_SECONDS: Final = 10  # later a page shows itself and only reloads
 _HEAD_BYTES: Final = 1 << 14
 _REFRESH: Final = re.compile(
-    r"\s*+([0-9]++)[0-9.]*+(?:\s*+[;,]|\s)\s*+(?:url\s*=\s*)?(?:\"([^\"]*)|'([^']*)|(.*))", re.DOTALL | re.I
+    r"(?is)\s*+([0-9]++)[0-9.]*+(?:\s*+[;,]|\s)\s*+(?:url\s*=\s*)?(?:\"([^\"]*)|'([^']*)|(.*))"
 )
-_UNSEEN: Final = re.compile(
-    r"<!--.*?(?:-->|\Z)|<(noscript|script|style|template)\b.*?(?:</\1|\Z)", re.DOTALL | re.IGNORECASE
-)
+_UNSEEN: Final = re.compile(r"(?is)<!--.*?(?:-->|\Z)|<(noscript|script|style|template)\b.*?(?:</\1|\Z)")
 _META: Final = re.compile(
     r"<meta\s(?=[^>]*http-equiv\s*=\s*[\"']?refresh\b)[^>]*?\bcontent\s*=\s*(\"[^\"]*|'[^']*|[^\s>]+)", re.I
 )

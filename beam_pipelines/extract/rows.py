@@ -17,9 +17,9 @@ from .charsets import readable, visible
 from .page import clean_title
 
 _MAX_UNREAD = 20  # names of fields that are counted of one slice; rows may have any number
-_NOTHING = re.compile(r"\W*(?:none|nan|null)?\W*$", re.IGNORECASE)
-_MARKUP = re.compile(r"</(?:p|div|a|span|script|style|h[1-6]|li|em|strong)>|<br\s*/?>", re.IGNORECASE)
-_URL = re.compile(r"(?:\bhttps?://|\bwww\.|\bpic\.twitter\.com/)\S+", re.IGNORECASE)
+_NOTHING = re.compile(r"(?i)\W*(?:none|nan|null|n/?a)?\W*$")
+_MARKUP = re.compile(r"(?i)</(?:p|div|a|span|script|style|h[1-6]|li|em|strong)>|<br\s*/?>")
+_URL = re.compile(r"(?i)(?:\bhttps?://|\bwww\.|\bpic\.twitter\.com/)\S+")
 _MENTION = re.compile(r"(?<![\w@])@\w+", re.UNICODE)
 _RETWEET = re.compile(r"^\s*RT\b(?:\s*@\w+)?\s*:?\s*")
 _HASHTAG = re.compile(r"[#\uff03](\w+)")

@@ -25,7 +25,8 @@ _MAX_SCRIPT_CHARACTERS = 2_000_000
 _MAX_OBJECTS = 2_000
 _OPENING = re.compile(r"\s*+(?:<!--|(?:(?://|/\*)\s*+)?<!\[CDATA\[\s*+(?:\*/)?)")
 _CLOSINGS = (";", "-->", "/*]]>*/", "/* ]]> */", "//]]>", "// ]]>", "]]>")
-_TRAILING_COMMA = re.compile(r",(?=\s{0,100}[}\]])")
+# Commas before an end, comments and escaped apostrophes, which are script and not JSON.
+_NO_JSON = re.compile(r",(?=\s{0,100}[}\]])|^[ \t]{0,100}//[^\n]*|/\*[^*]{0,500}\*/|\\(?=')", re.MULTILINE)
 _PUBLISHED, _MODIFIED, _AUTHORS = (_LISTS[name].split() for name in ("published", "modified", "authors"))
 _SITES = str.split("og:site_name application-name apple-mobile-web-app-title twitter:app:name:iphone dc.publisher cre")
 # What makes an item complete.
@@ -36,8 +37,7 @@ _EDITION = re.compile(
 )
 _LANGUAGE = re.compile(r"[a-zA-Z]{2,3}(?:[-_][a-zA-Z0-9]{2,8})*")
 _LIVE_URL = re.compile(
-    r"/live(?:blog|-blog|-updates?|-coverage)?/|[-/]live-(?:blog|updates?|coverage|results)\b|[-/]liveblog\b",
-    re.IGNORECASE,
+    r"(?i)/live(?:blog|-blog|-updates?|-coverage)?/|[-/]live-(?:blog|updates?|coverage|results)\b|[-/]liveblog\b",
 )
 _MARKUP = re.compile(r"<[^<>]{1,300}>")
 
@@ -166,12 +166,12 @@ def _head(tree: Any) -> tuple[dict[str, list[str]], list[str], str]:
         if node.tag == "meta":
             name = (node.get("property") or node.get("name") or node.get("itemprop") or "").strip().lower()
             content = (node.get("content") or "").strip()
-            if name and content:
+            if name and content and next(node.iterancestors("aside", "nav"), None) is None:
                 meta.setdefault(name, []).append(content)
         elif node.tag == "script":
             if "ld+json" in (node.get("type") or "").lower() and node.text:
                 scripts.append(node.text)
-        elif not canonical and (node.get("rel") or "").strip().lower() == "canonical":
+        elif not canonical and "canonical" in (node.get("rel") or "").lower().split():
             canonical = (node.get("href") or "").strip()
     return meta, scripts, canonical
 
@@ -185,12 +185,14 @@ def _read_items(scripts: Sequence[str]) -> list[dict[str, Any]]:
 def _parsed(script: str) -> Any:
     if len(script) > _MAX_SCRIPT_CHARACTERS:
         return None
-    text = script.strip()
+    text = script.replace("\ufeff", "").strip()
     if found := _OPENING.match(text):
         text = text[found.end() :]
     for closing in _CLOSINGS:
         text = text.removesuffix(closing).rstrip()
-    for candidate in (text, _TRAILING_COMMA.sub("", text)):
+    plain = _NO_JSON.sub("", text)
+    several = "},{".join(re.split(r"}\s*{", plain))
+    for candidate in (text, plain, f"[{several}]", html.unescape(plain)):
         with contextlib.suppress(ValueError):  # broken JSON-LD is common; meta elements and the text are available
             return load_json(candidate)
     return None
@@ -288,10 +290,8 @@ def _plain(text: str, instead_of_tags: str) -> str:
 
 def _names(value: Any) -> Iterator[str]:
     for item in _list(value):
-        names = [item]
-        if person := isinstance(item, dict):
-            names = item["name"] if isinstance(item.get("name"), list) else [next(listed_names(item), "")]
-        for text in map(_text, names):
+        person = not isinstance(item, str)
+        for text in map(_text, listed_names(item) if person else [item]):
             if text and "://" not in text:
                 yield in_order(text) if person else text
 

@@ -9,14 +9,13 @@ from .. import read_lists
 from .layout import any_of
 
 _PATTERNS = read_lists(__package__, "trimming.txt")
-_BOILERPLATE = re.compile(rf"^\W*{any_of(_PATTERNS['boilerplate'])}", re.IGNORECASE)
+_BOILERPLATE = re.compile(rf"(?i)^\W*{any_of(_PATTERNS['boilerplate'])}")
 _CREDIT = re.compile(
-    r"\((?:[^()/]{3,50}/[^()/]{3,50}"
+    r"(?i)\((?:[^()/]{3,50}/[^()/]{3,50}"
     r"|[^()]{0,40}\b(?:photo(?:s|graph)?|courtesy|getty|reuters|afp|illustration)\b[^()]{0,60})\)\W{0,3}$",
-    re.IGNORECASE,
 )
-_RIGHTS = re.compile(r"\ball rights reserved\b|版权(?:说明|保护|声明|所有)", re.IGNORECASE)
-_END = re.compile(rf"^\W*{any_of(_PATTERNS['end'])}\W*$", re.IGNORECASE)
+_RIGHTS = re.compile(r"(?i)\ball rights reserved\b|版权(?:说明|保护|声明|所有)")
+_END = re.compile(rf"(?i)^\W*{any_of(_PATTERNS['end'])}\W*$")
 _PORTRAIT = re.compile(any_of(_PATTERNS["portrait"]), re.IGNORECASE)
 _APPEAL = re.compile(any_of(_PATTERNS["appeal"]), re.IGNORECASE)
 MAX_LINE = 400

@@ -12,10 +12,10 @@ from .charsets import decode, readable
 
 _PROLOG: Final = r"(?>[\s\ufeff]+|<\?.*?\?>|<!--.*?-->)*+"  # never tried in two ways
 _TYPE: Final = r"<!DOCTYPE[^>\[]*(?:\[(.*?)\]\s*)?>"
-_DOCTYPE: Final = re.compile(f"{_PROLOG}({_TYPE})", re.IGNORECASE | re.DOTALL)
-_ROOT: Final = re.compile(rf"{_PROLOG}(?:{_TYPE})?{_PROLOG}<(?:[\w.-]+:)?([A-Za-z][\w.-]*)", re.IGNORECASE | re.DOTALL)
-_START: Final = re.compile(r"<\?xml\b|<(?:[\w.-]+:)?(?:rss|feed|rdf|urlset|sitemapindex)\b", re.IGNORECASE)
-_OF_PAGES: Final = re.compile(r"<(?:!doctype html|html|head|body)\b", re.IGNORECASE)
+_DOCTYPE: Final = re.compile(f"(?is){_PROLOG}({_TYPE})")
+_ROOT: Final = re.compile(rf"(?is){_PROLOG}(?:{_TYPE})?{_PROLOG}<(?:[\w.-]+:)?([A-Za-z][\w.-]*)")
+_START: Final = re.compile(r"(?i)<\?xml\b|<(?:[\w.-]+:)?(?:rss|feed|rdf|urlset|sitemapindex)\b")
+_OF_PAGES: Final = re.compile(r"(?i)<(?:!doctype html|html|head|body)\b")
 _JUNK_CHARACTERS: Final = 20_000  # before the document, such as warnings of PHP
 _DECLARATION: Final = re.compile(r"[\s\ufeff]*<\?xml\b[^>]*\?>")
 _ENTITY: Final = re.compile(r"<!ENTITY\s+(\w+)\s+(?:\"([^\"<&%]*)\"|'([^'<&%]*)')\s*>")

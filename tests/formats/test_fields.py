@@ -99,6 +99,7 @@ def test_our_names_win_unless_they_are_empty_and_other_fields_stay():
 
 def test_a_source_is_a_url_or_a_publisher_and_languages_may_have_names():
     assert standard({"source": URL}) == {"url": URL}
+    assert standard({"author_name": "Ann Lee"}) == {"authors": "Ann Lee"}
     assert standard({"source": "A News", "language": "German"}) == {"publisher": "A News", "language": "de"}
 
 

@@ -6,7 +6,7 @@ import json
 import pytest
 from newsembed.beam_pipelines.extract import feeds as feeds_module
 from newsembed.beam_pipelines.extract.feeds import Feed, parse_feed
-from newsembed.beam_pipelines.extract.page import links_of, parse
+from newsembed.beam_pipelines.extract.page import extract_page, links_of, parse
 
 PAGE = "http://s.example/town/1"
 DAY = datetime.date(2021, 3, 1)
@@ -38,6 +38,18 @@ def test_links_that_lead_to_no_page_are_left_out(href):
 )
 def test_generic_texts_of_links_are_empty(text, kept):
     assert links(f'<a href="/2">{text}</a>') == [("http://s.example/2", kept)]
+
+
+@pytest.mark.parametrize(
+    ("url", "head", "target"),
+    [
+        ("http://s.example/town/", "", "http://s.example/town/walls"),
+        ("http://s.example/town", "", "http://s.example/walls"),
+        ("http://s.example/town/", "<base href='/a/b/'>", "http://s.example/a/b/walls"),
+    ],
+)
+def test_relative_links_are_joined_with_the_url_as_fetched_or_the_base(url, head, target):
+    assert extract_page(f"{head}<a href='walls'>Two walls rise</a>", url).links == ((target, "Two walls rise"),)
 
 
 def test_texts_of_links_have_at_most_300_characters():

@@ -199,7 +199,7 @@ def test_an_article_of_another_page_is_not_taken():
     ],
 )
 def test_canonical_urls_of_sections_are_not_of_an_article(canonical, is_own):
-    page = extract_page(html(f'<link rel="canonical" href="{canonical}">' + ld(**MINE)), OWN)
+    page = extract_page(html(f'<link rel="nofollow canonical" href="{canonical}">' + ld(**MINE)), OWN)
     assert page.article.url == (f"http://rivernews.example{canonical}" if is_own else OWN)
     assert page.page_url == OWN
 
@@ -222,6 +222,12 @@ def test_a_placeholder_or_a_guess_gives_way_to_the_next_source():
         "<dl><dt>Updated</dt><dd><time datetime='2021-03-04'>4</time><dt>Posted<dd><time datetime='2021-03-02'>",
         "<div class='byline'>By Ann Lee | Updated March 4, 2021 at 8 PM | Published March 2, 2021 at 9 AM</div>",
         "<div class='latest'><time datetime='2021-02-01'>1</time> Owl</div><div class='date'>2 March 2021</div>",
+        "<dl><dt>Updated<dd>March 4, 2021<dt>Published<dd>March 2, 2021",
+        "<p>Updated: March 4, 2021, 9:00 a.m. Originally published on: March 2, 2021</p>",  # as long as a sentence
+        "<time datetime='2021-03-04'>Updated May 4</time> <time datetime='2021-03-02'>Published May 2</time>",
+        "<time datetime='2021-03-04' aria-label='Updated'>4</time><time datetime='2021-03-02' title='Posted'>2</time>",
+        "<meta name='weibo:article:create_at' content='2021-03-02 08:00'>",
+        "<aside><meta itemprop='datePublished' content='2020-01-01'></aside><p class='date'>March 2, 2021</p>",
     ],
 )
 def test_words_around_visible_days(markup):
@@ -235,4 +241,5 @@ def test_names_of_persons_in_structured_data():
         "Gabriel García Márquez",
     )
     assert structured(ld(author={"givenName": "Ann", "familyName": "Lee"})).authors == ("Ann Lee",)
-    assert structured(ld(author={"name": "Ann Lee, PhD"})).authors == ("Ann Lee, PhD",)
+    assert structured(ld(author=[["Ann Lee, PhD"]])).authors == ("Ann Lee, PhD",)
+    assert structured(ld(author={"name": "Smith-Jones, Mary Ann"})).authors == ("Mary Ann Smith-Jones",)

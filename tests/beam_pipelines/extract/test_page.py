@@ -172,6 +172,9 @@ def test_the_item_of_the_page_is_chosen_among_several_in_json_ld():
         '{"@type": "NewsArticle", "headline": "A title",}',
         '<!-- {"@type": "NewsArticle", "headline": "A title"} -->',
         '//<![CDATA[\n{"@type": ["Thing", "schema:NewsArticle"], "headline": "A &amp;quot;title&amp;quot;"}\n//]]>',
+        '\ufeff/* x */ {"@type": "NewsArticle",\n // y\n"headline": "A title"}',
+        "// it\n" + '{"@type": "Person", "name": "O\\\'Neill"} {"@type": "NewsArticle", "headline": "A title"}',
+        "{&quot;@type&quot;: &quot;NewsArticle&quot;, &quot;headline&quot;: &quot;A title&quot;}",
     ],
 )
 def test_json_ld_as_templates_write_it(broken):
