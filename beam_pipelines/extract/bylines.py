@@ -214,10 +214,12 @@ def _bare(part: str) -> str:
     part = " ".join(part.split()).lstrip(" :.,-")[:_MAX_BYLINE]
     if part[:1].isdigit():
         return ""  # "4 min read"
-    if (found := _FROM_DIGIT.search(part)) and (" " in (name := part[: found.start()].strip()) or not name.isascii()):
-        part = name  # "Marta Olsen 5 minutes ago"
-        if is_month(part.rpartition(" ")[2].rstrip(".")):
-            part = part.rpartition(" ")[0]
+    if found := _FROM_DIGIT.search(part):
+        name = part[: found.start()].strip()
+        if is_month(name.rpartition(" ")[2].rstrip(".")):
+            part = name.rpartition(" ")[0]  # "Marta Olsen Nov 4", "Nov 4"
+        elif " " in name or not name.isascii():
+            part = name  # "Marta Olsen 5 minutes ago"
     return _EDGES.sub("", _BY.sub("", part))
 
 

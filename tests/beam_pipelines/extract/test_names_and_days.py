@@ -144,6 +144,7 @@ Ann Lee, Reuters -> Ann Lee
 Reuters, Bloomberg -> Reuters; Bloomberg
 By Ann Lee Email the author -> Ann Lee
 Ann Lee | 13 May 2024 | 4 min read -> Ann Lee
+Last Updated Nov 4, 2016 12:35 PM EDT ->
 Ann Lee May 13, 2024, 5:03 PM -> Ann Lee
 Ann Lee 5 minutes ago -> Ann Lee
 Ann Lee an hour ago -> Ann Lee
