@@ -12,6 +12,7 @@ from typing import Any, Final
 from ..errors import InputError, reading
 from ..formats import files
 from ..formats.digests import differing as differing_content
+from ..formats.digests import some_of
 from ..formats.folders import LOCK
 from ..formats.manifest import (
     MANIFEST,
@@ -101,7 +102,7 @@ def check_input(path: str, field: str) -> None:
         digests = {name: one for name, one in recorded_digests(manifest, folder).items() if _is_below(name, part)}
         read["of other content than written"] = differing_content(folder, digests)
     if any(read.values()):
-        wrong = "; ".join(f"{what}: {shown(names)}" for what, names in read.items() if names)
+        wrong = "; ".join(f"{what}: {some_of(names)}" for what, names in read.items() if names)
         remedy = "run the job that writes this folder again, or put the files back; move additional files away"
         raise InputError(f"not the files that {MANIFEST} lists: {wrong}", path=folder, field=field, remedy=remedy)
 
@@ -128,7 +129,7 @@ def discard_damaged(workspace: str) -> None:
     if not wrong and "://" not in workspace:
         wrong = differing_content(workspace, digests)
     if wrong:
-        what = f"files of a killed run are missing or changed: {shown(wrong)}"
+        what = f"files of a killed run are missing or changed: {some_of(wrong)}"
         _log.warning("%s: %s; it is discarded, and the job starts from the beginning", workspace, what)
         files.delete([workspace])
 
@@ -159,9 +160,8 @@ def clear(output: str, keep: str) -> None:
         for name in (MANIFEST, *recorded_files(manifest, output))
     }
     if foreign := [name for name in content if name not in ours]:
-        problem = f"the folder holds files that are not of an earlier result: {shown(foreign)}"
-        remedy = "name another folder, or move these files away"
-        raise InputError(problem, path=output, field="--output", remedy=remedy)
+        problem = f"the folder holds files that are not of an earlier result: {some_of(foreign)}"
+        raise InputError(problem, path=output, field="--output", remedy="name another folder, or move these files away")
     if MANIFEST in content:
         files.move(manifest_path(output), f"{keep}/{_REPLACED}")
     removed = [name for name in content if name != MANIFEST] + [name for name in found if _OURS.fullmatch(name)]
@@ -180,8 +180,7 @@ def refuse_overlaps(output: str, options: Any, inputs: Mapping[str, Sequence[str
     problem = "is in the output folder"
     for name, paths in inputs.items():
         if any(is_inside(path, output) for path in paths):
-            remedy = "copy it elsewhere, or publish elsewhere"
-            raise InputError(problem, path=output, field=f"--{name}", remedy=remedy)
+            raise InputError(problem, path=output, field=f"--{name}", remedy="copy it elsewhere, or publish elsewhere")
     for field in dataclasses.fields(options):
         folder = getattr(options, field.name) if field.metadata.get("lasting_folder") else ""
         if folder and is_inside(folder, output):
@@ -209,9 +208,3 @@ def _remove_empty_folders(output: str, removed: Iterable[str]) -> None:
     for folder in sorted(folders, reverse=True) if "://" not in output else ():
         with contextlib.suppress(OSError):  # not empty, or a link
             os.rmdir(os.path.join(output, folder))
-
-
-def shown(names: Sequence[str], most: int = 5) -> str:
-    """The first names, and the number of the others."""
-    more = f" and {len(names) - most} more" if len(names) > most else ""
-    return ", ".join(names[:most]) + more

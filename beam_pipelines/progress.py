@@ -12,6 +12,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from ..errors import InputError, counted, visible
+from ..formats.files import list_files
 
 if TYPE_CHECKING:
     from .jobs import Job, Outcome
@@ -23,6 +24,16 @@ UNREAD_DATES: Final = "unread_dates"  # articles without a byline date whose row
 GUESSED_DATES: Final = "guessed_dates"  # articles whose date may have day and month in another order
 CUT_BODIES: Final = "cut_bodies"  # articles whose body was too long
 MARKUP_IN_BODIES: Final = "markup_in_bodies"  # articles whose body has HTML tags
+_OF_FIELDS: Final = {
+    READ_AS: "has read {}; --fields title=NAME chooses another field",
+    UNREAD_FIELD: "does not read these fields: {}",
+}
+_OF_ARTICLES: Final = {
+    UNREAD_DATES: "cannot read the dates of {}; write them as YYYY-MM-DD",
+    GUESSED_DATES: "has guessed the order of day and month in the dates of {}",
+    CUT_BODIES: "has cut the bodies of {} to 50,000 characters",
+    MARKUP_IN_BODIES: "has left HTML tags in the bodies of {}; give plain text, or pages as WARC files",
+}
 
 _REFRESHES_PER_SECOND = 2  # rich's default of 10 costs some percent of a core, even when nothing is shown
 
@@ -115,16 +126,15 @@ def print_rows(rows: Sequence[Mapping[str, Any]]) -> None:
     for row in rows:
         seconds = f"({row['seconds']:.1f})" if row["skipped"] else f"{row['seconds']:.1f}"
         rate = f"{row['documents_per_second']:,.0f}" if row["documents_per_second"] else "-"
-        reasons = "\n".join([*_named(row["rejected"]), *(f"failed: {reason}" for reason in _named(row["failed"]))])
+        reasons = "\n".join([*named(row["rejected"]), *(f"failed: {reason}" for reason in named(row["failed"]))])
         cells.append((row["job"], f"{row['in']:,}", f"{row['out']:,}", reasons or "-", seconds, rate))
     columns = ("job", "in", "out", "rejected, failed", "seconds", "docs/s")
     print_table(columns, cells, numbers=("in", "out", "seconds", "docs/s"))
-    console = Console(force_jupyter=False)
     for row in rows:
         for remark in remarks(row["job"], row.get("tallies", {})):
-            console.print(f"note: {remark}", markup=False, highlight=False, soft_wrap=True)
+            print(f"note: {remark}")
     if any(row["skipped"] for row in rows):
-        console.print("(seconds) in brackets: of an earlier run with the same options and inputs; skipped now")
+        print("(seconds) in brackets: of an earlier run with the same options and inputs; skipped now")
 
 
 def remarks(job: str, tallies: Mapping[str, int]) -> Iterator[str]:
@@ -134,21 +144,12 @@ def remarks(job: str, tallies: Mapping[str, int]) -> Iterator[str]:
       job: its name.
       tallies: of its counts.
     """
-    unread = {name.removeprefix(UNREAD_FIELD): tallies[name] for name in tallies if name.startswith(UNREAD_FIELD)}
-    read = {name.removeprefix(READ_AS): tallies[name] for name in tallies if name.startswith(READ_AS)}
-    if read:
-        yield f"{job} has read {', '.join(_named(read))}; --fields title=NAME chooses another field"
-    if unread:
-        yield f"{job} does not read these fields: {', '.join(_named(unread))}"
-    if count := tallies.get(UNREAD_DATES):
-        yield f"{job} cannot read the dates of {counted(count, 'article')}; write them as YYYY-MM-DD"
-    if count := tallies.get(GUESSED_DATES):
-        yield f"{job} has guessed the order of day and month in the dates of {counted(count, 'article')}"
-    if count := tallies.get(CUT_BODIES):
-        yield f"{job} has cut the bodies of {counted(count, 'article')} to 50,000 characters"
-    if count := tallies.get(MARKUP_IN_BODIES):
-        bodies = f"the bodies of {counted(count, 'article')}"
-        yield f"{job} has left HTML tags in {bodies}; give plain text, or pages as WARC files"
+    for start, said in _OF_FIELDS.items():
+        if found := {name.removeprefix(start): tallies[name] for name in tallies if name.startswith(start)}:
+            yield f"{job} {said.format(', '.join(named(found)))}"
+    for name, said in _OF_ARTICLES.items():
+        if count := tallies.get(name):
+            yield f"{job} {said.format(counted(count, 'article'))}"
 
 
 def why_empty(job: "Job", manifest: Mapping[str, Any], output: str, prefix: str = "") -> InputError | None:
@@ -165,17 +166,30 @@ def why_empty(job: "Job", manifest: Mapping[str, Any], output: str, prefix: str 
         return None
     if not counts["in"]:
         return InputError("there was nothing to read: the inputs are empty", path=output, remedy="look at the inputs")
-    reasons = sorted({**counts["rejected"], **counts["failed"]}.items(), key=lambda item: (-item[1], item[0]))
+    reasons = sorted({**counts["rejected"], **counts["failed"]}.items(), key=lambda item: -item[1])
     shown = ", ".join(f"{count:,} of {counts['in']:,} {name}" for name, count in reasons[:3])
-    switch = job.switches.get(reasons[0][0])
+    first = reasons[0][0]
+    switch = job.switches.get(first)
     remedy = f"--{prefix}{switch} keeps them" if switch else f"see `newsembed rejected {output}`"
-    return InputError(f"nothing is left: {shown}", path=output, remedy=remedy)
+    if job.name == "extract" and first == "missing_field":
+        remedy = f"name the columns, such as --{prefix}fields title=headline; {remedy}"
+    return InputError(f"nothing is left: {shown}{examples_of(output).get(first, '')}", path=output, remedy=remedy)
 
 
-def print_outcomes(outcomes: Sequence[tuple[str, "Outcome"]]) -> None:
-    """Prints the table of the jobs that have just run."""
-    print_rows([job_row(name, outcome) for name, outcome in outcomes])
+def examples_of(folder: str) -> dict[str, str]:
+    """For each reason for which a job could not read records, what to say of one of them after the reason."""
+    from ..formats.parquet import read_records
+    from ..formats.records import DeadLetter
+
+    letters = (one for path in list_files("dead_letters/**", folder) for one in read_records(path, DeadLetter))
+    return {one.reason: f", for example {one.key}: {one.detail}" for one in letters if one.outcome == "failed"}
 
 
-def _named(counts: Mapping[str, int]) -> list[str]:
+def print_outcome(name: str, outcome: "Outcome") -> None:
+    """Prints the table of a job that has just run."""
+    print_rows([job_row(name, outcome)])
+
+
+def named(counts: Mapping[str, int]) -> list[str]:
+    """Names with their numbers, the largest first."""
     return [f"{name} {count:,}" for name, count in sorted(counts.items(), key=lambda item: -item[1])]

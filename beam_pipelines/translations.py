@@ -13,6 +13,7 @@ import numpy as np
 
 from ..errors import InputError
 from ..formats.command_line import Options, option
+from ..formats.digests import some_of
 from ..formats.manifest import DataSet
 from ..formats.records import Failure, Rejection
 from ..tasks.kinds import TRANSLATION
@@ -30,7 +31,7 @@ from .bitext.readers import (
     read_pairs,
 )
 from .jobs import InputSpec, Job, JobRun, optional
-from .output_folder import shown
+from .progress import named
 from .shards import TRAINING_EXAMPLES, Shard
 from .texts import VOCABULARY_INPUT, checked_vocabulary, language_tag, load_vocabulary
 from .translation import find_language
@@ -176,10 +177,10 @@ def run(run: JobRun) -> None:
         return
     path, found = ", ".join(run.inputs["bitext"]), list(counts.tallies_under(_NO_PIVOT))
     if found:
-        pivots, others = ",".join(run.options.pivots), shown(found, most=8)
-        problem = f"got {pivots}, and no translation pair has such a side: they are {others}"
+        problem = f"got {','.join(run.options.pivots)}, and no translation pair has such a side: "
+        problem += f"they are {some_of(found, most=8)}"
         raise InputError(problem, path=path, field="--pivots", remedy="name languages of the pairs as they are here")
-    reasons = ", ".join(f"{name} {count:,}" for name, count in sorted({**counts.rejected, **counts.failed}.items()))
+    reasons = ", ".join(named({**counts.rejected, **counts.failed}))
     problem = f"no translation pair is left: {reasons}" if reasons else "holds no translation pairs"
     raise InputError(problem, path=path, field="--bitext", remedy="look at the pairs in this file")
 
@@ -193,9 +194,7 @@ JOB = Job(
     inputs=(
         InputSpec("bitext", HELP, many=True, digest=digest),
         VOCABULARY_INPUT,
-        optional(
-            "document_ids", "for --unit=document: for each of --bitext a file of documents, line by line", many=True
-        ),
+        optional("document_ids", "for --unit=document: for each --bitext a file of documents, line by line", many=True),
     ),
     options=TranslationsOptions,
     run=run,

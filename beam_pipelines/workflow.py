@@ -67,7 +67,6 @@ PRESETS: dict[str, dict[str, dict[str, Any]]] = {
     }
 }
 _LEAST_SPAN: Final = 60  # days of an archive of which triplets of a shorter time are worth a try
-_NEEDED = ("extract", "clean")  # without their articles no later job has anything to do
 USER_INPUTS = {
     "warc": "WARC files or patterns, as `newsembed crawl` or CC-NEWS writes them",
     "articles": "pre-extracted articles: JSONL (plain, .gz, .zst) or Parquet",
@@ -122,12 +121,12 @@ def build(
             for name, source in step.inputs.items()
         }
         with JobProgress(step.job) as progress:
-            folder, own = f"{output}/{step.job}", options.get(step.job)
-            outcome = execute(load_job(step.job), inputs, folder, own, beam_args, progress)
+            folder, job = f"{output}/{step.job}", load_job(step.job)
+            outcome = execute(job, inputs, folder, options.get(step.job), beam_args, progress)
         note(step.job, outcome)
         rows.append(job_row(step.job, outcome))
-        empty = why_empty(load_job(step.job), outcome.manifest, f"{output}/{step.job}", f"{step.job}.")
-        if empty is not None and step.job in _NEEDED:
+        # Without the articles of these no later job has anything to do.
+        if step.job in ("extract", "clean") and (empty := why_empty(job, outcome.manifest, folder, f"{step.job}.")):
             raise empty
         if step.job == "clean":
             print(foresee(folders["clean"], folders["extract"], options.get("triplets"), given), file=sys.stderr)
@@ -159,20 +158,19 @@ def foresee(clean: str, extract: str, triplets: TripletsOptions | None, given: M
     span = (max(days) - min(days)).days if days else 0
     has_publishers = len(publishers) > 1 or not options.cross_publisher
     has_triplets = has_publishers and span >= options.min_negative_days
-    has_topics = bool(hubs or given.get("topics_file"))
+    has_topics = hubs or given.get("topics_file")
     dated = f"of {min(days)} to {max(days)} ({counted(span, 'day')})" if days else "without dates"
     found = f"{counted(count, 'article')} {dated}, {counted(len(publishers), 'publisher')}, {authors} with authors"
     if has_triplets or has_topics:
         lacking = "" if has_triplets else "; there will be no triplets"
         lacking += "" if has_topics else "; there will be no topics, which need hubs"
         return f"note: {found}{lacking}"
-    gap = f"triplets need articles {options.min_negative_days} days apart"
-    why = gap if has_publishers else "triplets need several publishers"
+    needed = f"articles {options.min_negative_days} days apart" if has_publishers else "several publishers"
     remedy = "give articles of more than a year, or with `feeds`"
     if has_publishers and span >= _LEAST_SPAN:
         remedy += f"; or mine triplets of a shorter time: --triplets.min_negative_days={span // 2}"
     remedy += "; search, events and the page need no mining: `newsembed update --archive archive --articles FILES`"
-    raise InputError(f"{found}: {why}, and topics need hubs", path=clean, remedy=remedy)
+    raise InputError(f"{found}: triplets need {needed}, and topics need hubs", path=clean, remedy=remedy)
 
 
 def load_job(name: str) -> Job:

@@ -405,9 +405,11 @@ def reading_tables(uri: str) -> Iterator[None]:
 
 
 def _missing(uri: str) -> InputError:
-    there = "://" in uri or os.path.isdir(uri)
-    problem = "no readable archive: " + ("it has no runs" if there else "no such folder")
-    return InputError(problem, path=uri, remedy="build it with newsembed index or newsembed update")
+    why = "it has no runs" if "://" in uri or os.path.isdir(uri) else "no such folder"
+    inside = f"{uri.rstrip('/')}/archive"  # where `newsembed explore` makes it
+    is_inside = os.path.isdir(table_folder(inside, RUNS))
+    remedy = f"name {inside}" if is_inside else "build it with newsembed index or newsembed update"
+    return InputError(f"no readable archive: {why}", path=uri, remedy=remedy)
 
 
 def tables_files(uri: str) -> dict[str, int]:

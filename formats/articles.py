@@ -9,7 +9,6 @@ import datetime
 import functools
 import glob
 import gzip
-import hashlib
 import io
 import itertools
 import json
@@ -23,10 +22,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ..errors import InputError
 from .dates import parse_day, place_of
+from .digests import some_of
 from .fields import columns_of, standard
 from .files import write_whole
 from .jsonl import ENDINGS, read_jsonl
 from .manifest import has_manifest
+from .records import make_doc_id
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -111,10 +112,9 @@ def write_articles(path: str, rows: Iterable[Mapping[str, Any]]) -> int:
     """
     if not path.endswith(_ENDINGS):
         raise InputError(f"the name ends in none of {', '.join(_ENDINGS)}", path=path, remedy="give another name")
-    checked = []
-    for number, row in enumerate(rows, 1):
+    checked = [dict(row) for row in rows]
+    for number, row in enumerate(checked, 1):
         article_of(row, f"article {number}")
-        checked.append(dict(row))
     write_whole(path, _content(path, checked))
     return len(checked)
 
@@ -183,9 +183,8 @@ def article_files(path: str) -> list[str]:
         complete = sorted(name for name in found if name.endswith(_ENDINGS) and os.path.isfile(name))
         if complete := complete or sorted(name for name in found if name.endswith(_TABLES)):
             if len({name.endswith(".parquet") for name in complete}) > 1:  # copies of each other, or parts?
-                raise InputError(
-                    "the folder holds .parquet and .jsonl files", path=path, remedy="keep the two kinds in two folders"
-                )
+                remedy = "keep the two kinds in two folders"
+                raise InputError("the folder holds .parquet and .jsonl files", path=path, remedy=remedy)
             return complete
         raise InputError("the folder holds no .parquet, .jsonl and .csv files", path=path, remedy=_REMEDY)
     if not os.path.isfile(path):
@@ -196,7 +195,7 @@ def article_files(path: str) -> list[str]:
 
 
 def _is_archive(path: str) -> bool:
-    return os.path.isdir(path) and os.path.isdir(os.path.join(path, "runs.lance"))
+    return os.path.isdir(f"{path}/runs.lance")
 
 
 def _archive_rows(path: str, columns: Sequence[str], optional: Sequence[str]) -> _Rows:
@@ -227,9 +226,9 @@ def _parquet_rows(path: str, columns: Sequence[str], optional: Sequence[str]) ->
     with damage_named(path), pq.ParquetFile(path, page_checksum_verification=True) as file:
         present = file.schema_arrow.names
         found = {name: columns_of(name, present) for name in (*columns, *optional)}
-        for name in columns:
-            if not found[name]:
-                raise InputError("the column is missing", path=path, field=name, remedy=_REMEDY)
+        if lacking := [name for name in columns if not found[name]]:
+            problem = f"the column is missing, there is {some_of(present)}"
+            raise InputError(problem, path=path, field=lacking[0], remedy=_REMEDY)
         names = list(dict.fromkeys(itertools.chain.from_iterable(found.values())))
         batches = file.iter_batches(_BATCH_ROWS, columns=names)
         for number, row in enumerate(itertools.chain.from_iterable(map(pa.RecordBatch.to_pylist, batches)), 1):
@@ -246,16 +245,15 @@ def article_of(row: Mapping[str, Any], where: str) -> ArticleText:
     Raises:
       InputError: if it lacks ``title`` or ``body``, or a field is not a string.
     """
-    for field in _TEXTS:
-        if field not in row:
-            raise InputError("the field is missing", path=where, field=field, remedy=_REMEDY)
+    if lacking := [field for field in _TEXTS if field not in row]:
+        problem = f"the field is missing, there is {some_of(list(row)) or 'none'}"
+        raise InputError(problem, path=where, field=lacking[0], remedy=_REMEDY)
     texts = {
         field: _text(row.get(field), where, field)
         for field in ("doc_id", "url", "publisher", "title", "body", "language", "image_url")
     }
     if not texts["doc_id"]:
-        named = texts["url"] or f"{texts['title']}\n{texts['body']}"
-        texts["doc_id"] = hashlib.sha1(named.encode("utf-8", "surrogatepass"), usedforsecurity=False).hexdigest()[:16]
+        texts["doc_id"] = make_doc_id(texts["url"] or f"{texts['title']}\n{texts['body']}")
     place = place_of(texts["language"], texts["url"])
     byline_date = parse_day(row.get("byline_date"), place) or parse_day(row.get("published_at"), place)
     return ArticleText(**texts, byline_date=byline_date)

@@ -112,9 +112,9 @@ def check_value(name: str, value: Any, declared: Mapping[str, Any], remedy: str 
     if declared.get("local") and any("://" in one for one in values):
         remedy = "name a local path, then copy the result: gcloud storage cp -r, or aws s3 cp --recursive"
         raise InputError(f"got {value}, and this command writes to this machine only", field=name, remedy=remedy)
-    if (choices := declared.get("choices")) and not set(values) <= set(choices):
-        expected = ", ".join(map(str, choices))
-        raise InputError(f"got {value}, expected one of {expected}", field=name, remedy=remedy)
+    if wrong := [one for one in values if one not in declared.get("choices", values)]:
+        problem = f"got {wrong[0]}, expected one of {', '.join(map(str, declared['choices']))}"
+        raise InputError(problem, field=name, remedy=remedy)
 
 
 def without_secrets(arguments: Sequence[str]) -> list[str]:

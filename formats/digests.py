@@ -19,7 +19,6 @@ from . import files
 SUMS: Final = "SHA256SUMS"
 _LINE: Final = re.compile(r"([0-9a-f]{64}) [ *](.+)")
 _THREADS: Final = 4  # hashing releases Python's lock
-_SHOWN: Final = 5
 _UNFINISHED: Final = (".incomplete", ".part", ".aria2", ".crdownload")  # downloads
 _POINTER: Final = b"version https://git-lfs"
 # Digests of local files that this process has read, so that a build reads each file for this once.
@@ -203,9 +202,9 @@ def damage(folder: str, only: Iterable[str] | None = None) -> str:
     return f"not the content that {SUMS} lists: {some_of(wrong)}" if wrong else ""
 
 
-def some_of(names: Sequence[str]) -> str:
+def some_of(names: Sequence[str], most: int = 5) -> str:
     """The first of some names, and how many more there are."""
-    return ", ".join(names[:_SHOWN]) + (f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else "")
+    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
 
 
 def check_no_pipes(folder: str) -> None:

@@ -51,9 +51,6 @@ def standard(row: Mapping[str, Any], given: _Given = ()) -> dict[str, Any]:
     Args:
       row: as a file has it.
       given: (our name, the name in the row) that the user has chosen; a name inside another has a dot before it.
-
-    Raises:
-      InputError: if the row lacks a field that the user has named.
     """
     found: dict[str, Any] = {}
     used: set[str] = set()

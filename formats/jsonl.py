@@ -166,8 +166,7 @@ def _local_lines(path: str) -> Iterator[bytes]:
             yield from read_values(source, path)
     except (OSError, EOFError) as error:
         reason = getattr(error, "strerror", None) or str(error)
-        is_missing = isinstance(error, FileNotFoundError)
-        remedy = "check the path" if is_missing else "give a complete JSON-lines file"
+        remedy = "check the path" if isinstance(error, FileNotFoundError) else "give a complete JSON-lines file"
         raise InputError(f"cannot be read: {reason}", path=path, remedy=remedy) from error
 
 

@@ -127,7 +127,7 @@ ONNX_FILE: Final = "model.onnx"  # of an export in ONNX
 
 _DAMAGED_REMEDY: Final = "Choose another checkpoint, or restore the file from a copy."
 _CHANGED_REMEDY: Final = f"Restore it from a copy; if you changed it yourself, delete {SUMS} beside it."
-_REMEDY: Final = "Give the folder that newsembed train wrote (MODEL_DIR)."
+_REMEDY: Final = "Give a folder that newsembed train, lift or import-hf (--from minilm) wrote."
 
 
 @dataclasses.dataclass(frozen=True)

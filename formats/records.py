@@ -322,8 +322,8 @@ class DeadLetter:
 
 
 def make_doc_id(canonical_url: str) -> str:
-    """First 64 bits of SHA-1 of the URL, as 16 hex digits."""
-    return hashlib.sha1(canonical_url.encode("utf-8"), usedforsecurity=False).hexdigest()[:16]
+    """First 64 bits of SHA-1 of the URL, or of the texts of an article without one, as 16 hex digits."""
+    return hashlib.sha1(canonical_url.encode("utf-8", "surrogatepass"), usedforsecurity=False).hexdigest()[:16]
 
 
 def doc_id_to_words(doc_id: str) -> tuple[int, int]:

@@ -335,12 +335,12 @@ def parsed(name: str, module: types.ModuleType, rest: Sequence[str]) -> Any:
 def _run_job(job: "Job", options: Any) -> int:
     """Runs one job and prints its counts."""
     from ..beam_pipelines.jobs import execute
-    from ..beam_pipelines.progress import JobProgress, print_outcomes, why_empty
+    from ..beam_pipelines.progress import JobProgress, print_outcome, why_empty
 
     inputs = {spec.name: getattr(options, spec.name) for spec in job.inputs}
     with JobProgress(job.name) as progress:
         outcome = execute(job, inputs, options.output, options.job, options.beam_args, progress)
-    print_outcomes([(job.name, outcome)])
+    print_outcome(job.name, outcome)
     if empty := why_empty(job, outcome.manifest, options.output):
         print(f"newsembed {job.name}: note: {empty}", file=sys.stderr)
     return 0

@@ -1,8 +1,9 @@
 r"""Opens any articles as a page: events, search, topics. One command, without training and without a model.
 
 The articles are files, folders or patterns: JSONL, JSON, CSV, TSV, Parquet or WARC. Usual names of columns are known
-(headline, text, published, …), --fields names others. No author and no date is needed. Run it again with more articles:
-those that are new are added. In --output are the archive, as `newsembed update` makes it, and what it was made with.
+(headline, text, published, …), --fields names others. An article needs a title, a text and a URL, but no author and no
+date. Run it again with more articles: those that are new are added. In --output are the archive, as `newsembed update`
+makes it, in the folder archive, and what it was made with. `newsembed search --index explored/archive` searches it.
 
 The URL of a site, a section or a feed is crawled, as `newsembed crawl` does it: robots.txt is obeyed, and a site gets
 one request a second and --pages at most. Run again, it fetches what has changed. A list of URLs is a text file with one
@@ -50,7 +51,7 @@ class ExploreOptions(Options):
         many=True,
         metavar="PATH|URL",
     )
-    output: str = option("explored", "folder of the archive", metavar="DIR", local=True)
+    output: str = option("explored", "folder, with the archive in DIR/archive", metavar="DIR", local=True)
     model: str = option(
         "",
         f"a model folder, an installed model ({', '.join(PACKAGED_MODELS)}), or ORG/NAME on the Hugging Face Hub "

@@ -17,21 +17,21 @@ ROOT = Path(__file__).parents[1]
 LAYOUT = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
 SLACK = 0.03  # of a limit: a package that is smaller by more lowers it
 LIMITS = {  # package: (lines, tokens)
-    "tests": (44_798, 519_227),
-    "beam_pipelines": (12_658, 143_583),
+    "tests": (44_815, 519_758),
+    "beam_pipelines": (12_674, 143_549),
     "serving": (4_878, 54_404),
-    "studies": (4_595, 51_222),
-    "formats": (4_265, 43_412),
-    "benchmarks": (4_029, 43_012),
+    "studies": (4_595, 51_218),
+    "formats": (4_263, 43_419),
+    "benchmarks": (4_051, 43_202),
     "models": (3_119, 35_852),
     "evaluation": (4_017, 47_465),
     "training": (2_354, 24_617),
-    "launch": (2_456, 23_282),
+    "launch": (2_456, 23_278),
     "newsroom": (1_642, 18_669),
     "learning": (1_617, 18_412),
     "tasks": (1_291, 13_178),
     "t5x_bridge": (800, 8_471),
-    "updates": (860, 9_926),
+    "updates": (860, 9_924),
     "root": (349, 2_256),
     "docs": (76, 760),
 }

@@ -7,7 +7,6 @@ with the archive in :mod:`.duplicates`.
 import collections
 import dataclasses
 import glob
-import itertools
 import os
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -19,7 +18,7 @@ from ..beam_pipelines.clean.rules import CleanOptions, read_bad_words
 from ..beam_pipelines.crawl import JOB as CRAWL_JOB
 from ..beam_pipelines.extract import JOB as EXTRACT
 from ..beam_pipelines.jobs import InputSpec, Job, JobRun, execute, input_digest, resolve_inputs
-from ..beam_pipelines.progress import remarks
+from ..beam_pipelines.progress import examples_of, remarks
 from ..beam_pipelines.shards import Counts, Shard
 from ..errors import InputError
 from ..formats import files
@@ -111,15 +110,15 @@ def gather(
         dict(collections.Counter(before.rejected) + collections.Counter(after.rejected)),
         dict(collections.Counter(before.failed) + collections.Counter(after.failed)),
         letters,
-        list(remarks(EXTRACT.name, before.tallies)),
+        [*remarks(EXTRACT.name, before.tallies), *map("".join, examples_of(f"{work}/extract").items())],
         [read_manifest(folder)["counts"] for folder in crawls],
         f"{work}/state-{len(crawls) - 1:03d}" if crawls else "",
     )
 
 
 def _letters(folder: str) -> Iterator[DeadLetter]:
-    paths = files.list_files("dead_letters/**", folder)
-    return itertools.chain.from_iterable(read_records(path, DeadLetter) for path in paths)
+    for path in files.list_files("dead_letters/**", folder):
+        yield from read_records(path, DeadLetter)
 
 
 def check_sources(sources: Sources) -> None:
@@ -131,9 +130,10 @@ def check_sources(sources: Sources) -> None:
         remedy = "give a file with one URL on each line"
         raise InputError("no such file", path=sources.feeds, field="--feeds", remedy=remedy)
     found = resolve_inputs(EXTRACT, {"warc": sources.warc, "articles": sources.articles})
-    for name, path in ((name, path) for name, paths in found.items() for path in paths):
-        if "://" not in path and not path.startswith("@") and not os.path.isfile(path):
-            raise InputError("no such file", path=path, field=f"--{name}", remedy="check the path")
+    for name, paths in found.items():
+        for path in paths:
+            if "://" not in path and not path.startswith("@") and not os.path.isfile(path):
+                raise InputError("no such file", path=path, field=f"--{name}", remedy="check the path")
 
 
 def _crawl(

@@ -155,8 +155,7 @@ def read_label_rows(path: str) -> list[LabelRow]:
                 raise InputError(f"got {line!r}, expected anchor, other and 0 or 1", field="--labels")
             for one in (anchor, other):
                 if not _DOC_ID.fullmatch(one):
-                    problem = f"got {one!r}, expected a document id of 16 hexadecimal digits"
-                    raise InputError(problem, field="--labels")
+                    raise InputError(f"got {one!r}, expected a document id of 16 hexadecimal digits", field="--labels")
         rows.append(LabelRow(anchor, other, int(label), tuple(notes)))
     return rows
 

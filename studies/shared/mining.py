@@ -29,7 +29,7 @@ def build_folder(path: str, jobs: Collection[str] | None = None) -> str:
         work = os.path.dirname(work) or "."
     needed = [step.job for step in STEPS if (not step.only_with if jobs is None else step.job in jobs)]
     if missing := [job for job in needed if not has_manifest(f"{work}/{job}")]:
-        problem = f"no finished build: {', '.join(missing)} have no {MANIFEST}"
+        problem = f"no finished build: no {MANIFEST} in {', '.join(missing)}"
         remedy = "name a folder that `newsembed build` finished, such as demo-output/work"
         raise InputError(problem, path=path, remedy=remedy)
     return work

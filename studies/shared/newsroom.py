@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from ...beam_pipelines.jobs import execute
-from ...beam_pipelines.progress import JobProgress, print_outcomes, print_rows
+from ...beam_pipelines.progress import JobProgress, print_outcome, print_rows
 from ...beam_pipelines.workflow import build, load_job
 from ...errors import InputError
 from ...formats import files
@@ -91,7 +91,7 @@ def make_newsroom(places: Places, options: NewsroomOptions, beam_args: Sequence[
         with NewsroomServer(places.newsroom) as server, JobProgress(job.name) as progress:
             options_of_crawl = job.options(**CRAWL_OPTIONS, resolve=(f"*.example=127.0.0.1:{server.port}",))
             outcome = execute(job, {"seeds": (places.seeds,)}, places.crawl, options_of_crawl, (), progress)
-        print_outcomes([(job.name, outcome)])
+        print_outcome(job.name, outcome)
     print("== build", flush=True)
     changed = {name: load_job(name).options(**own) for name, own in BUILD_OPTIONS.items()}
     rows = build({"warc": (places.warc,), "bitext": (places.bitext,)}, places.work, changed, beam_args)

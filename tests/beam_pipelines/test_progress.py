@@ -5,7 +5,7 @@ import types
 import pytest
 from newsembed.beam_pipelines.progress import JobProgress, why_empty
 
-JOB = types.SimpleNamespace(switches={"no_author": "require_author=false"})
+JOB = types.SimpleNamespace(name="clean", switches={"no_author": "require_author=false"})
 
 
 def why(out=0, read=0, rejected=(), failed=()):

@@ -49,12 +49,15 @@ def write_csv(path, rows):
         writer.writerows(rows)
 
 
+def run(source, output, *more):
+    return cli.main(["explore", str(source), "--output", str(output), "--serve=false", *more])
+
+
 @pytest.fixture(scope="module")
 def explored(tmp_path_factory, rows):
     folder = tmp_path_factory.mktemp("explore")
     write_csv(folder / "first.csv", rows[:-1])
-    command = ["explore", str(folder / "first.csv"), "--output", str(folder / "explored"), "--serve=false"]
-    assert cli.main(command) == 0
+    assert run(folder / "first.csv", folder / "explored") == 0
     return folder
 
 
@@ -77,8 +80,7 @@ def test_articles_of_a_table_are_found_by_words_and_by_vectors(explored, capsys,
 
 def test_a_second_run_adds_what_is_new(explored, rows, capsys):
     write_csv(explored / "second.csv", rows)
-    output = str(explored / "explored")
-    assert cli.main(["explore", str(explored / "second.csv"), "--output", output, "--serve=false"]) == 0
+    assert run(explored / "second.csv", explored / "explored") == 0
     shown = " ".join(capsys.readouterr().out.split())
     assert "in 8 new 1 already known 7" in shown
     assert "latent semantics" in shown
@@ -102,8 +104,7 @@ def test_folders_and_patterns_are_searched_for_both_kinds(tmp_path):
 
 def test_too_few_articles_are_refused_and_leave_nothing_half_made(tmp_path, rows, capsys):
     write_csv(tmp_path / "a.csv", rows[:2])
-    command = ["explore", str(tmp_path / "a.csv"), "--output", str(tmp_path / "out"), "--serve=false"]
-    assert cli.main(command) == 2
+    assert run(tmp_path / "a.csv", tmp_path / "out") == 2
     assert "got 2 articles with text, expected at least 3" in capsys.readouterr().err
     assert not (tmp_path / "out/words").exists()
 
@@ -128,9 +129,8 @@ def site(tmp_path, rows):
 
 
 def test_a_site_is_crawled_within_a_limit_and_again_for_what_is_new(site, tmp_path, capsys):
-    command = ["explore", f"{site}/index.html", "--pages=4", "--output", str(tmp_path / "out"), "--serve=false"]
     for expected in ("in 4 new 3", "in 1 new 1"):
-        assert cli.main(command) == 0
+        assert run(f"{site}/index.html", tmp_path / "out", "--pages=4") == 0
         said = capsys.readouterr()
         assert expected in " ".join(said.out.split())
         assert f"reading {site}/index.html" in said.err
@@ -152,8 +152,18 @@ def test_lists_of_urls_are_text_or_opml(tmp_path):
         list(_seeds(f"{tmp_path}/empty.opml"))
 
 
+@pytest.mark.parametrize("known", [False, True])
+def test_a_row_that_cannot_be_read_is_named_with_the_option_that_helps(tmp_path, rows, known, capsys):
+    lines = "".join(f"{json.dumps(row)}\n" for row in rows)
+    for text in [lines, lines.replace("Headline", "Kopf")][not known :]:
+        (tmp_path / "a.jsonl").write_text(text)
+        got, said = run(tmp_path / "a.jsonl", tmp_path / "out"), capsys.readouterr()
+    assert re.search(r"missing_field, for example \S*a.jsonl:\d: title: empty or absent\n", said.out + said.err)
+    assert (got, "name the columns, such as --fields title=headline;" in said.err) == (0 if known else 2, not known)
+
+
 def test_a_site_that_cannot_be_reached_is_an_error(tmp_path, capsys):
-    assert cli.main(["explore", "http://127.0.0.1:9/", "--output", str(tmp_path / "out"), "--serve=false"]) == 2
+    assert run("http://127.0.0.1:9/", tmp_path / "out") == 2
     assert "nothing is left: 1 of 1" in capsys.readouterr().err
 
 
@@ -173,8 +183,7 @@ def test_python_takes_rows_and_paths(tmp_path, rows):
 
 def test_articles_that_are_all_rejected_are_an_error(explored, tmp_path, capsys):
     write_csv(tmp_path / "a.csv", [{"Link": "http://a.example/short", "Headline": "Short", "Content": ""}])
-    command = ["explore", str(tmp_path / "a.csv"), "--output", str(tmp_path / "out"), "--serve=false"]
-    assert cli.main([*command, "--model", f"{explored}/explored/words"]) == 2
+    assert run(tmp_path / "a.csv", tmp_path / "out", "--model", f"{explored}/explored/words") == 2
     shown = capsys.readouterr()
     assert re.search(r"failed: \w+ +1\b", shown.out)
     assert "no article was accepted" in shown.err
@@ -186,14 +195,14 @@ def model(tmp_path_factory, rows):
     """Latent semantics of other articles."""
     folder = tmp_path_factory.mktemp("model")
     write_csv(folder / "a.csv", rows[:5])
-    assert cli.main(["explore", f"{folder}/a.csv", "--output", f"{folder}/explored", "--serve=false"]) == 0
+    assert run(f"{folder}/a.csv", f"{folder}/explored") == 0
     return f"{folder}/explored/words"
 
 
 def test_with_a_model_the_page_begins_with_latent_semantics_and_changes_to_the_model(
     explored, model, tmp_path, monkeypatch
 ):
-    output, told = str(tmp_path / "out"), []
+    output, told = f"{tmp_path}/out", []
 
     def serve(options, notice=lambda _: ""):
         first = DocumentIndex.load(options.index)
@@ -221,7 +230,7 @@ def test_with_a_model_the_page_begins_with_latent_semantics_and_changes_to_the_m
 
 
 def test_a_model_that_fails_is_told_and_the_archive_stays(explored, model, tmp_path, monkeypatch):
-    output, told = str(tmp_path / "out"), []
+    output, told = f"{tmp_path}/out", []
     child = runs.child
     monkeypatch.setattr(runs, "child", lambda _: child(["no-such-command"]))
 
@@ -240,21 +249,19 @@ def test_a_model_that_fails_is_told_and_the_archive_stays(explored, model, tmp_p
 
 
 def test_an_archive_of_words_takes_a_model_later(explored, model, tmp_path):
-    output = str(tmp_path / "out")
-    command = ["explore", f"{explored}/first.csv", "--output", output, "--serve=false"]
-    assert cli.main(command) == 0
-    assert cli.main([*command, "--model", model]) == 0
+    first, output = f"{explored}/first.csv", tmp_path / "out"
+    assert run(first, output) == 0
+    assert run(first, output, "--model", model) == 0
     changed = DocumentIndex.load(f"{output}/archive")
     assert changed.encoder_digest == encoder_from_spec(f"model:{model}").digest
     assert changed.archive.run.number == 2
-    assert cli.main(command) == 0  # goes on with the model
+    assert run(first, output) == 0  # goes on with the model
     assert DocumentIndex.load(f"{output}/archive").archive.run.number == 2
 
 
 def test_a_model_that_is_not_there_is_noticed_first(tmp_path, rows, capsys):
     write_csv(tmp_path / "a.csv", rows)
-    command = ["explore", str(tmp_path / "a.csv"), "--output", str(tmp_path / "out"), "--model", "minlm"]
-    assert cli.main(command) == 2
+    assert run(tmp_path / "a.csv", tmp_path / "out", "--model", "minlm") == 2
     assert "minilm" in capsys.readouterr().err
     assert not os.path.exists(tmp_path / "out")
 

@@ -32,6 +32,7 @@ class Command(Options):
     warc: tuple[str, ...] = option((), "files", many=True, metavar="PATH")
     output: str = required("folder", metavar="DIR")
     kind: str = option("a", "kind", choices=("a", "b"))
+    kinds: tuple[str, ...] = option((), "kinds", repeated=True, choices=("a", "b"))
     toy: Group = dataclasses.field(default_factory=Group)
     beam_args: tuple[str, ...] = beam_arguments()
 
@@ -57,8 +58,9 @@ def test_options_of_every_type_and_their_help():
     for wrong in ("--toy.share=x", "--toy.number=1.5", "--toy.shade=grey", "--toy.day=2020-02-30", "--toy.is_on=maybe"):
         with pytest.raises(SystemExit):
             parsed("--output=x", wrong)
-    with pytest.raises(InputError, match="--kind: got c, expected one of a, b"):
-        parsed("--output=x", "--kind=c")
+    for name in ("kind", "kinds"):
+        with pytest.raises(InputError, match=f"--{name}: got c, expected one of a, b"):
+            parsed("--output=x", f"--{name}=c")
     shown = " ".join(parser_of(Command).format_help().split())
     assert shown.startswith("usage: newsembed toy --output [options]")
     for text in (

@@ -174,7 +174,7 @@ def test_command_with_shorter_length_step_and_bfloat16(tmp_path, tiny, capsys):
         (("--max_length", "2"), "at least 3"),
         (("--precision", "int8", "--format", "safetensors"), "the format safetensors holds float32 or float16"),
         (("--platforms", ""), "got none"),
-        (("--model", "no/such"), "cannot be read"),
+        (("--model", "no/such"), r"model\.json: cannot be read: .*\n.*import-hf"),
     ],
 )
 def test_command_refuses(model_dir, tmp_path, arguments, message):

@@ -102,6 +102,10 @@ def test_a_folder_without_an_index_says_so(tmp_path):
         DocumentIndex.load(str(tmp_path))
     with pytest.raises(InputError, match="absent: no readable archive: no such folder"):
         DocumentIndex.load(str(tmp_path / "absent"))
+    (tmp_path / "archive/runs.lance").mkdir(parents=True)
+    with pytest.raises(InputError) as raised:
+        DocumentIndex.load(f"{tmp_path}/")
+    assert raised.value.remedy == f"name {tmp_path}/archive"
 
 
 def test_many_vectors_are_searched_in_the_database(tmp_path, monkeypatch):
