@@ -32,7 +32,7 @@ _OF_ARTICLES: Final = {
     UNREAD_DATES: "cannot read the dates of {}; write them as YYYY-MM-DD",
     GUESSED_DATES: "has guessed the order of day and month in the dates of {}",
     CUT_BODIES: "has cut the bodies of {} to 50,000 characters",
-    MARKUP_IN_BODIES: "has left HTML tags in the bodies of {}; give plain text, or pages as WARC files",
+    MARKUP_IN_BODIES: "has taken the text out of HTML in the bodies of {}",
 }
 
 _REFRESHES_PER_SECOND = 2  # rich's default of 10 costs some percent of a core, even when nothing is shown

@@ -17,12 +17,12 @@ ROOT = Path(__file__).parents[1]
 LAYOUT = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
 SLACK = 0.03  # of a limit: a package that is smaller by more lowers it
 LIMITS = {  # package: (lines, tokens)
-    "tests": (44_815, 519_758),
-    "beam_pipelines": (12_674, 143_549),
+    "tests": (44_799, 519_223),
+    "beam_pipelines": (12_666, 143_615),
     "serving": (4_878, 54_404),
     "studies": (4_595, 51_218),
-    "formats": (4_263, 43_419),
-    "benchmarks": (4_051, 43_202),
+    "formats": (4_263, 43_410),
+    "benchmarks": (4_029, 43_012),
     "models": (3_119, 35_852),
     "evaluation": (4_017, 47_465),
     "training": (2_354, 24_617),

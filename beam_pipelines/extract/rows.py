@@ -14,11 +14,13 @@ from ..progress import CUT_BODIES, GUESSED_DATES, MARKUP_IN_BODIES, UNREAD_DATES
 from .body import MAX_BODY_CHARACTERS
 from .bylines import listed_names, people
 from .charsets import readable, visible
-from .page import clean_title
+from .layout import lay_out
+from .page import clean_title, parse
 
 _MAX_UNREAD = 20  # names of fields that are counted of one slice; rows may have any number
 _NOTHING = re.compile(r"(?i)\W*(?:none|nan|null|n/?a)?\W*$")
 _MARKUP = re.compile(r"(?i)</(?:p|div|a|span|script|style|h[1-6]|li|em|strong)>|<br\s*/?>")
+_PARAGRAPH = re.compile(r"(?i)(?:<br\s*/?>\s*)+|\n\s*\n")
 _URL = re.compile(r"(?i)(?:\bhttps?://|\bwww\.|\bpic\.twitter\.com/)\S+")
 _MENTION = re.compile(r"(?<![\w@])@\w+", re.UNICODE)
 _RETWEET = re.compile(r"^\s*RT\b(?:\s*@\w+)?\s*:?\s*")
@@ -38,7 +40,7 @@ def row_to_article(row: Mapping[str, Any]) -> Article:
       row: ``url``, ``title``, ``body`` and, if known, ``authors``, ``byline_date`` or ``published_at``,
         ``modified_date``, ``keywords``, ``anchor_texts``, ``image_url``, ``language``. The publisher of the article is
         the registered domain of its URL. The title is cleaned and cut as that of a page, without the name that
-        ``publisher`` gives at its end.
+        ``publisher`` gives at its end. Of a body in HTML the text is taken, a paragraph in each line.
 
     Raises:
       InputError: naming a field that is missing or of the wrong type.
@@ -49,6 +51,8 @@ def row_to_article(row: Mapping[str, Any]) -> Article:
             raise InputError(f"got {reprlib.repr(row[name])}, expected a string", field=name)
     title = clean_title(_text(row.get("title")), [_text(row.get("publisher"))], url)
     body = visible(row.get("body") or row.get("text") or "")
+    if _MARKUP.search(body):
+        body = "\n".join(block.text for block in lay_out(parse(_PARAGRAPH.sub("<p>", body))).blocks)
     for name, value in (("title", title), ("body", body.strip())):
         if not value:
             raise InputError("empty or absent", field=name)
@@ -83,7 +87,7 @@ def remarks_on(row: Mapping[str, Any], article: Article) -> Iterator[tuple[str, 
     place = place_of(article.language, article.url)
     yield GUESSED_DATES, next((day.guessed for name in dates[:2] if (day := read_day(row.get(name), place))), False)
     yield f"{UNREAD_FIELD}authors", not article.authors and not _NOTHING.match(str(row.get("authors")))
-    yield MARKUP_IN_BODIES, _MARKUP.search(article.body) is not None  # its tags stay in it
+    yield MARKUP_IN_BODIES, _MARKUP.search(row.get("body") or row.get("text") or "") is not None
     yield CUT_BODIES, len(row.get("body") or row.get("text") or "") > MAX_BODY_CHARACTERS
 
 
