@@ -18,7 +18,7 @@ LAYOUT = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, toke
 SLACK = 0.03  # of a limit: a package that is smaller by more lowers it
 LIMITS = {  # package: (lines, tokens)
     "tests": (44_799, 519_223),
-    "beam_pipelines": (12_666, 143_615),
+    "beam_pipelines": (12_664, 143_597),
     "serving": (4_878, 54_404),
     "studies": (4_595, 51_218),
     "formats": (4_263, 43_410),

@@ -24,7 +24,6 @@ from .sources import Slice, lost_records, read_rows, read_warc
 from .warc import MAX_CONTENT_BYTES, Gap, Response
 
 _MAX_HUB_MEMBERS = 5_000
-_NOT_UTF_8 = "it is not in UTF-8: convert the file, for example by `iconv -f WINDOWS-1252 -t UTF-8`"
 
 _Read = Callable[..., ExtractedPage | Feed | bytes | None]  # of kind, payload, charset, URL
 _Outputs = dict[type, ParquetShardWriter[Any]]  # by type of record
@@ -271,7 +270,7 @@ def _whole_rows(shard: Shard, piece: Slice) -> Iterator[tuple[str, _Row]]:
         if isinstance(row, EOFError):
             shard.fail(where, Failure.TRUNCATED, f"the file is cut or broken from here on: {row}")
         elif isinstance(row, str):
-            problem = _NOT_UTF_8 if "\ufffd" in row else "no JSON object"
-            shard.fail(where, Failure.BROKEN_RECORD, problem, row)
+            problem = "it is not in UTF-8: convert the file, for example by `iconv -f WINDOWS-1252 -t UTF-8`"
+            shard.fail(where, Failure.BROKEN_RECORD, problem if "\ufffd" in row else "no JSON object", row)
         else:
             yield where, row

@@ -80,15 +80,15 @@ def row_to_article(row: Mapping[str, Any]) -> Article:
 
 def remarks_on(row: Mapping[str, Any], article: Article) -> Iterator[tuple[str, int]]:
     """Yields (name of a tally, count) for what a user should know of a row that became an article."""
-    dates = ("byline_date", "published_at", "modified_date")
+    dates, text = ("byline_date", "published_at", "modified_date"), row.get("body") or row.get("text") or ""
     yield "impossible_dates", sum(is_impossible(row.get(name)) for name in dates)  # the article has none then
-    is_undated = article.byline_date is None and any(row.get(name) for name in dates[:2])
-    yield UNREAD_DATES, is_undated  # nothing says the order of "03/05/2018"
+    # Nothing says the order of "03/05/2018".
+    yield UNREAD_DATES, article.byline_date is None and any(row.get(name) for name in dates[:2])
     place = place_of(article.language, article.url)
     yield GUESSED_DATES, next((day.guessed for name in dates[:2] if (day := read_day(row.get(name), place))), False)
     yield f"{UNREAD_FIELD}authors", not article.authors and not _NOTHING.match(str(row.get("authors")))
-    yield MARKUP_IN_BODIES, _MARKUP.search(row.get("body") or row.get("text") or "") is not None
-    yield CUT_BODIES, len(row.get("body") or row.get("text") or "") > MAX_BODY_CHARACTERS
+    yield MARKUP_IN_BODIES, _MARKUP.search(text) is not None
+    yield CUT_BODIES, len(text) > MAX_BODY_CHARACTERS
 
 
 def feeds_of(row: Mapping[str, Any]) -> tuple[str, ...]:
@@ -124,7 +124,7 @@ def _text(value: Any) -> str:
 def _texts(value: Any) -> tuple[str, ...]:
     if isinstance(value, str):
         return (value,) if value.strip() else ()
-    return tuple(_text(item) for item in value if _text(item)) if isinstance(value, (list, tuple)) else ()
+    return tuple(_text(item) for item in value if _text(item)) if isinstance(value, list | tuple) else ()
 
 
 def clean_post(text: str) -> str:

@@ -24,7 +24,7 @@ def extracted(tmp_path, *rows):
 
 
 def test_dates_that_nothing_reads_and_bodies_in_html_are_counted_and_shown(tmp_path, capsys):
-    html = '<!-- a --><p>Rain &amp; <a href="/x">wind</a>.</p>\n<script>x()</script><ul><li>One<br><br/>Two</ul>\n\nThree'
+    html = '<!-- a --><p>Rain &amp; <a href="/">wind</a>.</p>\n<script>x</script><ul><li>One<br><br/>Two</ul>\n\nThree'
     tags = {"body": html, "byline_date": "2024-01-02"}
     unread = ({"byline_date": "03/05/2018"}, {"published_at": "soon"}, {"byline_date": "", "published_at": None})
     long = {"byline_date": "2024-01-02", "text": "rain " * 10_001, "body": None}
