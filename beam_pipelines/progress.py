@@ -128,8 +128,9 @@ def print_rows(rows: Sequence[Mapping[str, Any]]) -> None:
         rate = f"{row['documents_per_second']:,.0f}" if row["documents_per_second"] else "-"
         reasons = "\n".join([*named(row["rejected"]), *(f"failed: {reason}" for reason in named(row["failed"]))])
         cells.append((row["job"], f"{row['in']:,}", f"{row['out']:,}", reasons or "-", seconds, rate))
-    columns = ("job", "in", "out", "rejected, failed", "seconds", "docs/s")
-    print_table(columns, cells, numbers=("in", "out", "seconds", "docs/s"))
+    print_table(
+        ("job", "in", "out", "rejected, failed", "seconds", "docs/s"), cells, numbers=("in", "out", "seconds", "docs/s")
+    )
     for row in rows:
         for remark in remarks(row["job"], row.get("tallies", {})):
             print(f"note: {remark}")
@@ -192,4 +193,4 @@ def print_outcome(name: str, outcome: "Outcome") -> None:
 
 def named(counts: Mapping[str, int]) -> list[str]:
     """Names with their numbers, the largest first."""
-    return [f"{name} {count:,}" for name, count in sorted(counts.items(), key=lambda item: -item[1])]
+    return [f"{visible(name)} {count:,}" for name, count in sorted(counts.items(), key=lambda item: -item[1])]

@@ -17,8 +17,8 @@ ROOT = Path(__file__).parents[1]
 LAYOUT = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
 SLACK = 0.03  # of a limit: a package that is smaller by more lowers it
 LIMITS = {  # package: (lines, tokens)
-    "tests": (44_799, 519_223),
-    "beam_pipelines": (12_664, 143_597),
+    "tests": (44_800, 519_231),
+    "beam_pipelines": (12_665, 143_594),
     "serving": (4_878, 54_404),
     "studies": (4_595, 51_218),
     "formats": (4_263, 43_410),

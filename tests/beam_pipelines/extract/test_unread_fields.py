@@ -27,7 +27,7 @@ def test_dates_that_nothing_reads_and_bodies_in_html_are_counted_and_shown(tmp_p
     html = '<!-- a --><p>Rain &amp; <a href="/">wind</a>.</p>\n<script>x</script><ul><li>One<br><br/>Two</ul>\n\nThree'
     tags = {"body": html, "byline_date": "2024-01-02"}
     unread = ({"byline_date": "03/05/2018"}, {"published_at": "soon"}, {"byline_date": "", "published_at": None})
-    long = {"byline_date": "2024-01-02", "text": "rain " * 10_001, "body": None}
+    long = {"byline_date": "2024-01-02", "text": "rain " * 10_001, "body": None, "\x1b[31mred": 1}
     whole = {"byline_date": "2024-01-02", "body": "rain " * 10_000}
     counts, articles, _ = extracted(tmp_path, *unread, tags, long, whole)
     assert [counts["tallies"][name] for name in ("unread_dates", "markup_in_bodies", "cut_bodies")] == [2, 1, 1]
@@ -35,6 +35,7 @@ def test_dates_that_nothing_reads_and_bodies_in_html_are_counted_and_shown(tmp_p
     print_outcome("extract", jobs.Outcome({"counts": counts}, skipped=False, seconds=1.0))
     shown = capsys.readouterr().out
     assert "note: extract cannot read the dates of 2 articles; write them as YYYY-MM-DD\n" in shown
+    assert "note: extract does not read these fields: �[31mred 1\n" in shown
     assert "note: extract has cut the bodies of 1 article to 50,000 characters\n" in shown
     assert "note: extract has taken the text out of HTML in the bodies of 1 article\n" in shown
 
