@@ -330,7 +330,7 @@ def write_table(output: str, chunks: Iterator[Chunk], dimensions: int) -> None:
             writer.write_batch(batch)
 
 
-_NAMES: Final = ("doc_ids", "keys", "days", "languages", "neighbors", "probabilities")
+_NAMES: Final = ("doc_ids", "keys", "days", "languages", "lengths", "neighbors", "probabilities")
 NO_DAY: Final = 0  # ordinals begin at 1
 _REMEDY: Final = "Delete it, and run what wrote it again."
 _TOLERANCE: Final = 1e-3  # of sums of float32
@@ -345,6 +345,7 @@ class Teacher:
       keys: float32 [N, D], a fixed vector of length 1 of each document.
       days: int32 [N], the ordinal of the byline date, see `datetime.date.toordinal`; `NO_DAY` where it is unknown.
       languages: int32 [N], a number for each language.
+      lengths: int32 [N], characters of title and body.
       neighbors: int32 [N, K], rows of the documents that document i is near to; i itself is not among them.
       probabilities: float32 [N, K], the share of each neighbor; the shares of a document add up to 1 at most, and
         the rest is the share of all other documents together.
@@ -354,6 +355,7 @@ class Teacher:
     keys: Floats
     days: npt.NDArray[np.int32]
     languages: npt.NDArray[np.int32]
+    lengths: npt.NDArray[np.int32]
     neighbors: npt.NDArray[np.int32]
     probabilities: Floats
 
@@ -374,7 +376,7 @@ def read_teacher(path: str) -> Teacher:
         raise InputError("the array is missing", path=path, field=missing[0], remedy=_REMEDY)
     teacher = Teacher(*(arrays[name] for name in _NAMES))
     count, width = len(teacher.doc_ids), teacher.neighbors.shape[-1]
-    shapes = ((count, 2), (count, teacher.keys.shape[-1]), (count,), (count,), (count, width), (count, width))
+    shapes = ((count, 2), (count, teacher.keys.shape[-1]), *3 * [(count,)], *2 * [(count, width)])
     for name, shape in zip(_NAMES, shapes, strict=True):
         values, kind = arrays[name], np.float32 if name in ("keys", "probabilities") else np.int32
         if values.dtype != kind or values.shape != shape or not count or not width:

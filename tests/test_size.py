@@ -17,18 +17,18 @@ ROOT = Path(__file__).parents[1]
 LAYOUT = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
 SLACK = 0.03  # of a limit: a package that is smaller by more lowers it
 LIMITS = {  # package: (lines, tokens)
-    "tests": (44_800, 519_231),
+    "tests": (44_805, 519_354),
     "beam_pipelines": (12_665, 143_594),
     "serving": (4_878, 54_404),
-    "studies": (4_595, 51_218),
-    "formats": (4_263, 43_410),
+    "studies": (4_594, 51_218),
+    "formats": (4_264, 43_421),
     "benchmarks": (4_029, 43_012),
     "models": (3_119, 35_852),
     "evaluation": (4_017, 47_465),
     "training": (2_354, 24_617),
     "launch": (2_456, 23_278),
     "newsroom": (1_642, 18_669),
-    "learning": (1_617, 18_412),
+    "learning": (1_615, 18_400),
     "tasks": (1_291, 13_178),
     "t5x_bridge": (800, 8_471),
     "updates": (860, 9_924),

@@ -17,7 +17,8 @@ from .base import DeviceBatch, Metrics, Model
 from .texts import PairObjective
 
 _ROLES: Final = ("anchor", "positive")
-_TABLES: Final = [field.name for field in dataclasses.fields(Teacher)]
+_TABLES: Final = {field.name: f"teacher/{field.name}" for field in dataclasses.fields(Teacher)}  # names in a batch
+_LONG: Final = 1_000  # characters
 
 
 def soft_cross_entropy(scores: jax.Array, own: jax.Array, neighbors: jax.Array, probabilities: jax.Array) -> jax.Array:
@@ -53,9 +54,10 @@ class Distillation(PairObjective):
     that follow the training, they move away from those of the texts that were not seen lately.
 
     An article of the same days that the keys call near often reports the event of the pair, so it is no candidate
-    for the pair. A mined pair may report two events, short headlines above all: then other articles of the same days
-    are nearer to each of both. So a pair counts only if its documents are among the nearest of each other, by the keys
-    and among the documents of the same days and of the other's language, without those that are near to the other.
+    for the pair. A mined pair of short texts, such as headlines, may report two events: then other articles of the same
+    days are nearer to each of both. So a document of fewer than 1,000 characters has to have the other one among its
+    nearest, by the keys and among the documents of the same days and of the other's language, without those that are
+    near to the other.
 
     Mined negatives, augmentations, events and the flag of translated texts are not read. Texts of documents that the
     teacher lacks have no part.
@@ -64,7 +66,7 @@ class Distillation(PairObjective):
       teacher: file, see `formats.arrays`.
       temperature: of the softmax.
       pair_weight: factor of the pairs' part; 0 leaves it out.
-      pair_rank: a pair counts if each of its documents is among this many nearest of the other; 0 counts all.
+      pair_rank: a pair counts if its short documents have the other one among so many nearest; 0 counts all.
       near_days: an article at most this many days from one of the pair is no candidate for it,
       near_similarity: if the cosine of their keys is above this; 1 keeps every candidate.
       frozen: regular expression; parameters whose path ("layers_0/mlp_in/kernel") it matches from the start have no
@@ -101,7 +103,7 @@ class Distillation(PairObjective):
         Raises:
           InputError: see `formats.arrays.read_teacher`.
         """
-        return {_in_batch(name): getattr(self.known, name) for name in _TABLES}
+        return {key: getattr(self.known, name) for name, key in _TABLES.items()}
 
     def check(self, model: Model) -> None:
         """Refuses keys of another size than the embedding's, and what `PairObjective` refuses.
@@ -130,7 +132,7 @@ class Distillation(PairObjective):
             params = jax.tree.map(
                 lambda value, is_held: jax.lax.stop_gradient(value) if is_held else value, params, held
             )
-        teacher: Any = Teacher(**{name: jnp.asarray(batch[_in_batch(name)]) for name in _TABLES})
+        teacher: Any = Teacher(**{name: jnp.asarray(batch[key]) for name, key in _TABLES.items()})
         texts = [batch[f"{role}_tokens"] for role in _ROLES]
         text_key, mlm_key = self.split_key(key)
         anchor, positive = self.embeddings(model, params, texts, text_key)
@@ -140,8 +142,7 @@ class Distillation(PairObjective):
         near = self._near(teacher, of_anchor) | self._near(teacher, of_positive)
         paired = known
         if self.pair_rank:
-            mutual = self._ranks(teacher, of_anchor, of_positive), self._ranks(teacher, of_positive, of_anchor)
-            paired = known & (jnp.maximum(*mutual) <= self.pair_rank)
+            paired &= self._accepts(teacher, of_anchor, of_positive) & self._accepts(teacher, of_positive, of_anchor)
         rows = (anchor, of_anchor, of_positive), (positive, of_positive, of_anchor)
         masks = known, paired, paired
         parts = [map(mean_over, self._parts(teacher, near, *text), masks) for text in rows]
@@ -160,25 +161,26 @@ class Distillation(PairObjective):
     def _same_days(self, teacher: Any, documents: jax.Array) -> jax.Array:
         """Returns which documents [B, N] are near in days to some documents, int32 [B]."""
         days, mine = teacher.days, teacher.days[documents][:, None]
-        dated = (mine != NO_DAY) & (days != NO_DAY)
-        return dated & (jnp.abs(jnp.where(dated, days - mine, 0)) <= self.near_days)
+        return (mine != NO_DAY) & (days != NO_DAY) & (jnp.abs(days - mine) <= self.near_days)
 
     def _near(self, teacher: Any, documents: jax.Array) -> jax.Array:
         """Returns which documents [B, N] are near in days and by their keys to some documents, int32 [B]."""
         similarities = jnp.einsum("bd,nd->bn", teacher.keys[documents], teacher.keys)
         return self._same_days(teacher, documents) & (similarities > self.near_similarity)
 
-    def _ranks(self, teacher: Any, documents: jax.Array, others: jax.Array) -> jax.Array:
-        """Returns int32 [B]: 1 where ``others`` [B] are the nearest of ``documents`` [B] in their days and language.
+    def _accepts(self, teacher: Any, documents: jax.Array, others: jax.Array) -> jax.Array:
+        """Returns bool [B]: whether ``others`` [B] are among the nearest of ``documents`` [B], or these are long.
 
-        What is near to the other does not count: of a large event, many reports may be nearer than this one.
+        Nearest of the same days and of the other's language. What is near to the other does not count: of a large
+        event, many reports may be nearer than this one.
         """
         similarities = jnp.einsum("bd,nd->bn", teacher.keys[documents], teacher.keys)
         own = jnp.take_along_axis(similarities, others[:, None], axis=1)
         compared = teacher.languages[others][:, None] == teacher.languages
         compared &= self._same_days(teacher, documents) & ~self._near(teacher, others)
         compared &= jnp.arange(len(teacher.keys)) != documents[:, None]
-        return 1 + jnp.sum(compared & (similarities > own), axis=1)
+        is_nearest = jnp.sum(compared & (similarities > own), axis=1) < self.pair_rank
+        return is_nearest | (teacher.lengths[documents] >= _LONG)
 
     def _parts(
         self, teacher: Any, near: jax.Array, vectors: jax.Array, own: jax.Array, other: jax.Array
@@ -202,11 +204,6 @@ class Distillation(PairObjective):
         # The other document is found among the candidates, of which it is one.
         paired = jax.nn.logsumexp(scores, axis=1, where=candidates) - wanted
         return soft, paired, (wanted >= best).astype(jnp.float32)
-
-
-def _in_batch(name: str) -> str:
-    """Returns the name in a batch of an array of the teacher."""
-    return f"teacher/{name}"
 
 
 def _places(teacher: Any, doc_ids: jax.Array) -> jax.Array:

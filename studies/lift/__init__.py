@@ -294,8 +294,7 @@ class Lift:
             "TASK_FEATURE_LENGTHS": lengths,
         }
         if options.recipe == _DISTILLATION:
-            values["TEACHER_PATH"] = f"{self.folder('teacher')}/{_TEACHER}"
-            values["FROZEN"] = self._frozen()
+            values |= {"TEACHER_PATH": self.folder(f"teacher/{_TEACHER}"), "FROZEN": self._frozen()}
             values["DROPOUT_RATE"] = 0.0  # as measured; it would also cost time, and texts have thousands of candidates
             lengths["negative_tokens"] = _UNREAD
         gin_files = [_RECIPES[options.recipe], ModelFolder(self.folder("centred")).architecture_file]
@@ -383,8 +382,9 @@ class Lift:
             parts.append(lexical.lexical_part_of(trained.config, trained.params))
             lead_length = parts[0].lead_length
         articles = read_articles(f"{self.work}/clean/articles")
-        lengths = {"max_length": self.options.max_length, "lead_length": lead_length}
-        corpus = count_pieces(articles, Vocabulary.load(self.vocabulary), **lengths)
+        corpus = count_pieces(
+            articles, Vocabulary.load(self.vocabulary), max_length=self.options.max_length, lead_length=lead_length
+        )
         if size:
             parts.append(lexical.random_projection_of_tfidf(corpus.rarity, size, lead_length=lead_length))
         words = lexical.joined(parts, corpus.terms) if len(parts) > 1 else parts[0]

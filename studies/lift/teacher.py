@@ -80,20 +80,19 @@ def make_teacher(
             rows = slice(first, first + _ROWS)
             exact, cosines = (words[rows] @ columns).toarray(), keys[rows] @ keys.T
             exact = np.where(languages[rows, None] == languages, exact, slope * cosines)
-            similarities = np.float32(words_share) * exact + np.float32(1 - words_share) * cosines
+            similarities = words_share * exact + (1 - words_share) * cosines
             own = np.arange(len(similarities))
             similarities[own, first + own] = -np.inf
             nearest, values = highest(similarities, count)
-            highest_one, scale = values[:, :1], np.float32(temperature)
-            total = np.exp((similarities - highest_one) / scale).sum(axis=1, keepdims=True, dtype=np.float64)
-            shares = np.exp((values - highest_one) / scale) / total
+            total = np.exp((similarities - values[:, :1]) / temperature).sum(axis=1, keepdims=True, dtype=np.float64)
+            shares = np.exp((values - values[:, :1]) / temperature) / total
             blocks.append((nearest.astype(np.int32), shares.astype(np.float32)))
             progress("nearest articles", first + len(own), len(keys), "")
     nearest, shares = (np.concatenate(parts) for parts in zip(*blocks, strict=True))
-    ids = np.array([doc_id_to_words(article.doc_id) for article in articles], np.int32)
-    dates = [article.byline_date for article in articles]
-    days = np.array([date.toordinal() if date else NO_DAY for date in dates], np.int32)
-    return Teacher(ids, keys, days, languages.astype(np.int32), nearest, shares)
+    ids = np.array([doc_id_to_words(one.doc_id) for one in articles], np.int32)
+    days = np.array([one.byline_date.toordinal() if one.byline_date else NO_DAY for one in articles], np.int32)
+    lengths = np.array([len(f"{one.title}{one.body}") for one in articles], np.int32)
+    return Teacher(ids, keys, days, languages.astype(np.int32), lengths, nearest, shares)
 
 
 def _slope(words: Any, keys: FloatArray, languages: npt.NDArray[Any]) -> np.float32:

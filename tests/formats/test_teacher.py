@@ -21,6 +21,7 @@ def some_teacher(count=4, neighbors=2, size=3, seed=0):
         (keys / np.linalg.norm(keys, axis=1, keepdims=True)).astype(np.float32),
         rng.integers(0, 20_000, count).astype(np.int32),
         rng.integers(0, 3, count).astype(np.int32),
+        rng.integers(0, 9_000, count).astype(np.int32),
         np.array(others, np.int32),
         shares.astype(np.float32),
     )

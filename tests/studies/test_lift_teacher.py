@@ -86,14 +86,15 @@ def test_a_small_archive_has_as_many_neighbors_as_there_are():
     np.testing.assert_allclose(found.probabilities.sum(axis=1), 1, rtol=1e-6)
 
 
-def test_days_are_ordinals_and_an_unknown_one_is_no_day():
+def test_days_are_ordinals_and_an_unknown_one_is_no_day_and_lengths_are_in_characters():
     dates = (datetime.date(1, 1, 1), None, datetime.date(2020, 3, 1))
     articles = [
         dataclasses.replace(article, byline_date=date) for article, date in zip(some_articles(3), dates, strict=True)
     ]
-    days = make_teacher(articles, some_keys(3)).days
-    assert days.dtype == np.int32
-    assert days.tolist() == [1, NO_DAY, 737485]
+    teacher = make_teacher(articles, some_keys(3))
+    assert teacher.days.dtype == teacher.lengths.dtype == np.int32
+    assert teacher.days.tolist() == [1, NO_DAY, 737485]
+    assert teacher.lengths.tolist() == [len(article.title) + len(article.body) for article in articles]
 
 
 @pytest.fixture

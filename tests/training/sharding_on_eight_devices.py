@@ -104,8 +104,9 @@ def teacher_of(batch, size, path):
     keys = (keys / np.linalg.norm(keys, axis=1, keepdims=True)).astype(np.float32)
     neighbors = (np.arange(len(ids))[:, None] + [1, 3]) % len(ids)
     days, shares = rng.integers(0, 5, len(ids)).astype(np.int32), np.full(neighbors.shape, 0.3, np.float32)
-    languages = rng.integers(0, 2, len(ids)).astype(np.int32)
-    write_teacher(path, Teacher(ids.astype(np.int32), keys, days, languages, neighbors.astype(np.int32), shares))
+    languages, lengths = rng.integers(0, [[2], [2_000]], (2, len(ids))).astype(np.int32)
+    tables = ids.astype(np.int32), keys, days, languages, lengths, neighbors.astype(np.int32), shares
+    write_teacher(path, Teacher(*tables))
     return path
 
 
