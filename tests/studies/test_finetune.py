@@ -202,7 +202,7 @@ def test_what_does_not_fit_is_refused_before_anything_is_made(download, encoder,
         study(download, tmp_path / "out", ["xnli"], "x")
     with pytest.raises(InputError, match="--model: got 'a=x'"):
         study(download, tmp_path / "out", ["xnli"], "a=x", "a=y")
-    with pytest.raises(InputError, match="--task: got .*'mnli'"):
+    with pytest.raises(InputError, match="--task: got mnli, expected one of"):
         study(download, tmp_path / "out", ["mnli"], f"a={encoder}")
     with pytest.raises(InputError, match="--max_length: xnli has rows of 64 tokens, the model reads 48"):
         study(download, tmp_path / "out", ["xnli"], f"a={encoder}", max_length=64)
