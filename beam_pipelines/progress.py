@@ -182,8 +182,12 @@ def examples_of(folder: str) -> dict[str, str]:
     from ..formats.parquet import read_records
     from ..formats.records import DeadLetter
 
-    letters = (one for path in list_files("dead_letters/**", folder) for one in read_records(path, DeadLetter))
-    return {one.reason: f", for example {one.key}: {one.detail}" for one in letters if one.outcome == "failed"}
+    return {
+        one.reason: f", for example {one.key}: {one.detail}"
+        for path in list_files("dead_letters/**", folder)
+        for one in read_records(path, DeadLetter)
+        if one.outcome == "failed"
+    }
 
 
 def print_outcome(name: str, outcome: "Outcome") -> None:

@@ -17,8 +17,8 @@ ROOT = Path(__file__).parents[1]
 LAYOUT = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
 SLACK = 0.03  # of a limit: a package that is smaller by more lowers it
 LIMITS = {  # package: (lines, tokens)
-    "tests": (44_805, 519_354),
-    "beam_pipelines": (12_665, 143_594),
+    "tests": (44_809, 519_411),
+    "beam_pipelines": (12_671, 143_597),
     "serving": (4_878, 54_404),
     "studies": (4_594, 51_218),
     "formats": (4_264, 43_421),

@@ -17,7 +17,7 @@ from .bylines import people
 from .feeds import MAX_ENTRIES, Feed
 from .isolation import Limits, PageError, read_payload, reader
 from .layout import letters_of
-from .page import MAX_LINKS, ExtractedPage
+from .page import MAX_LINKS, ExtractedPage, PageTooLargeError
 from .responses import kind_of
 from .rows import feeds_of, remarks_on, row_to_article, row_to_post, unread_fields
 from .sources import Slice, lost_records, read_rows, read_warc
@@ -258,7 +258,7 @@ def _converted(shard: Shard, where: str, convert: Callable[[_Row], R], row: _Row
     """The record of a row; ``None`` if it has failed, counted with what was given."""
     try:
         return shard.limited(where, convert, row)
-    except InputError as error:
+    except (InputError, PageTooLargeError) as error:
         shard.fail(where, Failure.MISSING_FIELD, str(error), str(given))
         return None
 

@@ -44,6 +44,7 @@ def row_to_article(row: Mapping[str, Any]) -> Article:
 
     Raises:
       InputError: naming a field that is missing or of the wrong type.
+      PageTooLargeError: for a body in HTML with a tag of thousands of attributes.
     """
     url = _url(row)
     for name in ("title", "body", "text"):
@@ -52,7 +53,9 @@ def row_to_article(row: Mapping[str, Any]) -> Article:
     title = clean_title(_text(row.get("title")), [_text(row.get("publisher"))], url)
     body = visible(row.get("body") or row.get("text") or "")
     if _MARKUP.search(body):
-        body = "\n".join(block.text for block in lay_out(parse(_PARAGRAPH.sub("<p>", body))).blocks)
+        body = "\n".join(
+            block.text for block in lay_out(parse(_PARAGRAPH.sub("<p>", body[: 10 * MAX_BODY_CHARACTERS]))).blocks
+        )
     for name, value in (("title", title), ("body", body.strip())):
         if not value:
             raise InputError("empty or absent", field=name)

@@ -41,12 +41,18 @@ def test_dates_that_nothing_reads_and_bodies_in_html_are_counted_and_shown(tmp_p
 
 
 def test_texts_of_another_type_fail_and_one_text_is_one_feed(tmp_path):
-    wrong = ({"title": 4}, {"body": 3}, {"title": [], "body": "x"})
+    attributes = " ".join(f"a{number}=1" for number in range(2_000))
+    wrong = ({"title": 4}, {"body": 3}, {"title": [], "body": "x"}, {"body": f"<p {attributes}>x</p>"})
     right = {"feeds": "top", "keywords": "flood, rain"}
     counts, articles, hubs = extracted(tmp_path, *wrong, right, {"feeds": 5})
-    assert (counts["in"], counts["out"], counts["failed"]) == (5, 2, {"missing_field": 3})
-    assert articles["3"].keywords == ("flood", "rain")
+    assert (counts["in"], counts["out"], counts["failed"]) == (6, 2, {"missing_field": 4})
+    assert articles["4"].keywords == ("flood", "rain")
     assert list(hubs) == ["top"]
+
+
+def test_a_body_of_very_many_tags_is_cut():
+    row = {"url": "https://n.example/1", "title": "A title", "body": "<b>x</b><br>" * 200_000}
+    assert 0 < len(row_to_article(row).body) <= 50_000
 
 
 @pytest.mark.parametrize(
