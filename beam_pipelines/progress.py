@@ -2,7 +2,9 @@
 
 import contextlib
 import sys
+import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from rich import progress as bars
@@ -12,6 +14,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from ..errors import InputError, counted, visible
+from ..formats.bars import SECONDS_BETWEEN_LINES
 from ..formats.files import list_files
 
 if TYPE_CHECKING:
@@ -39,7 +42,7 @@ _REFRESHES_PER_SECOND = 2  # rich's default of 10 costs some percent of a core, 
 
 
 class JobProgress:
-    """Shows a progress bar for each phase of a job, in shards or sites.
+    """Shows a progress bar for each phase of a job, in shards or sites; where it cannot be drawn, a line now and then.
 
     A context manager; inside, call it with (phase, finished parts, all parts, another growing number as text).
     """
@@ -60,7 +63,17 @@ class JobProgress:
             self._bars[phase] = self._progress.add_task(name, total=total, grown=grown)
             if not self._progress.console.is_terminal:  # bars are printed at the end only
                 print(f"{name} …", file=sys.stderr, flush=True)
+                self._said = time.monotonic()
         self._progress.update(self._bars[phase], completed=done, grown=grown)
+        if not self._progress.console.is_terminal and time.monotonic() - self._said > SECONDS_BETWEEN_LINES:
+            self._say(self._progress.tasks[self._bars[phase]])
+
+    def _say(self, task: bars.Task) -> None:
+        """Prints what the bar of a phase would show."""
+        self._said = time.monotonic()
+        left = "" if task.time_remaining is None else f", {timedelta(seconds=round(task.time_remaining))} left"
+        done = f"{task.completed:,.0f} of {task.total:,.0f} parts {task.fields['grown']}".rstrip()
+        print(f"{task.description} {done}{left}", file=sys.stderr, flush=True)
 
     def __enter__(self) -> Self:
         self._progress.start()

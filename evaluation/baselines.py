@@ -14,6 +14,7 @@ import numpy as np
 
 from ..errors import InputError
 from ..formats.arrays import WordVectorFile
+from ..formats.bars import bar
 from ..tasks.functions import load_function, working_folder_on_path
 from .encoders import WORD_PATTERN, Document, Embeddings, TfidfEncoder
 from .files import digest
@@ -137,12 +138,10 @@ class FunctionEncoder:
 
     def encode(self, documents: Sequence[Document]) -> Embeddings:
         """Returns float32 ``[N, D]`` from the function, rows in the order of the documents."""
-        from tqdm import tqdm
-
         texts = [document.text for document in documents]
         order = np.argsort([-len(text) for text in texts], kind="stable")
         rows: Any = None
-        with tqdm(total=len(texts), unit="text", desc="embed", disable=None) as bar:
+        with bar(len(texts), "text") as shown:
             for start in range(0, len(order), _BATCH):
                 numbers = order[start : start + _BATCH]
                 batch = np.asarray(self._function([texts[number] for number in numbers]))
@@ -158,7 +157,7 @@ class FunctionEncoder:
                     problem = f"{self._spec} returned {batch.shape[1]} columns after {rows.shape[1]}"
                     raise InputError(problem, remedy="fix the function: always the same width")
                 rows[numbers] = batch
-                bar.update(len(numbers))
+                shown.update(len(numbers))
         return rows
 
 

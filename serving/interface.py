@@ -9,6 +9,7 @@ from typing import Any, Final, Protocol, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 
+from ..formats.bars import bar
 from ..tasks.vocabulary import Vocabulary
 from .model import Model
 from .rows import HEAD, Planned, Row, batches, checked, embed_rows, tokens_read
@@ -158,16 +159,11 @@ class TokenizedEncoder(ABC):
     def _in_batches(self, rows: Sequence[Row], plan: Iterable[Planned], embed: Callable[[Row], Any]) -> FloatArray:
         """Embeds N rows in batches of padded ones, each by `embed`: int32 ``[B, L]`` -> float32 ``[B, D]``."""
         embeddings = np.zeros((len(rows), self.dimensions), np.float32)
-        with self._bar(len(rows)) as bar:
+        with bar(len(rows), "text", shown=self._progress) as shown:
             for numbers, tokens in batches(rows, plan):
                 embeddings[numbers] = embed(tokens)[: len(numbers)]
-                bar.update(len(numbers))
+                shown.update(len(numbers))
         return embeddings
-
-    def _bar(self, total: int) -> Any:
-        from tqdm import tqdm
-
-        return tqdm(total=total, unit="text", desc="embed", disable=None if self._progress else True)
 
 
 def most_tokens(titles: Sequence[str], bodies: Sequence[str]) -> int:

@@ -10,6 +10,7 @@ from typing import Any, Final
 import numpy as np
 
 from ..errors import InputError
+from ..formats.bars import bar
 from ..formats.digests import check_sums
 from ..formats.model_folder import (
     DEFAULT_SIGNATURE,
@@ -169,15 +170,15 @@ class SavedModelEncoder:
           inputs: the inputs of the signature for the texts of some numbers.
         """
         import tensorflow as tf
-        from tqdm import tqdm
 
         embeddings = np.zeros((len(lengths), self.dimensions), np.float32)
         order = np.argsort(lengths, kind="stable")
-        disable = None if self._progress else True
-        for start in tqdm(range(0, len(order), _BATCH), unit="batch", desc="embed", disable=disable):
-            numbers = order[start : start + _BATCH]
-            batch = {name: tf.constant(value) for name, value in inputs(numbers.tolist()).items()}
-            embeddings[numbers] = self._signature(**batch)[OUTPUT].numpy()[: len(numbers)]
+        with bar(len(order), "text", shown=self._progress) as shown:
+            for start in range(0, len(order), _BATCH):
+                numbers = order[start : start + _BATCH]
+                batch = {name: tf.constant(value) for name, value in inputs(numbers.tolist()).items()}
+                embeddings[numbers] = self._signature(**batch)[OUTPUT].numpy()[: len(numbers)]
+                shown.update(len(numbers))
         return embeddings
 
 

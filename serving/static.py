@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from ..errors import reading as reading_file
 from ..formats.arrays import flatten
+from ..formats.bars import bar
 from ..formats.model_folder import ModelFolder
 from ..models.transformer import TransformerConfig
 from .interface import FloatArray, TokenizedEncoder
@@ -53,11 +54,11 @@ class StaticEncoder(TokenizedEncoder):
     def encode_tokens(self, rows: Sequence[Row], *, are_queries: bool = False) -> FloatArray:  # noqa: ARG002
         """Embeds N rows of tokens as float32 ``[N, D]`` of length 1; queries cost the same."""
         embeddings = np.zeros((len(rows), self.dimensions), np.float32)
-        with self._bar(len(rows)) as bar:
+        with bar(len(rows), "text", shown=self._progress) as shown:
             for start in range(0, len(rows), _TEXTS_TOGETHER):
                 part = rows[start : start + _TEXTS_TOGETHER]
                 embeddings[start : start + len(part)] = self._embed(part)
-                bar.update(len(part))
+                shown.update(len(part))
         return embeddings
 
     def _embed(self, rows: Sequence[Row]) -> FloatArray:

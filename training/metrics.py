@@ -22,6 +22,7 @@ the devices compute it.
 
 import collections
 import dataclasses
+import datetime
 import json
 import math
 import os
@@ -292,7 +293,7 @@ class Progress:
         """Shows the losses of a record, and the seconds that are left."""
         losses = "  ".join(f"{name} {value:.4f}" for name, value in record.items() if name.startswith("loss/"))
         left = self._seconds_per_step(step, record) * (self._total - step)
-        self.say(f"step {step}/{self._total}  {losses}  {left:.0f} s left")
+        self.say(f"step {step}/{self._total}  {losses}  {datetime.timedelta(seconds=round(left))} left")
 
     def _seconds_per_step(self, step: int, record: Mapping[str, float]) -> float:
         """The mean so far, with checkpoints and evaluations, but without the steps of the first record.

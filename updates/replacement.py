@@ -13,13 +13,13 @@ from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
-from tqdm import tqdm
 
 from ..beam_pipelines.arrays import doc_id_of
 from ..errors import InputError
 from ..formats.archive import Archive, EventMerge, read_runs, schema, vector_column
 from ..formats.archive_writer import Writer
 from ..formats.articles import ArticleText
+from ..formats.bars import bar
 from ..formats.files import delete, write_json
 from ..formats.folders import (
     MODEL,
@@ -222,7 +222,7 @@ def _written(
 
 def _embedded(archive: Archive, encoder: TextEncoder) -> dict[int, Vectors]:
     """Vectors of all articles; a run that was cut off has left some of them."""
-    articles = tqdm(_articles(archive.batches(TEXTS)), total=len(archive), desc="embed", unit=" articles", disable=None)
+    articles = bar(len(archive), "article", over=_articles(archive.batches(TEXTS)))
     return vectors_by_record(encoder, articles, _vectors_folder(archive.uri))
 
 

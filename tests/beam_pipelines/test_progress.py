@@ -3,6 +3,7 @@
 import types
 
 import pytest
+from newsembed.beam_pipelines import progress as progress_module
 from newsembed.beam_pipelines.progress import JobProgress, why_empty
 
 JOB = types.SimpleNamespace(name="clean", switches={"no_author": "require_author=false"})
@@ -41,3 +42,14 @@ def test_a_phase_is_named_when_it_begins_where_no_bar_can_be_shown(capsys):
         for done in range(2):
             progress("teacher", done, 2, "")
         assert capsys.readouterr().err == "lift: teacher …\n"
+
+
+def test_a_long_phase_says_how_far_it_is_where_no_bar_can_be_shown(capsys, monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr(progress_module, "time", types.SimpleNamespace(monotonic=lambda: now[0]))
+    with JobProgress("lift") as progress:
+        for done in range(5):
+            progress("teacher", done, 5, f"{done} MB")
+            now[0] += 16
+        said = [line.partition(",")[0] for line in capsys.readouterr().err.splitlines()]
+    assert said == ["lift: teacher …", "lift: teacher 2 of 5 parts 2 MB", "lift: teacher 4 of 5 parts 4 MB"]

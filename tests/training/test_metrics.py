@@ -111,7 +111,7 @@ def test_a_report_has_the_means_the_learning_rate_and_the_memory(tmp_path, monke
     ]
     # 4 steps took 8 seconds, 16 are left.
     assert capsys.readouterr().err.splitlines() == [
-        "step 14/30  loss/topics/en 2.0000  32 s left",
+        "step 14/30  loss/topics/en 2.0000  0:00:32 left",
         "step 14  eval/loss 1.0000",
     ]
 
