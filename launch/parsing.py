@@ -217,8 +217,10 @@ def option_names(parser: argparse.ArgumentParser) -> list[str]:
 
 def nearest(name: str, known: Iterable[str]) -> list[str]:
     """The known name that looks most like `name`, in a list; empty if none does. Dashes at the start do not count."""
-    plain = {other.lstrip("-"): other for other in known}
-    return [plain[found] for found in difflib.get_close_matches(name.lstrip("-"), plain, n=1)]
+    name, plain = name.lstrip("-"), {other.lstrip("-"): other for other in known}
+    close = difflib.get_close_matches(name, plain)
+    close.sort(key=lambda other: sorted(other) != sorted(name))  # two letters in the other order come first
+    return [plain[found] for found in close[:1]]
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:

@@ -120,6 +120,7 @@ def test_the_dashes_of_an_option_are_no_likeness():
     known = ["--tags", "--index", "--clean.min_words", "--"]
     assert nearest("--data", known) == []
     assert nearest("--indx", known) == ["--index"]
+    assert nearest("--prot", ["--prompt", "--port"]) == ["--port"]
     assert nearest("--clean.min_word", known) == ["--clean.min_words"]
 
 
