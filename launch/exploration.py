@@ -36,7 +36,7 @@ from ..studies.shared.steps import once
 from ..updates.options import EncoderChoice, Sources, UpdateOptions, current_choice
 from ..updates.replacement import change_encoder
 from ..updates.report import print_report
-from ..updates.run import STEPS, update
+from ..updates.run import update
 from . import import_hf
 from .extras import PACKAGED_MODELS
 
@@ -91,7 +91,6 @@ def explore(
         ranking = LATENT_SEMANTICS.to_dict() if is_words else None
         rules = UpdateOptions(extract=reading, clean=_RULES, ranking=ranking)
         with JobProgress("update") as progress:
-            progress("steps", 0, len(STEPS), "load")
             report = update(
                 archive,
                 encoder_from_spec(choice.spec, **choice.reading()),
@@ -99,7 +98,7 @@ def explore(
                 Sources(warc=tuple(files["warc"]), articles=tuple(files["articles"])),
                 rules,
                 beam_args=workers,
-                reached=lambda step: progress("steps", STEPS.index(step) + 1, len(STEPS), step),
+                progress=progress,
             )
         if read_runs(archive):
             delete(glob.glob(f"{glob.escape(output)}/{_CRAWLS}"))

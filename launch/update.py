@@ -26,7 +26,7 @@ from typing import Any, Final
 from ..beam_pipelines.clean.rules import CleanOptions
 from ..beam_pipelines.crawl.options import CrawlOptions
 from ..beam_pipelines.extract.job import ExtractOptions
-from ..beam_pipelines.progress import print_table
+from ..beam_pipelines.progress import JobProgress, print_table
 from ..errors import InputError, counted
 from ..formats.archive_writer import Writer
 from ..formats.command_line import Options, option, required
@@ -129,9 +129,17 @@ def run(options: UpdateCommandOptions) -> int:
         check_training(choice, archive, is_named=options.encoder == choice.spec)
     if has_sources:
         encoder = encoder_from_spec(choice.spec, progress=False, **choice.reading())
-        report = update(
-            archive, encoder, choice, sources, steps, beam_args=options.beam_args, keep_versions=options.keep_versions
-        )
+        with JobProgress("update") as progress:
+            report = update(
+                archive,
+                encoder,
+                choice,
+                sources,
+                steps,
+                beam_args=options.beam_args,
+                keep_versions=options.keep_versions,
+                progress=progress,
+            )
         print_report(archive, report)
     if options.train:
         retrain(archive, choice, options.training, options.beam_args, is_asked=not has_sources)

@@ -10,7 +10,7 @@ import itertools
 import os
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,6 +19,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from ..beam_pipelines.arrays import doc_id_of, doc_numbers_of
+from ..beam_pipelines.graph import Progress
 from ..errors import InputError
 from ..formats import files, stores
 from ..formats.archive import CRAWL, DEAD_LETTERS, LAST_RUN, SEEN, WORK, Archive, EventMerge, check_startable, schema
@@ -49,7 +50,11 @@ _CHUNK: Final = 64  # articles that are embedded at a time, and lost if a run is
 # An article: its doc_id, the ordinal of its byline date or `UNDATED`, its event or `NO_EVENT`, the number of its row in
 # the archive, -1 for a new one, and its language without region and script.
 _MEMBER: Final = np.dtype([("doc_id", "<u8"), ("day", "<i8"), ("event", "<u8"), ("number", "<i8"), ("language", "S8")])
-STEPS: Final = ("crawl", "extract", "rules", "duplicates", "embed", "events", "write", "index", "publish", "tidy")
+_PHASES: Final = {
+    "read": ("crawl", "extract", "rules", "duplicates"),
+    "write": ("embed", "events", "write", "index", "publish", "tidy"),
+}
+STEPS: Final = tuple(itertools.chain.from_iterable(_PHASES.values()))
 
 
 def update(
@@ -61,7 +66,7 @@ def update(
     *,
     beam_args: Sequence[str] = (),
     keep_versions: int = KEEP_VERSIONS,
-    reached: Callable[[str], None] = lambda _: None,
+    progress: Progress = lambda *_: None,
 ) -> Report:
     """Adds what is new in the sources to an archive, or changes nothing.
 
@@ -73,7 +78,7 @@ def update(
       options: of the steps.
       beam_args: Beam's own options.
       keep_versions: that can be opened afterwards.
-      reached: called with the name of each step, see :data:`STEPS`, when it is done.
+      progress: called with (phase, steps or articles that are done, all of them, the step that ended or "").
 
     Raises:
       InputError: for bad options or input, if another run works on the archive, if the archive is damaged, if it was
@@ -85,7 +90,7 @@ def update(
     stores.use_options(beam_args)
     check_startable(archive)
     with Writer(archive, "--archive") as writer:
-        return _Run(writer, encoder, choice, options, keep_versions, reached).do(sources, beam_args)
+        return _Run(writer, encoder, choice, options, keep_versions, progress).do(sources, beam_args)
 
 
 def work_folder(archive: str) -> str:
@@ -168,7 +173,7 @@ class _Run:
     _choice: EncoderChoice
     _options: UpdateOptions
     _keep: int
-    _report_step: Callable[[str], None]
+    _progress: Progress
 
     def __post_init__(self) -> None:
         base, self._uri = self._writer.base, self._writer.uri
@@ -183,6 +188,7 @@ class _Run:
 
     def do(self, sources: Sources, beam_args: Sequence[str]) -> Report:
         """Runs all steps."""
+        self._progress("read", 0, len(_PHASES["read"]), "")
         marker = os.path.join(self._work, _BASE)
         if read_json(marker) != self._number:  # of a run that was published
             files.delete([self._work])
@@ -212,7 +218,7 @@ class _Run:
         kept = [row for row in range(len(candidates)) if len(seen) + row not in found.reasons]
         articles = [candidates[row] for row in kept]
         self._reached("duplicates")
-        known = vectors_by_record(self._encoder, articles, os.path.join(self._work, "vectors"))
+        known = vectors_by_record(self._encoder, self._shown(articles), os.path.join(self._work, "vectors"))
         vectors = np.array([known[record] for record in new.digests["record"][kept].tolist()], np.float32)
         vectors = vectors.reshape(-1, self._encoder.dimensions)
         self._reached("embed")
@@ -345,7 +351,15 @@ class _Run:
         now = time.monotonic()
         self._seconds[step] = round(now - self._step_started, 2)
         self._step_started = now
-        self._report_step(step)
+        phase, steps = next(item for item in _PHASES.items() if step in item[1])
+        self._progress(phase, steps.index(step) + 1, len(steps), step)
+
+    def _shown(self, articles: Sequence[Article]) -> Iterator[Article]:
+        """The articles, each counted when the next one is read."""
+        for count, article in enumerate(articles):
+            self._progress("vectors", count, len(articles), "")
+            yield article
+        self._progress("vectors", len(articles), len(articles), "")
 
 
 def _emptied(lost: Ids, heirs: Sequence[int], events: Ids, doc_ids: Ids) -> list[Merge]:

@@ -90,12 +90,12 @@ def test_the_pages_of_a_crawl_that_was_cut_off_are_read_by_the_next_run(web, cra
     archive = tmp_path / "archive"
     publish(web, 1)
 
-    def stop(step):
+    def stop(_phase, _done, _total, step):
         if step == "crawl":
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        crawl(archive, reached=stop)
+        crawl(archive, progress=stop)
     assert read_runs(str(archive)) == []
     publish(web, 1, 2)
     report = crawl(archive)

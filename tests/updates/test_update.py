@@ -280,11 +280,11 @@ def test_a_run_that_is_cut_off_at_any_step_leaves_the_version_before_and_is_resu
     before = articles_of(archive)
     for step in STEPS[: STEPS.index("publish")]:
         with pytest.raises(Killed):
-            run(archive, paths[1], encoder=encoder, reached=kill_at(step))
+            run(archive, paths[1], encoder=encoder, progress=kill_at(step))
         assert articles_of(archive) == before
         assert all(not result.wrong for result in verify(str(archive)))
     with pytest.raises(Killed):
-        run(archive, paths[1], encoder=encoder, reached=kill_at("publish"))
+        run(archive, paths[1], encoder=encoder, progress=kill_at("publish"))
     assert last_number(str(archive)) == 2
     assert encoder.embedded == expected.new, "vectors of the run before are read"
     report = run(archive, paths[1])
@@ -292,10 +292,22 @@ def test_a_run_that_is_cut_off_at_any_step_leaves_the_version_before_and_is_resu
     same(archive, whole)
 
 
+def test_progress_counts_the_steps_and_the_articles(first_day, paths, tmp_path):
+    said = []
+    report = run(copied(first_day, tmp_path / "archive"), paths[1], progress=lambda *step: said.append(step))
+    assert tuple(step for *_, step in said if step) == STEPS
+    assert [count for phase, *count, _ in said if phase == "vectors"] == [
+        [n, report.new] for n in range(report.new + 1)
+    ]
+    for phase in ("read", "write"):
+        *_, (done, total) = [count for name, *count, _ in said if name == phase]
+        assert done == total
+
+
 def test_a_run_that_was_cut_off_does_not_disturb_one_with_other_input(first_day, paths, tmp_path):
     whole, archive = copied(first_day, tmp_path / "whole"), copied(first_day, tmp_path / "archive")
     with pytest.raises(Killed):
-        run(archive, paths[1], reached=kill_at("index"))
+        run(archive, paths[1], progress=kill_at("index"))
     run(archive, paths[2])
     run(whole, paths[2])
     same(archive, whole)
@@ -305,7 +317,7 @@ def test_a_first_run_that_was_cut_off_at_any_step_is_resumed(first_day, paths, t
     archive, encoder = tmp_path / "archive", Words()
     for step in STEPS[: STEPS.index("publish")]:
         with pytest.raises(Killed):
-            run(archive, paths[0], encoder=encoder, reached=kill_at(step))
+            run(archive, paths[0], encoder=encoder, progress=kill_at(step))
         assert read_runs(str(archive)) == []
     report = run(archive, paths[0], encoder=encoder)
     assert (report.version, encoder.embedded) == (1, report.new)
@@ -317,11 +329,11 @@ import os, signal, sys
 sys.path.insert(0, sys.argv[1])
 from stream import run
 
-def reached(step):
+def progress(phase, done, total, step):
     if step == sys.argv[4]:
         os.kill(os.getpid(), signal.SIGKILL)
 
-run(sys.argv[2], sys.argv[3], reached=reached)
+run(sys.argv[2], sys.argv[3], progress=progress)
 """
 
 
