@@ -26,6 +26,7 @@ READ_AS: Final = "read_as:"  # before "title from headline"
 UNREAD_DATES: Final = "unread_dates"  # articles without a byline date whose row states one
 GUESSED_DATES: Final = "guessed_dates"  # articles whose date may have day and month in another order
 CUT_BODIES: Final = "cut_bodies"  # articles whose body was too long
+WITHOUT_URL: Final = "without_url"  # articles that are known by title and body
 MARKUP_IN_BODIES: Final = "markup_in_bodies"  # articles whose body has HTML tags
 _OF_FIELDS: Final = {
     READ_AS: "has read {}; --fields title=NAME chooses another field",
@@ -35,6 +36,7 @@ _OF_ARTICLES: Final = {
     UNREAD_DATES: "cannot read the dates of {}; write them as YYYY-MM-DD",
     GUESSED_DATES: "has guessed the order of day and month in the dates of {}",
     CUT_BODIES: "has cut the bodies of {} to 50,000 characters",
+    WITHOUT_URL: "has found no URL of {}, known by title and text now; mining pairs needs publishers",
     MARKUP_IN_BODIES: "has taken the text out of HTML in the bodies of {}",
 }
 

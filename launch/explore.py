@@ -1,9 +1,9 @@
 r"""Opens any articles as a page: events, search, topics. One command, without training and without a model.
 
 The articles are files, folders or patterns: JSONL, JSON, CSV, TSV, Parquet or WARC. Usual names of columns are known
-(headline, text, published, …), --fields names others. An article needs a title, a text and a URL, but no author and no
-date. Run it again with more articles: those that are new are added. In --output are the archive, as `newsembed update`
-makes it, in the folder archive, and what it was made with. `newsembed search --index explored/archive` searches it.
+(headline, text, published, …), --fields names others. An article needs a title and a text, but no URL, author or date.
+Run it again with more articles: those that are new are added. In --output are the archive, as `newsembed update` makes
+it, in the folder archive, and what it was made with. `newsembed search --index explored/archive` searches it.
 
 The URL of a site, a section or a feed is crawled, as `newsembed crawl` does it: robots.txt is obeyed, and a site gets
 one request a second and --pages at most. Run again, it fetches what has changed. A list of URLs is a text file with one

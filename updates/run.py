@@ -198,6 +198,7 @@ class _Run:
         is_known, folder = seen.knows(intake.seen.digests), intake.crawl_state
         crawl = {path.name: path.read_bytes() for path in sorted(Path(folder).iterdir())} if folder else {}
         if is_known.all() and (not crawl or crawl == crawl_state(self._base)):
+            self._reached("duplicates")
             report, letters = self._report(intake, is_known, {}, self._before), list(intake.dead_letters)
         else:
             report, letters = self._write(intake, seen, is_known, crawl)
@@ -238,7 +239,7 @@ class _Run:
         for row, reason in sorted(found.reasons.items()):
             article = candidates[row - len(seen)]
             sample = f"{article.title}\n{article.body}"[:_SAMPLE]
-            letters.append(DeadLetter(article.url, "rejected", reason.value, "", sample))
+            letters.append(DeadLetter(article.url or article.doc_id, "rejected", reason.value, "", sample))
         return dataclasses.replace(report, seconds=self._seconds), letters
 
     def _events(

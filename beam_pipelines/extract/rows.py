@@ -10,7 +10,7 @@ from ...errors import InputError
 from ...formats.dates import is_impossible, parse_day, place_of, read_day
 from ...formats.records import Article, Post, make_doc_id
 from ...formats.urls import canonical_url, registered_domain
-from ..progress import CUT_BODIES, GUESSED_DATES, MARKUP_IN_BODIES, UNREAD_DATES, UNREAD_FIELD
+from ..progress import CUT_BODIES, GUESSED_DATES, MARKUP_IN_BODIES, UNREAD_DATES, UNREAD_FIELD, WITHOUT_URL
 from .body import MAX_BODY_CHARACTERS
 from .bylines import listed_names, people
 from .charsets import readable, visible
@@ -40,7 +40,8 @@ def row_to_article(row: Mapping[str, Any]) -> Article:
       row: ``url``, ``title``, ``body`` and, if known, ``authors``, ``byline_date`` or ``published_at``,
         ``modified_date``, ``keywords``, ``anchor_texts``, ``image_url``, ``language``. The publisher of the article is
         the registered domain of its URL. The title is cleaned and cut as that of a page, without the name that
-        ``publisher`` gives at its end. Of a body in HTML the text is taken, a paragraph in each line.
+        ``publisher`` gives at its end. Of a body in HTML the text is taken, a paragraph in each line. An article
+        without a URL is known by its title and body.
 
     Raises:
       InputError: naming a field that is missing or of the wrong type.
@@ -64,12 +65,13 @@ def row_to_article(row: Mapping[str, Any]) -> Article:
     days = [row.get(name) for name in ("byline_date", "published_at", "modified_date")]
     byline_date = parse_day(days[0], place) or parse_day(days[1], place)
     keywords = row.get("keywords")
+    body = body[:MAX_BODY_CHARACTERS].strip()
     return Article(
-        doc_id=make_doc_id(url),
+        doc_id=make_doc_id(url or f"{title}\n{body}"),
         url=url,
-        publisher=registered_domain(url),
+        publisher=registered_domain(url) or _text(row.get("publisher")),
         title=title,
-        body=body[:MAX_BODY_CHARACTERS].strip(),
+        body=body,
         authors=people(tuple(listed_names(row.get("authors"))), language=language),
         byline_date=byline_date,
         modified_date=parse_day(days[2], place),
@@ -90,6 +92,7 @@ def remarks_on(row: Mapping[str, Any], article: Article) -> Iterator[tuple[str, 
     place = place_of(article.language, article.url)
     yield GUESSED_DATES, next((day.guessed for name in dates[:2] if (day := read_day(row.get(name), place))), False)
     yield f"{UNREAD_FIELD}authors", not article.authors and not _NOTHING.match(str(row.get("authors")))
+    yield WITHOUT_URL, not article.url
     yield MARKUP_IN_BODIES, _MARKUP.search(text) is not None
     yield CUT_BODIES, len(text) > MAX_BODY_CHARACTERS
 
@@ -114,8 +117,9 @@ def unread_fields(row: Mapping[str, Any], known: set[str]) -> list[str]:
 
 
 def _url(row: Mapping[str, Any]) -> str:
-    url = canonical_url(str(row.get("url") or ""))
-    if not url:
+    given = row.get("url")
+    url = canonical_url(str(given or ""))
+    if not url and given not in (None, ""):
         raise InputError(f"got {row.get('url')!r}, expected an absolute http(s) URL", field="url")
     return url
 
@@ -151,6 +155,8 @@ def row_to_post(row: Mapping[str, Any]) -> Post:
       InputError: naming a field that is missing or of the wrong type.
     """
     url, text = _url(row), row.get("text")
+    if not url:
+        raise InputError("empty or absent", field="url")
     if not isinstance(text, str) or not text.strip():
         raise InputError(f"got {text!r}, expected the words of the post", field="text")
     return Post(make_doc_id(url), url, clean_post(text))

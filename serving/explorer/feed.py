@@ -74,7 +74,8 @@ def atom(title: str, address: str, hits: Sequence[SearchHit]) -> str:
     for hit in ordered:
         lines += [
             f"<entry><title>{escape(hit.title)}</title><id>{escape(hit.url or hit.doc_id)}</id>",
-            f"<link href={quoteattr(hit.url)}/><updated>{_time(hit)}</updated>",
+            *([f"<link href={quoteattr(hit.url)}/>"] if hit.url else []),
+            f"<updated>{_time(hit)}</updated>",
             f"<author><name>{escape(hit.publisher)}</name></author><summary>{escape(hit.extract)}</summary></entry>",
         ]
     return _without_controls("\n".join([*lines, "</feed>\n"]))

@@ -5,7 +5,7 @@ import json
 import pytest
 from newsembed.beam_pipelines import jobs
 from newsembed.beam_pipelines.extract import JOB
-from newsembed.beam_pipelines.extract.rows import row_to_article, unread_fields
+from newsembed.beam_pipelines.extract.rows import row_to_article, row_to_post, unread_fields
 from newsembed.beam_pipelines.progress import print_outcome
 from newsembed.errors import InputError
 from newsembed.formats import parquet
@@ -19,7 +19,7 @@ def extracted(tmp_path, *rows):
     path, out = tmp_path / "a.jsonl", str(tmp_path / "out")
     path.write_text("\n".join(lines))
     manifest = jobs.execute(JOB, {"articles": [str(path)]}, out, beam_args=["--direct_num_workers=1"]).manifest
-    articles = {one.url[-1]: one for one in parquet.read_stream(f"{out}/articles", Article)}
+    articles = {one.url[-1:]: one for one in parquet.read_stream(f"{out}/articles", Article)}
     return manifest["counts"], articles, {hub.title: hub for hub in parquet.read_stream(f"{out}/hubs", Hub)}
 
 
@@ -62,6 +62,7 @@ def test_a_body_of_very_many_tags_is_cut():
         ({"title": 3}, "title: got 3, expected a string"),
         ({"title": ""}, "title: empty or absent"),
         ({"body": None}, "body: empty or absent"),
+        ({"url": "/1"}, "url: got '/1', expected an absolute http(s) URL"),
     ],
 )
 def test_the_field_that_is_missing_or_of_another_type_is_named(row, problem):
@@ -69,6 +70,19 @@ def test_the_field_that_is_missing_or_of_another_type_is_named(row, problem):
     with pytest.raises(InputError) as raised:
         row_to_article(full | row)
     assert str(raised.value) == problem
+
+
+def test_an_article_without_a_url_is_known_by_its_title_and_body(tmp_path, capsys):
+    given = {"url": "", "publisher": "The Echo"}
+    other = given | {"url": None, "body": "Another text."}
+    counts, articles, _ = extracted(tmp_path, given, other, {})
+    assert (articles[""].publisher, articles[""].url) == ("The Echo", "")
+    ids = {row_to_article({"title": "A title", "body": "Some text."} | row).doc_id for row in (given, given, other, {})}
+    assert len(ids) == 2
+    print_outcome("extract", jobs.Outcome({"counts": counts}, skipped=False, seconds=1.0))
+    assert "note: extract has found no URL of 2 articles, known by title and text now" in capsys.readouterr().out
+    with pytest.raises(InputError, match="url: empty or absent"):
+        row_to_post({"text": "Rain"})
 
 
 def test_of_fields_that_nothing_reads_the_first_twenty_are_counted():
