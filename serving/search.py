@@ -217,8 +217,9 @@ def index_encoder(
 
 
 def print_results(hits: Sequence[Hit], console: "Console") -> None:
-    """Prints rank, title, score, publisher, date, URL and extract of each result, and of several languages which.
+    """Prints rank, title, publisher, date, URL and extract of each result, and of several languages which.
 
+    Before them stands how well it answers the words of a query, or its cosine where there are none.
     A URL can be given as the next query, so it is not broken into lines: the terminal wraps it, and copies it whole.
     """
     from rich.markup import escape
@@ -231,7 +232,7 @@ def print_results(hits: Sequence[Hit], console: "Console") -> None:
         date = document.byline_date.isoformat() if document.byline_date else ""
         head = Table.grid(Column(width=_INDENT - 2, justify="right"), Column(overflow="fold"), padding=(0, 2, 0, 0))
         head.add_row(str(hit.rank), _highlighted(document.title, hit.extract.title if hit.extract else ()))
-        facts = (f"{hit.score:.4f}", document.language if several else "", document.publisher, date)
+        facts = (hit.band or f"{hit.score:.4f}", document.language if several else "", document.publisher, date)
         head.add_row("", escape(visible("  ".join(filter(None, facts)))))
         console.print(head)
         console.print(" " * _INDENT + visible(document.url), soft_wrap=True, markup=False, highlight=False)
