@@ -1,4 +1,4 @@
-"""The layout over devices for T5X: our mesh and our axis rules, and any optimizer of optax with the layout of its state."""
+"""The layout over devices for T5X: our mesh and axis rules, and optimizers of optax with the layout of their state."""
 
 import functools
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""The table, the plot and the numbers of a staleness study: scores by the months since a cutoff, and whether they decay.
+"""The table, the plot and the numbers of a staleness study: scores by the months since a cutoff, and whether they fall.
 
 Queries about one event share its wording, so events, not queries, are resampled: intervals are the percentile bootstrap
 (95 %) over events.
