@@ -19,8 +19,8 @@ def asked(*words):
 def test_every_option_of_a_protocol_has_its_own_argument():
     words = ("--suite", "events", "clustering", "mldoc_laser", "bbc", "--data", "d")
     events, clustering, mldoc, bbc = asked(
-        *words, "--cross_publisher", "--max_day_gap", "3", "--label", "topic", "--seeds", "2", "--languages", "de", "en",
-        "--train_languages", "fr", "--folds", "6", "--head", "simlte", "--shots", "9", "1", "9",
+        *words, "--cross_publisher", "--max_day_gap", "3", "--label", "topic", "--seeds", "2", "--languages", "de",
+        "en", "--train_languages", "fr", "--folds", "6", "--head", "simlte", "--shots", "9", "1", "9",
     )  # fmt: skip
     assert (events.cross_publisher, events.max_day_gap) == (True, 3)
     assert (clustering.label, clustering.seeds) == ("topic", 2)
