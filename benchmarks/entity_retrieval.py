@@ -33,20 +33,12 @@ _NTREX = {
     "hi": "hin",
     "zh": "zho-CN",
 }
-_WMT = {"de": "ref.A.de", "ru": "ref.A.ru"}
 
 
-def sentences(root: Path, name: str, language: str) -> tuple[list[str], list[str]]:
-    """The English sentences of a set and their translations."""
-    if name == "ntrex":
-        folder = root / "ntrex128/NTREX-128"
-        paths = folder / "newstest2019-src.eng.txt", folder / f"newstest2019-ref.{_NTREX[language]}.txt"
-    else:
-        pair = f"newstest2021.en-{language}"
-        paths = (
-            root / f"wmt21_news/txt/sources/{pair}.src.en",
-            root / f"wmt21_news/txt/references/{pair}.ref.A.{language}",
-        )
+def sentences(root: Path, language: str) -> tuple[list[str], list[str]]:
+    """The English sentences of NTREX-128 and their translations."""
+    folder = root / "ntrex128/NTREX-128"
+    paths = folder / "newstest2019-src.eng.txt", folder / f"newstest2019-ref.{_NTREX[language]}.txt"
     left, right = (path.read_text(encoding="utf-8").rstrip("\n").split("\n") for path in paths)
     assert len(left) == len(right), paths
     return left, right
@@ -89,7 +81,7 @@ def show_links(linked: list[Mentions], names: list[str], texts: tuple[list[str],
 def main() -> None:
     """Prints the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("parallel", type=Path, help="folder with ntrex128 and wmt21_news")
+    parser.add_argument("parallel", type=Path, help="folder with ntrex128")
     parser.add_argument("--entities", required=True, help="folder that `newsembed entities` wrote")
     parser.add_argument("--links", type=int, default=0, help="print this many random links of each language")
     parser.add_argument("--languages", nargs="*", default=list(_NTREX), help="languages of NTREX")
@@ -98,17 +90,16 @@ def main() -> None:
     names = [fields[2] for fields in tables.read_keys(f"{options.entities}/entities.tsv")]
     linker = Linker(tables.read_aliases(f"{options.entities}/aliases.tsv"), table.rows())
     print(f"{datetime.datetime.now(datetime.UTC):%Y-%m-%d} {options.entities}: {len(table.keys)} entities")
-    print("| set | language | sentences | coverage | hit@1 | CPU s |\n|---|---|---|---|---|---|")
-    sets = [*(("ntrex", language) for language in options.languages), *(("wmt21", language) for language in _WMT)]
-    for name, language in sets:
+    print("| language | sentences | coverage | hit@1 | CPU s |\n|---|---|---|---|---|")
+    for language in options.languages:
         begin = time.process_time()
-        texts = sentences(options.parallel, name, language)
+        texts = sentences(options.parallel, language)
         left, right = (link(part, tag, linker) for part, tag in zip(texts, ("en", language), strict=True))
         named = np.bincount([row for one in (*left, *right) for row in one.entities], minlength=len(table.keys))
         rarity = rarity_of({"documents": np.array(len(left) + len(right)), "entities": named})
         hit, coverage = score(*(vectors(part, table.values, rarity) for part in (left, right)))
         seconds = time.process_time() - begin
-        print(f"| {name} | {language} | {len(left):,} | {coverage:.3f} | {hit:.3f} | {seconds:.1f} |")
+        print(f"| {language} | {len(left):,} | {coverage:.3f} | {hit:.3f} | {seconds:.1f} |")
         show_links(right, names, texts, options.links)
 
 

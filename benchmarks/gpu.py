@@ -29,12 +29,8 @@ GIB = 2**30
 ENCODE = "encode"
 MINILM = {"layers": 6, "hidden": 384, "heads": 12, "mlp": 1_536, "vocabulary": 30_522, "dropout": 0.0}
 STEPS = {
-    # The peer's two ways of computing logits are one case of ours.
-    "gpu": [
-        *(case for case in CASES["gpu"] if case.head == "masked"),
-        Case("triplets", batch=512, length=128, dtype="bfloat16", **MINILM),
-    ],
-    "tiny": [case for case in CASES["tiny"] if case.head == "masked"],
+    "gpu": [*CASES["gpu"], Case("triplets", batch=512, length=128, dtype="bfloat16", **MINILM)],
+    "tiny": CASES["tiny"],
 }
 TEXTS = {
     "gpu": [
@@ -105,25 +101,19 @@ def show(case: Case, seconds: float) -> bool:
                 command, capture_output=True, text=True, timeout=max(seconds, 1), check=False, env=_MEMORY | os.environ
             )
         except subprocess.TimeoutExpired:
-            print(f"| {name_of(case)} | not finished in the {seconds:.0f} s that were left |", flush=True)
+            print(f"| {case.name} | not finished in the {seconds:.0f} s that were left |", flush=True)
             return False
         answer = next((line for line in done.stdout.splitlines() if line.startswith(MARK)), None)
         if answer is not None:
-            print("| " + " | ".join([name_of(case), *json.loads(answer.removeprefix(MARK))]) + " |", flush=True)
+            print("| " + " | ".join([case.name, *json.loads(answer.removeprefix(MARK))]) + " |", flush=True)
             return True
         if "RESOURCE_EXHAUSTED" not in done.stderr or case.batch < 2:
             last = (done.stderr.strip().splitlines() or ["no message"])[-1]
-            print(f"| {name_of(case)} | failed: {last} |", flush=True)
+            print(f"| {case.name} | failed: {last} |", flush=True)
             print(done.stderr, file=sys.stderr)
             return False
         chunk = min(case.chunk, 3 * (case.batch // 2)) if case.chunk else 0
         case = dataclasses.replace(case, batch=case.batch // 2, chunk=chunk)
-
-
-def name_of(case: Case) -> str:
-    if case.task != ENCODE:
-        return case.name.replace(f", peer's logits {case.head}", "")
-    return f"{case.layers} layers, {case.hidden} wide, {case.dtype}; encode {case.batch} x {case.length}"
 
 
 def measure(case: Case, args: argparse.Namespace) -> list[str]:
