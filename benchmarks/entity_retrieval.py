@@ -13,35 +13,14 @@ import argparse
 import datetime
 import random
 import time
-from pathlib import Path
 
 import numpy as np
 from newsembed.beam_pipelines.arrays import Floats
 from newsembed.beam_pipelines.entities import tables
 from newsembed.beam_pipelines.entities.linking import Linker, Mentions, find_mentions
 from newsembed.beam_pipelines.vectors import entity_vector, rarity_of
+from newsembed.benchmarks.languages import NTREX, sentences
 from newsembed.formats.records import Article, make_doc_id
-
-_NTREX = {
-    "de": "deu",
-    "fr": "fra",
-    "it": "ita",
-    "es": "spa",
-    "sw": "swa",
-    "ru": "rus",
-    "ar": "arb",
-    "hi": "hin",
-    "zh": "zho-CN",
-}
-
-
-def sentences(root: Path, language: str) -> tuple[list[str], list[str]]:
-    """The English sentences of NTREX-128 and their translations."""
-    folder = root / "ntrex128/NTREX-128"
-    paths = folder / "newstest2019-src.eng.txt", folder / f"newstest2019-ref.{_NTREX[language]}.txt"
-    left, right = (path.read_text(encoding="utf-8").rstrip("\n").split("\n") for path in paths)
-    assert len(left) == len(right), paths
-    return left, right
 
 
 def link(texts: list[str], language: str, linker: Linker) -> list[Mentions]:
@@ -71,7 +50,7 @@ def score(left: Floats, right: Floats) -> tuple[float, float]:
     return float(np.mean((own >= best - 1e-5) / ties)) if len(both) else 0.0, len(both) / len(left)
 
 
-def show_links(linked: list[Mentions], names: list[str], texts: tuple[list[str], list[str]], count: int) -> None:
+def show_links(linked: list[Mentions], names: list[str], texts: list[list[str]], count: int) -> None:
     """Prints a random sample of the links of translations with both sentences."""
     links = [(row, number) for number, one in enumerate(linked) for row in one.entities]
     for row, number in random.Random(0).sample(links, min(count, len(links))):
@@ -81,10 +60,10 @@ def show_links(linked: list[Mentions], names: list[str], texts: tuple[list[str],
 def main() -> None:
     """Prints the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("parallel", type=Path, help="folder with ntrex128")
+    parser.add_argument("parallel", help="folder with ntrex128")
     parser.add_argument("--entities", required=True, help="folder that `newsembed entities` wrote")
     parser.add_argument("--links", type=int, default=0, help="print this many random links of each language")
-    parser.add_argument("--languages", nargs="*", default=list(_NTREX), help="languages of NTREX")
+    parser.add_argument("--languages", nargs="*", default=list(NTREX)[1:], help="languages of NTREX")
     options = parser.parse_args()
     table = tables.read_embeddings(f"{options.entities}/entities.npy")
     names = [fields[2] for fields in tables.read_keys(f"{options.entities}/entities.tsv")]
@@ -93,7 +72,7 @@ def main() -> None:
     print("| language | sentences | coverage | hit@1 | CPU s |\n|---|---|---|---|---|")
     for language in options.languages:
         begin = time.process_time()
-        texts = sentences(options.parallel, language)
+        texts = [sentences(f"{options.parallel}/ntrex128", tag) for tag in ("en", language)]
         left, right = (link(part, tag, linker) for part, tag in zip(texts, ("en", language), strict=True))
         named = np.bincount([row for one in (*left, *right) for row in one.entities], minlength=len(table.keys))
         rarity = rarity_of({"documents": np.array(len(left) + len(right)), "entities": named})

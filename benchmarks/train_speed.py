@@ -26,7 +26,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -308,9 +308,9 @@ def row_of(case: Case, found: dict[str, Any]) -> str:
     return f"| {case.name} | {' | '.join(cells)} |"
 
 
-def ratio_of(seconds: dict[str, list[float]]) -> str:
-    """Returns torch's time divided by ours: the median over rounds, with the 10th and the 90th percentile."""
-    ratio = np.array(seconds["torch"]) / np.array(seconds["ours"])
+def ratio_of(seconds: Mapping[str, Sequence[float]], peer: str = "torch") -> str:
+    """Returns the peer's time divided by ours: the median over rounds, with the 10th and the 90th percentile."""
+    ratio = np.array(seconds[peer]) / np.array(seconds["ours"])
     low, high = np.percentile(ratio, [10, 90])
     return f"{np.median(ratio):.2f} ({low:.2f}-{high:.2f})"
 
