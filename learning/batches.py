@@ -27,6 +27,8 @@ Numbers = npt.NDArray[np.int64]
 
 _RECORD: Final = "_record"  # rides along with a row inside the reader
 _COPIED_GIGABYTES: Final = 16.0
+_THREADS: Final = 2  # that read and decode
+_PREFETCHED_BATCHES: Final = 4  # prepared ahead of the training loop
 _SPARE_BLOCKS: Final = 16  # reading threads are at different places
 _LANES: Final = 32
 _WINDOW: Final = 4  # blocks of a lane whose records are shuffled together
@@ -99,8 +101,6 @@ class GrainBatches:
     Args:
       data_set: what to read.
       options: how.
-      num_threads: threads that read and decode.
-      prefetch_batches: batches prepared ahead of the training loop.
       copied_gigabytes: the size of the largest set that is copied from an object store.
 
     Raises:
@@ -108,14 +108,7 @@ class GrainBatches:
         task.
     """
 
-    def __init__(
-        self,
-        data_set: DataSet,
-        options: BatchOptions,
-        num_threads: int = 2,
-        prefetch_batches: int = 4,
-        copied_gigabytes: float = _COPIED_GIGABYTES,
-    ) -> None:
+    def __init__(self, data_set: DataSet, options: BatchOptions, copied_gigabytes: float = _COPIED_GIGABYTES) -> None:
         weights = options.mixed or {data_set: 1.0}
         self._sources = [RecordSource(one, options, int(copied_gigabytes * 1e9)) for one in weights]
         self._starts = [0, *itertools.accumulate(map(len, self._sources))]
@@ -133,7 +126,7 @@ class GrainBatches:
         rows = [_rows(*one, data_set.task, options) for one in zip(self._sources, self._starts, strict=False)]
         stream = grain.MapDataset.mix(rows, list(weights.values())) if options.mixed else rows[0]
         stream = stream.batch(options.batch_size, drop_remainder=True)[options.process_index :: options.process_count]
-        reading = grain.ReadOptions(num_threads=num_threads, prefetch_buffer_size=prefetch_batches)
+        reading = grain.ReadOptions(num_threads=_THREADS, prefetch_buffer_size=_PREFETCHED_BATCHES)
         self._iterator: Any = iter(stream.to_iter_dataset(reading))
 
     def __iter__(self) -> "GrainBatches":

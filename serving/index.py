@@ -1,4 +1,4 @@
-"""A version of an archive as a search index: by vectors, words, URLs and filters; and the rows that fill one.
+"""A version of an archive as a search index: by vectors, words, URLs and filters.
 
 The vectors of up to `EXACT_LIMIT` articles are held in memory and compared one by one; those of more are searched in
 the database, by its index. Articles have numbers, which hold within a version.
@@ -17,18 +17,16 @@ import pyarrow as pa
 
 from ..errors import InputError
 from ..formats.archive import (
-    ARTICLE_COLUMNS,
     EXACT_LIMIT,
     SHOWN,
     Archive,
     IndexedDocument,
     any_of,
-    vector_column,
     vectors_of,
 )
-from ..formats.arrays import highest, unit_rows
+from ..formats.arrays import highest, unit
 from ..formats.urls import canonical_url
-from .analysis import base_language, clean, stemmer_of, stemmers_of, terms, words_of
+from .analysis import base_language, clean, stemmer_of, stemmers_of, terms
 from .extracts import Extract, extract
 from .filters import ALL_DATES, NO_FILTERS, DateRange, Filters, known_value
 from .interface import FloatArray
@@ -496,32 +494,3 @@ class DocumentIndex:
             return np.zeros(0, np.int64), np.zeros(0)
         where = filters.condition if among is None else f"_rowid IN ({', '.join(map(str, among))})"
         return self.archive.matching(asked, count, where)
-
-
-def unit(vector: FloatArray) -> FloatArray:
-    """A vector scaled to length 1; one of zeros stays as it is."""
-    return vector / max(float(np.linalg.norm(vector)), 1e-12)
-
-
-# What is written
-
-
-def table_rows(articles: Sequence[Any], vectors: FloatArray, shape: pa.Schema, events: Sequence[str] = ()) -> pa.Table:
-    """Rows of the table of articles.
-
-    Args:
-      articles: `ArticleText` or `Article`.
-      vectors: float32 ``[n, D]``, scaled to length 1 here.
-      shape: of the table.
-      events: their ids; none for no events.
-    """
-    columns: dict[str, Any] = {name: [getattr(one, name, None) for one in articles] for name in ARTICLE_COLUMNS}
-    for name in ("title", "body"):
-        columns[name] = [text.encode("utf-8", "replace").decode("utf-8") for text in columns[name]]
-    texts = zip(*(columns[name] for name in ("title", "body", "language")), strict=True)
-    # A word of the title counts twice.
-    columns["words"] = [words_of(f"{title}\n{title}\n{body}", language) for title, body, language in texts]
-    columns["canonical_url"] = [canonical_url(article.url) for article in articles]
-    columns["event_id"] = list(events) or [""] * len(articles)
-    columns["vector"] = vector_column(unit_rows(vectors))
-    return pa.table([pa.array(columns[name], shape.field(name).type) for name in shape.names], schema=shape)
