@@ -20,7 +20,6 @@ from . import stores
 from .digests import SUMS
 from .files import delete, is_object, move_all, sizes_below
 from .folders import check_listed
-from .model_folder import PARAMS, TRAINING
 
 CHECKPOINTS: Final = "checkpoints"
 _THREADS: Final = 16
@@ -182,6 +181,7 @@ class Staging:
 
     Args:
       uri: of the model folder. Checkpoints whose upload was cut off are removed from it.
+      arrays: folders of a checkpoint that are fetched when it is restored.
       is_first: whether this is the first process of the run, which describes it.
 
     Attributes:
@@ -191,16 +191,16 @@ class Staging:
       InputError: if the store cannot be used.
     """
 
-    def __init__(self, uri: str, *, is_first: bool) -> None:
+    def __init__(self, uri: str, arrays: Sequence[str], *, is_first: bool) -> None:
         stores.check_reachable([uri])
         self._uri, self._folder = uri.rstrip("/"), tempfile.TemporaryDirectory(prefix="newsembed-")
         self.path = self._folder.name
         self._is_first = is_first
         names = sizes_below(self._uri)
         self._uploaded = set(complete_steps(names))
-        arrays = tuple(f"{CHECKPOINTS}/{step}/{item}/" for step in self._uploaded for item in (PARAMS, TRAINING))
+        large = tuple(f"{CHECKPOINTS}/{step}/{item}/" for step in self._uploaded for item in arrays)
         known = tuple(f"{CHECKPOINTS}/{step}/" for step in self._uploaded)
-        fetch(self._uri, self.path, [name for name in names if _is_small(name, known) and not name.startswith(arrays)])
+        fetch(self._uri, self.path, [name for name in names if _is_small(name, known) and not name.startswith(large)])
         self._uploaded_files = self._files()
         if self._is_first:
             cut_off = {name.split("/")[1] for name in names if name.startswith(f"{CHECKPOINTS}/")}

@@ -53,7 +53,9 @@ class Checkpoints:
     """
 
     def __init__(self, model_dir: str, options: CheckpointOptions | None = None) -> None:
-        self._staging = Staging(model_dir, is_first=jax.process_index() == 0) if is_object(model_dir) else None
+        self._staging: Staging | None = None
+        if is_object(model_dir):
+            self._staging = Staging(model_dir, (PARAMS, TRAINING), is_first=jax.process_index() == 0)
         self.folder = ModelFolder(self._staging.path if self._staging else os.path.abspath(model_dir))
         self.path = f"{model_dir.rstrip('/')}/checkpoints" if self._staging else self.folder.checkpoints
         self._options = options or CheckpointOptions()
