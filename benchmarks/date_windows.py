@@ -7,9 +7,7 @@ thresholds of ``triplets``; negatives are pairs at least a year apart. ``windowe
 in total and keeps those with fitting dates.
 
 Precision is measured by the TF-IDF similarity of the texts, which no space of the search uses: the share of positives
-above the value that one in a thousand pairs of different publishers and the same days exceeds by chance. Additional
-positives are weaker ones, so a further column gives the number of positives, by falling evidence, that together have
-the precision of ``global``. Negatives should be equally hard: the table gives their mean highest similarity.
+above the value that one in a thousand pairs of different publishers and the same days exceeds by chance.
 """
 
 import argparse
@@ -100,24 +98,15 @@ class Judge:
         return self._similarity(pairs) > self._threshold
 
 
-def describe(pairs: np.ndarray, publishers: dict[int, str], judge: Judge) -> tuple[np.ndarray, int, float]:
-    """Returns the verdicts on pairs by falling evidence, the number of negatives, their similarity."""
+def describe(pairs: np.ndarray, publishers: dict[int, str], judge: Judge) -> np.ndarray:
+    """Returns the numbers of positives, of positives judged right, and of negatives."""
     _, first = np.unique(pairs[["query", "neighbor"]], return_index=True)
     pairs = pairs[first]
     near = pairs[np.abs(pairs["gap"]) <= 1]
     near = near[[publishers[one] != publishers[other] for one, other in near[["query", "neighbor"]].tolist()]]
     right = judge.right(near[["query", "neighbor"]].tolist())
-    strengths = evidence(near["similarity"], TripletsOptions())
-    falling = np.argsort(-strengths, kind="stable")  # NaN, of a pair that is not a positive, comes last
-    far = pairs[np.abs(pairs["gap"]) >= 365]
-    verdicts = right[falling[: np.count_nonzero(~np.isnan(strengths))]]
-    return verdicts, len(far), float(np.fmax.reduce(far["similarity"], axis=1).mean())
-
-
-def count_as_precise(right: np.ndarray, precision: float) -> int:
-    """Returns the largest number of positives, strongest first, that together have this precision."""
-    enough = np.flatnonzero(np.cumsum(right) >= precision * np.arange(1, len(right) + 1))
-    return int(enough[-1]) + 1 if len(enough) else 0
+    positive = ~np.isnan(evidence(near["similarity"], TripletsOptions()))
+    return np.array([positive.sum(), right[positive].sum(), (np.abs(pairs["gap"]) >= 365).sum()])
 
 
 def main() -> None:
@@ -130,31 +119,21 @@ def main() -> None:
     args = parser.parse_args()
     rows, publishers = load(args.vectors)
     order = np.random.default_rng(0).permutation(len(rows))
-    print(
-        "| documents | mode | positives | judged right | as precise as global | negatives "
-        "| their similarity | CPU s |\n"
-        "|---|---|---|---|---|---|---|---|"
-    )
+    print("| documents | mode | positives | judged right | negatives | CPU s |\n|---|---|---|---|---|---|")
     for documents in sorted({min(count, len(rows)) for count in args.documents}):
         part = rows.take(np.sort(order[:documents]))
         judge = Judge(args.articles, part, publishers)
-        precision, counts = 0.0, []
+        counts = []
         for mode in (DateMode.GLOBAL, DateMode.WINDOWED):
             options = NeighborsOptions(
                 dates=mode, positives=args.neighbors, negatives=args.neighbors, neighbors=args.neighbors
             )
             pairs, seconds = search(part, options)
-            right, negatives, similarity = describe(pairs, publishers, judge)
-            precision = precision or right.mean()
-            counts.append(np.array([len(right), right.sum(), count_as_precise(right, precision), negatives]))
-            positives, correct, precise, _ = counts[-1].tolist()
-            print(
-                f"| {documents:,} | {mode.value} | {positives:,} | {correct:,} ({right.mean():.3f}) | {precise:,} "
-                f"| {negatives:,} | {similarity:.3f} | {seconds:.0f} |",
-                flush=True,
-            )
-        gains = [f"{gain:.2f} x" for gain in counts[1] / counts[0]]
-        print(f"| | gain | {gains[0]} | {gains[1]} | {gains[2]} | {gains[3]} | | |", flush=True)
+            counts.append(describe(pairs, publishers, judge))
+            shown = " | ".join(f"{count:,}" for count in counts[-1].tolist())
+            print(f"| {documents:,} | {mode.value} | {shown} | {seconds:.0f} |", flush=True)
+        gains = " | ".join(f"{gain:.2f} x" for gain in counts[1] / counts[0])
+        print(f"| | gain | {gains} | |", flush=True)
 
 
 if __name__ == "__main__":

@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from train_speed import Worker
+from train_speed import Worker, ratio_of
 
 # The least cosine between both sides' vectors of a text.
 CLOSEST = 0.9999 if os.environ.get("NEWSEMBED_FLOAT32") else 0.999
@@ -39,7 +39,6 @@ COLUMNS = (
     "the same in CPU time",
     "first call s: ours, torch",
     "least cosine",
-    "cosine of two texts",
 )
 
 
@@ -151,24 +150,16 @@ def row_of(case: Case, found: dict[str, Any]) -> str:
         f"{about['ours']['tokens']:.0f}",
         speed(count, seconds["ours"]),
         f"{speed(count, seconds[best])} ({best.removeprefix('torch ')})",
-        ratio(seconds[best], seconds["ours"]),
-        ratio(cpu[best], cpu["ours"]),
+        ratio_of(seconds, best),
+        ratio_of(cpu, best),
         ", ".join(f"{about[side]['first']:.1f}" for side in ("ours", "torch")),
         f"{closest:.7f}",
-        f"{float(np.mean(vectors['ours'][1:] @ vectors['ours'][0])):.2f}",
     ]
     return "| " + " | ".join(cells) + " |"
 
 
 def speed(count: int, seconds: np.ndarray) -> str:
     return f"{count / np.median(seconds):,.1f}"
-
-
-def ratio(theirs: np.ndarray, ours: np.ndarray) -> str:
-    """Returns the median ratio over rounds, with the 10th and the 90th percentile."""
-    values = theirs / ours
-    low, high = np.percentile(values, [10, 90])
-    return f"{np.median(values):.2f} ({low:.2f}-{high:.2f})"
 
 
 if __name__ == "__main__":

@@ -62,15 +62,7 @@ def parse() -> argparse.Namespace:
         "--engine", choices=["flink", "flink-cluster", "prism", "spark"], default="prism", help="what is started"
     )
     parser.add_argument("--job_endpoint", help="host:port of a job server that runs; nothing is started then")
-    parser.add_argument(
-        "--parallelism",
-        type=int,
-        nargs="+",
-        metavar="N",
-        help="tasks at a time, a build for each (flink, flink-cluster)",
-    )
     parser.add_argument("--bitext_encoder", help="as of `newsembed build`: the build has the job `bitext`, too")
-    parser.add_argument("--no_kills", action="store_true", help="leave out the run with killed processes")
     return parser.parse_args()
 
 
@@ -295,25 +287,19 @@ def main() -> int:
     output = Path(args.output).absolute()
     output.mkdir(parents=True, exist_ok=True)
     os.environ["PATH"] = f"{Path(sys.executable).parent}:{os.environ['PATH']}"  # the worker pool starts `python`
-    folders = {"local runner": f"{output}/local"}
+    names = {"local runner": "local", "engine": "engine", "engine, killed": "killed"}
+    folders = {name: f"{output}/{folder}" for name, folder in names.items()}
     cpu = build(args, folders["local runner"], ())
-    killed: Kills = {}
-    runs = 1
     with contextlib.ExitStack() as stack:
         if args.job_endpoint:
             endpoint, (workers, kill) = args.job_endpoint, start_pool(output, stack)
         else:
             endpoint, workers, kill = start_engine(args.engine, output, stack)
         remote = ["--runner=PortableRunner", f"--job_endpoint={endpoint}", *workers]
-        builds = {f"{number} tasks at a time": [f"--parallelism={number}"] for number in args.parallelism or ()}
-        for name, options in (builds or {"engine": []}).items():
-            folders[name] = f"{output}/{name.replace(' ', '-')}"
-            build(args, folders[name], [*remote, *options])
-        if not args.no_kills:
-            folders["engine, killed"] = f"{output}/killed"
-            command = build_command(args, f"{output}/killed", remote)
-            killed, runs = kill_in_each_job(command, f"{output}/killed", kill, output / "killed.log")
-            build(args, f"{output}/killed", remote)  # is complete; adds `translations`
+        build(args, folders["engine"], remote)
+        command = build_command(args, f"{output}/killed", remote)
+        killed, runs = kill_in_each_job(command, f"{output}/killed", kill, output / "killed.log")
+        build(args, f"{output}/killed", remote)  # is complete; adds `translations`
     equal = print_table(folders, killed)
     print(
         json.dumps({"local CPU seconds": round(cpu, 1), "equal": equal, "jobs with a kill": len(killed), "runs": runs})

@@ -13,43 +13,14 @@ import argparse
 import datetime
 import random
 import time
-from pathlib import Path
 
 import numpy as np
 from newsembed.beam_pipelines.arrays import Floats
 from newsembed.beam_pipelines.entities import tables
 from newsembed.beam_pipelines.entities.linking import Linker, Mentions, find_mentions
 from newsembed.beam_pipelines.vectors import entity_vector, rarity_of
+from newsembed.benchmarks.languages import NTREX, sentences
 from newsembed.formats.records import Article, make_doc_id
-
-_NTREX = {
-    "de": "deu",
-    "fr": "fra",
-    "it": "ita",
-    "es": "spa",
-    "sw": "swa",
-    "ru": "rus",
-    "ar": "arb",
-    "hi": "hin",
-    "zh": "zho-CN",
-}
-_WMT = {"de": "ref.A.de", "ru": "ref.A.ru"}
-
-
-def sentences(root: Path, name: str, language: str) -> tuple[list[str], list[str]]:
-    """The English sentences of a set and their translations."""
-    if name == "ntrex":
-        folder = root / "ntrex128/NTREX-128"
-        paths = folder / "newstest2019-src.eng.txt", folder / f"newstest2019-ref.{_NTREX[language]}.txt"
-    else:
-        pair = f"newstest2021.en-{language}"
-        paths = (
-            root / f"wmt21_news/txt/sources/{pair}.src.en",
-            root / f"wmt21_news/txt/references/{pair}.ref.A.{language}",
-        )
-    left, right = (path.read_text(encoding="utf-8").rstrip("\n").split("\n") for path in paths)
-    assert len(left) == len(right), paths
-    return left, right
 
 
 def link(texts: list[str], language: str, linker: Linker) -> list[Mentions]:
@@ -79,7 +50,7 @@ def score(left: Floats, right: Floats) -> tuple[float, float]:
     return float(np.mean((own >= best - 1e-5) / ties)) if len(both) else 0.0, len(both) / len(left)
 
 
-def show_links(linked: list[Mentions], names: list[str], texts: tuple[list[str], list[str]], count: int) -> None:
+def show_links(linked: list[Mentions], names: list[str], texts: list[list[str]], count: int) -> None:
     """Prints a random sample of the links of translations with both sentences."""
     links = [(row, number) for number, one in enumerate(linked) for row in one.entities]
     for row, number in random.Random(0).sample(links, min(count, len(links))):
@@ -89,26 +60,25 @@ def show_links(linked: list[Mentions], names: list[str], texts: tuple[list[str],
 def main() -> None:
     """Prints the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("parallel", type=Path, help="folder with ntrex128 and wmt21_news")
+    parser.add_argument("parallel", help="folder with ntrex128")
     parser.add_argument("--entities", required=True, help="folder that `newsembed entities` wrote")
     parser.add_argument("--links", type=int, default=0, help="print this many random links of each language")
-    parser.add_argument("--languages", nargs="*", default=list(_NTREX), help="languages of NTREX")
+    parser.add_argument("--languages", nargs="*", default=list(NTREX)[1:], help="languages of NTREX")
     options = parser.parse_args()
     table = tables.read_embeddings(f"{options.entities}/entities.npy")
     names = [fields[2] for fields in tables.read_keys(f"{options.entities}/entities.tsv")]
     linker = Linker(tables.read_aliases(f"{options.entities}/aliases.tsv"), table.rows())
     print(f"{datetime.datetime.now(datetime.UTC):%Y-%m-%d} {options.entities}: {len(table.keys)} entities")
-    print("| set | language | sentences | coverage | hit@1 | CPU s |\n|---|---|---|---|---|---|")
-    sets = [*(("ntrex", language) for language in options.languages), *(("wmt21", language) for language in _WMT)]
-    for name, language in sets:
+    print("| language | sentences | coverage | hit@1 | CPU s |\n|---|---|---|---|---|")
+    for language in options.languages:
         begin = time.process_time()
-        texts = sentences(options.parallel, name, language)
+        texts = [sentences(f"{options.parallel}/ntrex128", tag) for tag in ("en", language)]
         left, right = (link(part, tag, linker) for part, tag in zip(texts, ("en", language), strict=True))
         named = np.bincount([row for one in (*left, *right) for row in one.entities], minlength=len(table.keys))
         rarity = rarity_of({"documents": np.array(len(left) + len(right)), "entities": named})
         hit, coverage = score(*(vectors(part, table.values, rarity) for part in (left, right)))
         seconds = time.process_time() - begin
-        print(f"| {name} | {language} | {len(left):,} | {coverage:.3f} | {hit:.3f} | {seconds:.1f} |")
+        print(f"| {language} | {len(left):,} | {coverage:.3f} | {hit:.3f} | {seconds:.1f} |")
         show_links(right, names, texts, options.links)
 
 

@@ -4,10 +4,9 @@
     python benchmarks/extraction.py --gold gold/wcxb-test gold/fundus-parsers
 
 Quality: body F1, days and authors, see `gold_pages.py`; `gold_sets.py` makes folders of other sets for `--gold`.
-"slow path" is the fallback of `extract_page`, trafilatura, applied to every page. "Lost" are pages with F1 below 0.5
-where the slow path has 0.9 or more. Speed: CPU seconds of one process on the same decoded pages. All readers run in
-turn on each page, so that other load on the machine affects them equally. "ours" is the complete `extract_page` (text,
-title, authors, days, links, hub or article); trafilatura's default is text only.
+Speed: CPU seconds of one process on the same decoded pages. All readers run in turn on each page, so that other load on
+the machine affects them equally. "ours" is the complete `extract_page` (text, title, authors, days, links, hub or
+article).
 """
 
 import argparse
@@ -16,7 +15,6 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from newsembed.beam_pipelines.extract.body import slow_text
 from newsembed.beam_pipelines.extract.charsets import decode
 from newsembed.beam_pipelines.extract.page import extract_page
 from newsembed.benchmarks import gold_pages
@@ -29,11 +27,11 @@ def ours(html: str, url: str) -> tuple:
     return (article.body, article.authors, article.byline_date) if article else ("", (), None)
 
 
-def trafilatura(html: str, url: str, **options) -> tuple:
+def trafilatura(html: str, url: str) -> tuple:
     """Returns (text, authors, day) by trafilatura with metadata."""
     import trafilatura
 
-    document = trafilatura.bare_extraction(html, url=url, with_metadata=True, include_comments=False, **options)
+    document = trafilatura.bare_extraction(html, url=url, with_metadata=True, include_comments=False)
     if document is None:
         return "", (), None
     return (
@@ -43,61 +41,32 @@ def trafilatura(html: str, url: str, **options) -> tuple:
     )
 
 
-def resiliparse(html: str, _url: str) -> tuple:
-    """Returns (text, (), None) by Resiliparse."""
-    from resiliparse.extract.html2text import extract_plain_text
-
-    return extract_plain_text(html, main_content=True, alt_texts=False, links=False, noscript=False), (), None
-
-
-def text_only(html: str, _url: str, **options) -> tuple:
-    """Returns (text, (), None) by trafilatura."""
+def text_only(html: str, _url: str) -> tuple:
+    """Returns (text, (), None) by trafilatura's default."""
     import trafilatura
 
-    return trafilatura.extract(html, **options) or "", (), None
+    return trafilatura.extract(html) or "", (), None
 
 
-READERS: dict[str, Callable[[str, str], tuple]] = {
-    "ours": ours,
-    "trafilatura": trafilatura,
-    "trafilatura fast": lambda html, url: trafilatura(html, url, fast=True),
-    "slow path": lambda html, url: (slow_text(html, url), *trafilatura(html, url)[1:]),
-    "Resiliparse": resiliparse,
-}
-TIMED: dict[str, Callable[[str, str], tuple]] = {
-    "ours": ours,
-    "trafilatura default": text_only,
-    "trafilatura with metadata": trafilatura,
-    "trafilatura fast": lambda html, url: text_only(html, url, fast=True),
-    "Resiliparse": resiliparse,
-}
+READERS: dict[str, Callable[[str, str], tuple]] = {"ours": ours, "trafilatura": trafilatura}
+TIMED = READERS | {"trafilatura, text only": text_only}
 
 
 def quality(name: str, pages: list[gold_pages.GoldPage]) -> None:
     """Prints a table of the quality of each reader on a set of pages."""
     decoded = [(page, decode(page.html, "") or "") for page in pages]
-    print(
-        f"\n{name}, {len(pages)} pages\n\n| reader | F1 | precision | recall | exact | lost | days | author F1 |"
-        "\n|---|---|---|---|---|---|---|---|"
-    )
-    found = {reader: [read(html, page.url) for page, html in decoded] for reader, read in READERS.items()}
-    matches = {
-        reader: [gold_pages.match(page, text) for page, (text, _, _) in zip(pages, texts, strict=True)]
-        for reader, texts in found.items()
-    }
-    for reader in READERS:
-        f1, precision, recall = gold_pages.body_scores(matches[reader])
-        exact = sum(one.f1 == 1.0 for one in matches[reader]) / len(pages)
-        pairs = zip(matches[reader], matches["slow path"], strict=True)
-        lost = sum(one.f1 < 0.5 and slow.f1 >= 0.9 for one, slow in pairs)
-        read = list(zip(pages, found[reader], strict=True))
-        days = [day == page.day for page, (_, _, day) in read if page.day]
-        names = [(authors, page.authors) for page, (_, authors, _) in read if page.authors is not None]
-        metadata = reader != "Resiliparse"
-        right = f"{sum(days)} of {len(days)}" if days and metadata else "-"
-        author_f1 = f"{gold_pages.author_f1(names):.3f}" if names and metadata else "-"
-        scores = f"{f1:.4f} | {precision:.4f} | {recall:.4f} | {exact:.3f} | {lost}"
-        print(f"| {reader} | {scores} | {right} | {author_f1} |", flush=True)
+    print(f"\n{name}, {len(pages)} pages\n\n| reader | F1 | precision | recall | exact | days | author F1 |")
+    print("|---|---|---|---|---|---|---|")
+    for reader, read in READERS.items():
+        found = [(page, *read(html, page.url)) for page, html in decoded]
+        matches = [gold_pages.match(page, text) for page, text, _, _ in found]
+        scores = " | ".join(f"{score:.4f}" for score in gold_pages.body_scores(matches))
+        exact = sum(one.f1 == 1.0 for one in matches) / len(pages)
+        days = [day == page.day for page, _, _, day in found if page.day]
+        names = [(authors, page.authors) for page, _, authors, _ in found if page.authors is not None]
+        right = f"{sum(days)} of {len(days)}" if days else "-"
+        author_f1 = f"{gold_pages.author_f1(names):.3f}" if names else "-"
+        print(f"| {reader} | {scores} | {exact:.3f} | {right} | {author_f1} |", flush=True)
 
 
 def speed(path: Path, pages: int) -> None:
@@ -128,9 +97,9 @@ def speed(path: Path, pages: int) -> None:
         f"\n{path.name}, {len(decoded)} of {len(records)} pages, "
         f"{sum(len(html) for _, html in decoded) / len(decoded) / 1000:.0f} thousand characters each"
     )
-    print("\n| reader | pages per second and core | times trafilatura's default |\n|---|---|---|")
+    print("\n| reader | pages per second and core | times text only |\n|---|---|---|")
     for reader, spent in seconds.items():
-        print(f"| {reader} | {len(decoded) / spent:.1f} | {seconds['trafilatura default'] / spent:.2f} |")
+        print(f"| {reader} | {len(decoded) / spent:.1f} | {seconds['trafilatura, text only'] / spent:.2f} |")
 
 
 def main() -> None:
@@ -140,7 +109,7 @@ def main() -> None:
     parser.add_argument("--gold", type=Path, nargs="*", default=[], help="folders that gold_sets.py wrote")
     parser.add_argument("--pages", type=int, default=300, help="number of pages of the WARC that are timed")
     args = parser.parse_args()
-    for package in ("trafilatura", "Resiliparse", "lxml", "htmldate"):
+    for package in ("trafilatura", "lxml", "htmldate"):
         print(package, importlib.metadata.version(package))
     if args.data:
         for name, read_pages in gold_pages.SETS.items():

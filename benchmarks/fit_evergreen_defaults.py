@@ -2,7 +2,7 @@
 
     python benchmarks/fit_evergreen_defaults.py /tmp/evergreen --seed 101
 
-Mines the newsroom up to the neighbors, takes the hardest negative candidates of every anchor and labels them by the
+Builds the newsroom, takes the hardest negative candidates of every anchor and labels them by the
 truth of the newsroom (1: same event, or evergreen articles in one language). Fits the logistic regression, prints
 precision and recall by five-fold cross-validation, and overwrites beam_pipelines/triplets/evergreen_defaults.json.
 """
@@ -16,13 +16,11 @@ from newsembed.beam_pipelines.arrays import doc_id_of
 from newsembed.beam_pipelines.triplets.evergreen import fit_model, pair_features
 from newsembed.beam_pipelines.triplets.rules import rank_within, read_candidates, strength
 from newsembed.beam_pipelines.triplets.table import read_table
-from newsembed.formats import files
-from newsembed.formats.manifest import has_manifest
 from newsembed.formats.parquet import shard_paths
 from newsembed.formats.records import make_doc_id
 from newsembed.formats.urls import canonical_url
-from newsembed.launch import cli
-from newsembed.newsroom.server import NewsroomServer
+from newsembed.newsroom import NewsroomOptions
+from newsembed.studies.shared.newsroom import Places, make_newsroom
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import precision_score, recall_score
 from sklearn.model_selection import cross_val_predict
@@ -31,49 +29,13 @@ HARDEST = 8
 DEFAULTS = Path(__file__).parents[1] / "beam_pipelines/triplets/evergreen_defaults.json"
 
 
-def run(*command: str) -> None:
-    """Runs a command with one worker."""
-    cli.main([*command, "--direct_num_workers=1"])
-
-
-def mine(work: str, seed: int, scale: float) -> None:
-    """Generates and crawls the newsroom and runs the jobs up to the triplets."""
-    if not files.exists(f"{work}/newsroom/seeds.txt"):
-        cli.main(["newsroom", "--output", f"{work}/newsroom", f"--seed={seed}", f"--scale={scale}"])
-    if not has_manifest(f"{work}/crawl"):
-        with NewsroomServer(f"{work}/newsroom") as server:
-            options = [
-                "--delay_seconds=0",
-                "--max_depth=8",
-                "--max_pages_per_site=5000",
-                "--allow_private_addresses=true",
-            ]
-            resolve = f"--resolve=*.example=127.0.0.1:{server.port}"
-            run("crawl", "--seeds", f"{work}/newsroom/seeds.txt", "--output", f"{work}/crawl", *options, resolve)
-    run("extract", "--warc", f"{work}/crawl/warc/*.warc.gz", "--output", f"{work}/extract")
-    run("clean", "--articles", f"{work}/extract", "--output", f"{work}/clean")
-    run("entities", "--articles", f"{work}/clean", "--output", f"{work}/entities")
-    run("vectors", "--articles", f"{work}/clean", "--entities", f"{work}/entities", "--output", f"{work}/vectors")
-    run("neighbors", "--vectors", f"{work}/vectors", "--output", f"{work}/neighbors")
-    run(
-        "triplets",
-        "--articles",
-        f"{work}/clean",
-        "--neighbors",
-        f"{work}/neighbors",
-        "--output",
-        f"{work}/triplets",
-        "--max_evergreen_score=1",
-    )
-
-
-def labelled(work: str) -> tuple[np.ndarray, np.ndarray]:
+def labelled(places: Places) -> tuple[np.ndarray, np.ndarray]:
     """Returns features and labels of the hardest negative candidates of every anchor."""
-    lines = Path(f"{work}/newsroom/truth.jsonl").read_text().splitlines()
+    lines = Path(f"{places.newsroom}/truth.jsonl").read_text().splitlines()
     truth = {make_doc_id(canonical_url(row["url"])): row for row in map(json.loads, lines)}
-    table = read_table(f"{work}/triplets/documents/table.npz")
+    table = read_table(f"{places.work}/triplets/documents/table.npz")
     features, labels = [], []
-    for path in shard_paths(f"{work}/neighbors/neighbors"):
+    for path in shard_paths(f"{places.work}/neighbors/neighbors"):
         rows = read_candidates(path)
         far = rows[
             (np.abs(rows["gap"]) >= 365) & (table.places(rows["anchor"]) >= 0) & (table.places(rows["other"]) >= 0)
@@ -105,8 +67,9 @@ def main() -> None:
     args = parser.parse_args()
     if args.seed == 7:
         parser.error("seed 7 is the seed of the demo: use another one")
-    mine(args.work, args.seed, args.scale)
-    features, labels = labelled(args.work)
+    places = Places(args.work)
+    make_newsroom(places, NewsroomOptions(args.seed, args.scale))
+    features, labels = labelled(places)
     predicted = cross_val_predict(LogisticRegression(class_weight="balanced", max_iter=1000), features, labels, cv=5)
     precision, recall = precision_score(labels, predicted), recall_score(labels, predicted)
     provenance = (

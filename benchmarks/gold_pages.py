@@ -34,7 +34,6 @@ class GoldPage:
       optional: paragraphs that an extractor may include or omit (subtitles, editors' notes).
       authors: names of the authors; ``None`` if unknown.
       day: byline date; ``None`` if unknown.
-      publisher: site of the page, "" if unknown; pages of one publisher are never both fitted on and tested on.
     """
 
     name: str
@@ -44,7 +43,6 @@ class GoldPage:
     optional: tuple[str, ...] = ()
     authors: tuple[str, ...] | None = None
     day: datetime.date | None = None
-    publisher: str = ""
 
 
 def read_folder(folder: Path) -> Iterator[GoldPage]:
@@ -53,8 +51,7 @@ def read_folder(folder: Path) -> Iterator[GoldPage]:
         for line in lines:
             row = json.loads(line)
             html = gzip.decompress((folder / "html" / f"{row['name']}.html.gz").read_bytes())
-            optional = tuple(row["optional"])
-            yield GoldPage(row["name"], row["url"], html, row["body"], optional, publisher=row["publisher"])
+            yield GoldPage(row["name"], row["url"], html, row["body"], tuple(row["optional"]))
 
 
 def fundus(folder: Path) -> Iterator[GoldPage]:
@@ -111,24 +108,12 @@ class Match:
     @property
     def precision(self) -> float:
         """Share of the extracted shingles that are true."""
-        return (
-            1.0
-            if self.extra == self.missed == 0
-            else self.both / (self.both + self.extra)
-            if self.both or self.extra
-            else 0.0
-        )
+        return self.both / (self.both + self.extra) if self.both or self.extra else float(not self.missed)
 
     @property
     def recall(self) -> float:
         """Share of the true shingles that are extracted."""
-        return (
-            1.0
-            if self.extra == self.missed == 0
-            else self.both / (self.both + self.missed)
-            if self.both or self.missed
-            else 0.0
-        )
+        return self.both / (self.both + self.missed) if self.both or self.missed else float(not self.extra)
 
     @property
     def f1(self) -> float:

@@ -1,4 +1,4 @@
-"""Memory and CPU seconds of each mining job as the corpus grows: does a worker hold the corpus?
+"""Memory of the workers of each mining job as the corpus grows: does a worker hold the corpus?
 
     python benchmarks/job_memory.py --articles 3000 --scales 1 4
 
@@ -6,29 +6,23 @@ Writes generated articles and hubs in the form of the `extract` job and runs the
 the one before it wrote. Shards have the same size at each scale, so there are more of them. The number of days,
 publishers, names and words is the same; so is the number of articles of an event.
 
-Memory is the proportional set size (PSS) of a process, sampled ten times a second. `worker` is the largest worker
-process, `own` its part without mapped files, which the kernel may drop, and `runner` the process that holds the
-graph: the local runner keeps the elements of every GroupByKey in it. `base` is a worker that has imported the module of
-the job. Growth compares what is above the base. `KB` is the growth of `all` for each further article of the input,
-`disk` the size of the job's folder for each article of the input. `make memory` asks for bounds.
+Memory is the proportional set size (PSS) of a process in MB, sampled ten times a second. `worker` is the largest worker
+process at each scale. `base` is a worker that has imported the module of the job. Growth compares what is above the
+base, at the last scale and the first. `make memory` asks for bounds.
 """
 
 import argparse
 import collections
 import datetime
-import json
 import os
 import random
-import resource
-import shutil
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from newsembed.formats import files
 from newsembed.formats.manifest import write_manifest
 from newsembed.formats.parquet import write_shard
 from newsembed.formats.records import Article, Hub, make_doc_id
@@ -124,14 +118,13 @@ def write_corpus(folder: str, count: int) -> None:
     write_manifest(folder, {"digest": f"{count}", "job": "extract"})
 
 
-def memory_of(process: int) -> tuple[int, int]:
-    """(PSS, its anonymous part) of a process in bytes; zeros once it has ended."""
+def memory_of(process: int) -> int:
+    """PSS of a process in bytes; 0 once it has ended."""
     try:
         lines = Path(f"/proc/{process}/smaps_rollup").read_text(encoding="ascii").splitlines()
     except OSError:
-        return 0, 0
-    found = {line.split(":")[0]: int(line.split()[1]) << 10 for line in lines[1:]}
-    return found.get("Pss", 0), found.get("Pss_Anon", 0)
+        return 0
+    return next(int(line.split()[1]) << 10 for line in lines if line.startswith("Pss:"))
 
 
 def parent_of(process: int) -> int:
@@ -163,29 +156,21 @@ def _is_fork_server(process: int) -> bool:
         return False
 
 
-def run(command: Sequence[str]) -> dict[str, float]:
-    """Runs a command; returns CPU seconds and peaks in bytes.
+def run(command: Sequence[str]) -> float:
+    """Runs a command; returns the most bytes that one of its workers had.
 
     Raises:
       SystemExit: if it fails.
     """
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    peaks: dict[str, float] = collections.defaultdict(float)
+    peak = 0
     with tempfile.TemporaryFile() as log, subprocess.Popen(command, stdout=log, stderr=log) as job:
         while job.poll() is None:
-            found = {process: memory_of(process) for process in tree(job.pid)}
-            for process, (pss, anonymous) in found.items():
-                role = "worker" if is_worker(process) else "runner"
-                peaks[role] = max(peaks[role], pss)
-                peaks[f"{role} own"] = max(peaks[f"{role} own"], anonymous)
-            peaks["all"] = max(peaks["all"], sum(pss for pss, _ in found.values()))
+            peak = max([peak, *map(memory_of, filter(is_worker, tree(job.pid)))])
             time.sleep(0.1)
         if job.returncode:
             log.seek(0)
             raise SystemExit(log.read().decode()[-3000:])
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    seconds = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    return peaks | {"seconds": seconds}
+    return peak
 
 
 def command_of(job: str, options: str, work: str) -> list[str]:
@@ -194,39 +179,18 @@ def command_of(job: str, options: str, work: str) -> list[str]:
     return [sys.executable, "-m", "newsembed", job, *words, "--output", f"{work}/{job}", "--direct_num_workers=2"]
 
 
-def measured(job: str, options: str, work: str) -> dict[str, float]:
-    """Runs a job; returns what :func:`run` does, and the bytes of the job's folder as "disk"."""
-    found = run(command_of(job, options, work))
-    return found | {"disk": sum(files.sizes_below(f"{work}/{job}").values())}
-
-
-def base_of(job: str) -> dict[str, float]:
-    """The memory of a process that has imported what every worker of a job does."""
+def base_of(job: str) -> float:
+    """The bytes of a process that has imported what every worker of a job does."""
     code = (
         f"import newsembed.beam_pipelines.{job}, apache_beam.runners.worker.sdk_worker_main, os, time; time.sleep(0.5)"
     )
     environment = os.environ | {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
-    peaks: dict[str, float] = collections.defaultdict(float)
+    peak = 0
     with subprocess.Popen([sys.executable, "-c", code], env=environment) as process:
         while process.poll() is None:
-            for name, value in zip(("worker", "worker own"), memory_of(process.pid), strict=True):
-                peaks[name] = max(peaks[name], value)
+            peak = max(peak, memory_of(process.pid))
             time.sleep(0.05)
-    return peaks
-
-
-def print_row(job: str, base: Mapping[str, float], found: Mapping[int, Mapping[str, float]], articles: int) -> None:
-    """Prints the row of a job, the scales from left to right; ``articles`` is their number at scale 1."""
-    (small, first), (large, last) = sorted(found.items())[0], sorted(found.items())[-1]
-    growth = (last["worker"] - base["worker"]) / (first["worker"] - base["worker"]) - 1
-    own = (last["worker own"] - base["worker own"]) / (first["worker own"] - base["worker own"]) - 1
-    cells = [job, f"{base['worker'] / 1e6:.0f}"]
-    columns = ("worker", "worker own", "runner", "all")
-    cells += [", ".join(f"{one[name] / 1e6:.0f}" for one in found.values()) for name in columns]
-    cells += [f"{growth:+.0%}", f"{own:+.0%}", ", ".join(f"{one['seconds']:.1f}" for one in found.values())]
-    cells += [f"{(last['all'] - first['all']) / 1e3 / max(1, articles * (large - small)):.2f}"]
-    cells += [", ".join(f"{one['disk'] / 1e3 / (articles * scale):.2f}" for scale, one in found.items())]
-    print("| " + " | ".join(cells) + " |", flush=True)
+    return peak
 
 
 def parse() -> argparse.Namespace:
@@ -234,35 +198,23 @@ def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--articles", type=int, default=3_000, help="at scale 1")
     parser.add_argument("--scales", type=int, nargs="+", default=[1, 4])
-    parser.add_argument("--jobs", nargs="+", choices=list(JOBS), default=list(JOBS), help="whose rows are printed")
-    parser.add_argument("--output", help="folder for the corpora and results; temporary without it")
     return parser.parse_args()
 
 
 def main() -> None:
     """Runs the jobs at each scale and prints a table."""
     args = parse()
-    names = "base | worker | own | runner | all | growth of worker | growth of own | CPU seconds | KB | disk, KB"
-    print(f"| job | {names} |\n|---|" + "---|" * len(names.split("|")), flush=True)
-    folder = args.output or tempfile.mkdtemp(prefix="newsembed-memory-")
-    try:
-        works = {scale: f"{folder}/{scale}" for scale in args.scales}
-        for scale, work in works.items():
+    print("| job | base | worker | growth of worker |\n|---|---|---|---|", flush=True)
+    with tempfile.TemporaryDirectory(prefix="newsembed-memory-") as folder:
+        works = [f"{folder}/{scale}" for scale in args.scales]
+        for scale, work in zip(args.scales, works, strict=True):
             write_corpus(f"{work}/extract", scale * args.articles)
-        figures: dict[str, dict[int | str, Mapping[str, float]]] = {}
-        last = max(map(list(JOBS).index, args.jobs))
-        for job in list(JOBS)[: last + 1]:  # each needs those before it
-            options = f"{JOBS[job]} {GENERATED.get(job, '')}"
-            found = {scale: measured(job, options, work) for scale, work in works.items()}
-            if job in args.jobs:
-                base = base_of(job)
-                figures[job] = {"base": base, **found}
-                print_row(job, base, found, args.articles)
-        if args.output:
-            Path(folder, "figures.json").write_text(json.dumps(figures), encoding="utf-8")
-    finally:
-        if not args.output:
-            shutil.rmtree(folder, ignore_errors=True)
+        for job, inputs in JOBS.items():
+            options = f"{inputs} {GENERATED.get(job, '')}"
+            base, peaks = base_of(job), [run(command_of(job, options, work)) for work in works]
+            growth = (peaks[-1] - base) / (peaks[0] - base) - 1
+            shown = ", ".join(f"{peak / 1e6:.0f}" for peak in peaks)
+            print(f"| {job} | {base / 1e6:.0f} | {shown} | {growth:+.0%} |", flush=True)
 
 
 if __name__ == "__main__":

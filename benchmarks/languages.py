@@ -15,7 +15,6 @@ Embeddings are kept in `--output`, so the command continues where it stopped.
 import argparse
 import collections
 import csv
-import itertools
 import os
 
 import numpy as np
@@ -46,7 +45,9 @@ def main():
     options = parser.parse_args()
     os.makedirs(options.output, exist_ok=True)
     pairs = read_pairs(options.data)[:: options.every]
-    texts = [[pair[side] for pair in pairs for side in ("text1", "text2")], sentences(options.data, options.sentences)]
+    folder = f"{options.data}/parallel/ntrex128"
+    of_ntrex = [line for language in NTREX for line in sentences(folder, language)[: options.sentences]]
+    texts = [[pair[side] for pair in pairs for side in ("text1", "text2")], of_ntrex]
     for name, spec in (value.split("=", 1) for value in options.encoder):
         vectors = []
         for part, part_texts in zip(("pairs", "sentences"), texts, strict=True):
@@ -71,13 +72,10 @@ def titles_and_bodies(texts):
     return [title if body else "" for title, _, body in parts], [body or title for title, _, body in parts]
 
 
-def sentences(data, count):
-    """The first sentences of each language, one language after the other."""
-    read = []
-    for name in NTREX.values():
-        with open(f"{data}/parallel/ntrex128/NTREX-128/newstest2019-{name}.txt", encoding="utf-8") as file:
-            read += [line.strip() for line in itertools.islice(file, count)]
-    return read
+def sentences(folder, language):
+    """The sentences of NTREX-128 in a language, those of one number in all languages translations of each other."""
+    with open(f"{folder}/NTREX-128/newstest2019-{NTREX[language]}.txt", encoding="utf-8") as file:
+        return [line.strip() for line in file]
 
 
 def correlations(pairs, similarities):

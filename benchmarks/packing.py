@@ -1,4 +1,4 @@
-"""Fill of rows of real translation pairs by greedy packing (Algorithm 1), sequential packing and best-fit decreasing.
+"""Fill of rows of real translation pairs by greedy packing (Algorithm 1) and by best-fit decreasing.
 
     python benchmarks/packing.py multi30k/train.en.gz,multi30k/train.de.gz news.tmx \\
         --lengths 128 256 512 --capacities 10 100 1000
@@ -6,9 +6,8 @@
 Each argument is one value of `newsembed pack --bitext`. Pairs become pieces as in that job, with the same vocabulary
 rules, cut, shortest pair and shuffle. Fill is the share of tokens that are not padding; compression is the number of
 pieces (rows without packing) divided by the number of rows. "Greedy" is Algorithm 1 as in the job, on windows of
-shuffled pieces with the longest first; "shuffled" is without windows. Sequential packing fills one row after the other.
-Best-fit decreasing sorts all pieces at once, which is impossible on a stream, so it shows what is left to gain. The
-bound is the fill of the smallest number of rows that could hold the tokens.
+shuffled pieces with the longest first. Best-fit decreasing sorts all pieces at once, which is impossible on a stream,
+so it shows what is left to gain.
 """
 
 import argparse
@@ -17,13 +16,12 @@ import collections
 import functools
 import itertools
 import tempfile
-import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 from newsembed.beam_pipelines.bitext import readers as bitext
 from newsembed.beam_pipelines.bitext.readers import TranslationPair, base_name
-from newsembed.beam_pipelines.pack import PackOptions, cut_pair, longest_first, pack, pack_shard
+from newsembed.beam_pipelines.pack import PackOptions, cut_pair, longest_first, pack
 from newsembed.beam_pipelines.shards import Phase, Shard
 from newsembed.beam_pipelines.texts import shuffle_key
 from newsembed.beam_pipelines.vocabulary_learning import WordCount, learn_pieces
@@ -35,19 +33,6 @@ PAPER = 8.5  # section 3.1: compression on the paper's translation pairs at L = 
 
 Rows = list[list[int]]
 Packer = Callable[[Sequence[int], int], Rows]
-
-
-def sequential(pieces: Sequence[int], max_length: int) -> Rows:
-    """Opens a new row whenever a piece does not fit into the last one."""
-    rows: Rows = []
-    room = 0
-    for piece in pieces:
-        if piece > room:
-            rows.append([])
-            room = max_length
-        rows[-1].append(piece)
-        room -= piece
-    return rows
 
 
 def best_fit_decreasing(pieces: Sequence[int], max_length: int) -> Rows:
@@ -67,14 +52,10 @@ def best_fit_decreasing(pieces: Sequence[int], max_length: int) -> Rows:
     return rows
 
 
-def greedy(pieces: Iterable[int], max_length: int, capacity: int) -> Rows:
-    """Runs Algorithm 1 on the pieces in their order."""
-    return list(pack(pieces, max_length, capacity, PackOptions().min_fill, int))
-
-
 def greedy_longest_first(pieces: Sequence[int], max_length: int, capacity: int) -> Rows:
     """Runs Algorithm 1 as in the job, with the longest piece of each window first."""
-    return greedy(longest_first(pieces, capacity * max_length // 2, int), max_length, capacity)
+    ordered = longest_first(pieces, capacity * max_length // 2, int)
+    return list(pack(ordered, max_length, capacity, PackOptions().min_fill, int))
 
 
 def read_all(given: str) -> list[TranslationPair]:
@@ -131,82 +112,33 @@ def describe(pieces: Sequence[int], rows: Rows, max_length: int) -> str:
     return f"{sum(pieces) / (len(rows) * max_length):.4f} ({len(pieces) / len(rows):.2f} x)"
 
 
-def tokens_per_second(pieces: Sequence[int], max_length: int, packer: Packer) -> float:
-    """Returns tokens packed per second of CPU time, the best of three runs."""
-    seconds = []
-    for _ in range(3):
-        start = time.process_time()
-        packer(pieces, max_length)
-        seconds.append(time.process_time() - start)
-    return sum(pieces) / min(seconds)
-
-
-def job_tokens_per_second(given: str, vocabulary: Vocabulary, max_length: int) -> float:
-    """Returns tokens per CPU-second of a whole shard of the job: read, tokenize, shuffle, pack, write TFRecords."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = f"{folder}/vocab.txt"
-        with open(path, "w", encoding="utf-8") as file:
-            file.writelines(f"{piece}\n" for piece in vocabulary.pieces)
-        parts = bitext.plan_parts(given)
-        tokens, seconds = 0, []
-        for run in range(2):  # the first builds the tokenizer
-            tokens, start = 0, time.process_time()
-            for index, part in enumerate(parts):
-                with Shard(Phase(f"{folder}/{run}", "pack", len(parts)), index) as shard:
-                    pack_shard(shard, part, path, PackOptions(max_length=max_length))
-                tokens += sum(count for name, count in shard.counts().tallies.items() if name.startswith("tokens/"))
-            seconds.append(time.process_time() - start)
-    return tokens / seconds[-1]
-
-
 def main() -> None:
-    """Prints both tables."""
+    """Prints the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("bitext", nargs="+", help="x.tsv, x.tmx or x.de,x.en, plain or .gz")
     parser.add_argument("--lengths", type=int, nargs="+", default=[128, 256, 512], help="L")
     parser.add_argument("--capacities", type=int, nargs="+", default=[10, 100, 1_000], help="C of Algorithm 1")
-    parser.add_argument("--vocabulary", help="vocab.txt; learned from the pairs by default")
     parser.add_argument("--vocabulary_size", type=int, default=32_000, help="pieces to learn")
     args = parser.parse_args()
     pairs = {given: read_all(given) for given in args.bitext}
-    vocabulary = (
-        Vocabulary.load(args.vocabulary)
-        if args.vocabulary
-        else learn([pair for found in pairs.values() for pair in found], args.vocabulary_size)
-    )
+    vocabulary = learn([pair for found in pairs.values() for pair in found], args.vocabulary_size)
     sizes = {given: side_lengths(found, vocabulary) for given, found in pairs.items()}
     fill = PackOptions().min_fill
     print(f"vocabulary: {vocabulary.size:,} pieces; min fill {fill}; the paper reports {PAPER} x at 512\n")
     packers: dict[str, Packer] = {
-        "sequential": sequential,
-        f"greedy, shuffled, C = {max(args.capacities)}": functools.partial(greedy, capacity=max(args.capacities)),
-        **{
-            f"greedy, C = {capacity}": functools.partial(greedy_longest_first, capacity=capacity)
-            for capacity in args.capacities
-        },
-        "best-fit decreasing": best_fit_decreasing,
+        f"greedy, C = {capacity}": functools.partial(greedy_longest_first, capacity=capacity)
+        for capacity in args.capacities
     }
-    print(f"| pairs | L | pieces | mean | {' | '.join(packers)} | bound |")
-    print("|---" * (5 + len(packers)) + "|")
+    packers["best-fit decreasing"] = best_fit_decreasing
+    print(f"| pairs | L | pieces | mean | {' | '.join(packers)} |")
+    print("|---" * (4 + len(packers)) + "|")
     for given, found in pairs.items():
         for max_length in args.lengths:
             pieces = piece_lengths(sizes[given], max_length)
-            bound = sum(pieces) / (-(-sum(pieces) // max_length) * max_length)
             cells = [describe(pieces, packer(pieces, max_length), max_length) for packer in packers.values()]
             name = f"{base_name(given.partition(',')[0])} {found[0].languages}"
-            print(
-                f"| {name} | {max_length} | {len(pieces):,} | {np.mean(pieces):.1f} | {' | '.join(cells)} "
-                f"| {bound:.4f} |",
-                flush=True,
-            )
-    given, longest = max(sizes, key=lambda name: len(sizes[name])), max(args.lengths)
-    pieces = piece_lengths(sizes[given], longest)
-    name = f"{base_name(given.partition(',')[0])} {pairs[given][0].languages}"
-    print(f"\n| L = {longest}, {name} | tokens per CPU-second |\n|---|---|")
-    for method, packer in packers.items():
-        print(f"| {method}, packing alone | {tokens_per_second(pieces, longest, packer):,.0f} |")
-    rate = job_tokens_per_second(given, vocabulary, longest)
-    print(f"| a shard of the job: read, tokenize, shuffle, pack, write | {rate:,.0f} |")
+            about = f"{name} | {max_length} | {len(pieces):,} | {np.mean(pieces):.1f}"
+            print(f"| {about} | {' | '.join(cells)} |", flush=True)
 
 
 if __name__ == "__main__":

@@ -18,14 +18,12 @@ One host writes a checkpoint, as `training.checkpoints` does in an object store.
 
 import argparse
 import os
-import re
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-MARK = "paper_cost"
 GIB = 2**30
 VOCABULARY = 500_000
 RUNS = {  # run file: the task whose rows are counted
@@ -201,6 +199,20 @@ def compile_one(row: int) -> str:
     return f"| {shape} | {remat} | {f'{chunk:,}' if chunk else 'all'} | {sizes} | {seconds:.0f} |"
 
 
+def write_between(path: str, mark: str, text: str) -> None:
+    """Replaces what is between the two lines of a Markdown file that have a mark.
+
+    Raises:
+      SystemExit: if the file lacks one of them.
+    """
+    page, begin, end = Path(path), f"<!-- {mark}: begin -->", f"<!-- {mark}: end -->"
+    before, found, rest = page.read_text(encoding="utf-8").partition(begin)
+    _, ended, after = rest.partition(end)
+    if not found or not ended:
+        raise SystemExit(f"{path} has no lines {begin} and {end}")
+    page.write_text(f"{before}{begin}\n{text}\n{end}{after}", encoding="utf-8")
+
+
 def main() -> None:
     """Prints or writes the tables."""
     args = parse()
@@ -210,12 +222,7 @@ def main() -> None:
     text = "\n\n".join(tables(args, [describe(name, args.devices) for name in RUNS]))
     print(text)
     if args.write:
-        path, begin, end = Path(args.write), f"<!-- {MARK}: begin -->", f"<!-- {MARK}: end -->"
-        pattern = re.compile(f"{begin}.*{end}", re.DOTALL)
-        page, count = pattern.subn(f"{begin}\n{text}\n{end}", path.read_text(encoding="utf-8"))
-        if count != 1:
-            raise SystemExit(f"{path} has no lines {begin} and {end}")
-        path.write_text(page, encoding="utf-8")
+        write_between(args.write, "paper_cost", text)
 
 
 if __name__ == "__main__":

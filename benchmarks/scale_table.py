@@ -42,12 +42,12 @@ from newsembed.beam_pipelines import graph
 from newsembed.beam_pipelines.workers import end_fork_server
 from newsembed.beam_pipelines.workflow import load_job
 from newsembed.benchmarks.job_memory import JOBS
+from newsembed.benchmarks.paper_cost import write_between
+from newsembed.formats import files
 from newsembed.formats.manifest import read_manifest
 from newsembed.launch import cli
 
-# By job: inputs as options, where "@" stands for the folder of the build.
 SIZES = (10**6, 10**8, 10**9)
-_BEGIN, _END = "<!-- scale_table: begin -->", "<!-- scale_table: end -->"
 
 
 @contextlib.contextmanager
@@ -83,7 +83,7 @@ def counted() -> Iterator[dict[str, int]]:
 
 def bytes_in(folder: str) -> int:
     """The bytes of all files of a folder."""
-    return sum(path.stat().st_size for path in Path(folder).rglob("*") if path.is_file())
+    return sum(files.sizes_below(folder).values())
 
 
 def cpu_seconds() -> float:
@@ -143,18 +143,16 @@ def job_table(figures: Mapping[str, Mapping[str, float]], totals: Mapping[str, f
     """The table of the jobs."""
     rows = []
     for job, row in figures.items():
-        shuffled = f"{row['shuffled']:,.0f}"
         graph = [f"{row[name]:.0f}" for name in ("pipelines", "stages", "shuffles")]
-        rows.append([job, *graph, f"{1e3 * row['seconds']:.2f}", shuffled, *_kilobytes(row)])
-    rows.append(
-        ["all", "", "", "", f"{1e3 * totals['seconds']:.2f}", f"{totals['shuffled']:,.0f}", *_kilobytes(totals)]
-    )
+        rows.append([job, *graph, *_costs(row)])
+    rows.append(["all", "", "", "", *_costs(totals)])
     units = ("CPU ms an article", "bytes shuffled an article", "KB read", "KB written")
     return table(("job", "pipelines", "stages", "shuffles", *units), rows)
 
 
-def _kilobytes(row: Mapping[str, float]) -> list[str]:
-    return [f"{row[name] / 1e3:.2f}" for name in ("read", "written")]
+def _costs(row: Mapping[str, float]) -> list[str]:
+    kilobytes = [f"{row[name] / 1e3:.2f}" for name in ("read", "written")]
+    return [f"{1e3 * row['seconds']:.2f}", f"{row['shuffled']:,.0f}", *kilobytes]
 
 
 def cost_table(totals: Mapping[str, float], args: argparse.Namespace) -> str:
@@ -166,19 +164,6 @@ def cost_table(totals: Mapping[str, float], args: argparse.Namespace) -> str:
         cost = hours * (args.vcpu + 3.75 * args.memory) + gigabytes * args.shuffle
         rows.append([f"{size:,}", f"{hours:,.1f}", f"{gigabytes:,.1f}", f"${cost:,.2f}"])
     return table(("articles", "vCPU hours", "GB shuffled", "cost"), rows)
-
-
-def write_between(path: Path, text: str) -> None:
-    """Replaces what is between the two marks of a file.
-
-    Raises:
-      ValueError: if a mark is missing.
-    """
-    before, begin, rest = path.read_text(encoding="utf-8").partition(f"{_BEGIN}\n")
-    _, end, after = rest.partition(_END)
-    if not begin or not end:
-        raise ValueError(f"{path} has no lines {_BEGIN} and {_END}")
-    path.write_text(f"{before}{begin}\n{text}\n\n{end}{after}", encoding="utf-8")
 
 
 def parse() -> argparse.Namespace:
@@ -216,7 +201,7 @@ def main() -> None:
     text = "\n\n".join((sizes, job_table(figures, totals), cost_table(totals, args)))
     print(f"\n{text}")
     if args.write:
-        write_between(Path(args.write), text)
+        write_between(args.write, "scale_table", f"{text}\n")
 
 
 if __name__ == "__main__":

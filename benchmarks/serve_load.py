@@ -14,6 +14,7 @@ when they have the answer. Servers and clients share the cores.
 
 import argparse
 import asyncio
+import collections
 import contextlib
 import dataclasses
 import importlib.metadata
@@ -40,23 +41,18 @@ class Load:
     """What some clients saw: seconds of each answer, the statuses, and how long they asked."""
 
     seconds: list[float] = dataclasses.field(default_factory=list)
-    statuses: dict[int, int] = dataclasses.field(default_factory=dict)
+    statuses: collections.Counter[int] = dataclasses.field(default_factory=collections.Counter)
     wall: float = 0.0
 
-    def percentile(self, share: float) -> float:
-        if not self.seconds:
-            return float("nan")
-        return float(np.percentile(self.seconds, share)) * 1_000
-
     def cells(self) -> list[str]:
-        rate = len(self.seconds) / self.wall
-        return [f"{rate:,.1f}", *(f"{self.percentile(share):,.1f}" for share in (50, 99))]
+        milliseconds = 1_000 * np.percentile(self.seconds or [np.nan], (50, 99))
+        return [f"{value:,.1f}" for value in (len(self.seconds) / self.wall, *milliseconds)]
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", required=True, help="a model folder")
-    parser.add_argument("--peer_model", help="the same model as a sentence-transformers folder; without it only ours")
+    parser.add_argument("--peer_model", required=True, help="the same model as a sentence-transformers folder")
     parser.add_argument("--peer_python", default=sys.executable, help="an interpreter with the peer's libraries")
     parser.add_argument("--texts", required=True, help="JSONL (.gz, .zst) of articles; the titles are read")
     parser.add_argument("--indexed", type=int, default=20_000, metavar="N", help="documents in the index")
@@ -126,20 +122,12 @@ def search_request(titles: list[str], number: int) -> bytes:
     return f"GET /search?q={words}&count=10 HTTP/1.1\r\nHost: localhost\r\n\r\n".encode()
 
 
-def embed_body(titles: list[str], number: int, count: int) -> bytes:
-    start = number * 131
+def embed_request(titles: list[str], number: int) -> bytes:
     documents = []
-    for row in range(count):
-        chosen = [titles[(start + row * 97 + place) % len(titles)] for place in range(HEADLINES)]
+    for row in range(DOCUMENTS):
+        chosen = [titles[(number * 131 + row * 97 + place) % len(titles)] for place in range(HEADLINES)]
         documents.append({"body": " ".join(chosen)})
-    return json.dumps({"documents": documents}).encode()
-
-
-def embed_request(titles: list[str], number: int, count: int = DOCUMENTS) -> bytes:
-    return post(embed_body(titles, number, count))
-
-
-def post(body: bytes) -> bytes:
+    body = json.dumps({"documents": documents}).encode()
     head = "POST /embed HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
     return f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body
 
@@ -165,7 +153,7 @@ async def clients(port: int, make: Callable[[int], bytes], count: int, seconds: 
             status, _ = await exchange(reader, writer, request)
             if time.perf_counter() >= begin:
                 load.seconds.append(time.perf_counter() - start)
-                load.statuses[status] = load.statuses.get(status, 0) + 1
+                load.statuses[status] += 1
         writer.close()
 
     await asyncio.gather(*(client() for _ in range(count)))
@@ -175,15 +163,12 @@ async def clients(port: int, make: Callable[[int], bytes], count: int, seconds: 
 
 def joined(loads: list[Load]) -> Load:
     """All rounds as one."""
-    statuses: dict[int, int] = {}
-    for load in loads:
-        for status, count in load.statuses.items():
-            statuses[status] = statuses.get(status, 0) + count
+    statuses = sum((load.statuses for load in loads), collections.Counter())
     return Load([one for load in loads for one in load.seconds], statuses, sum(load.wall for load in loads))
 
 
 def compare_clients(args: argparse.Namespace, folder: str, titles: list[str]) -> None:
-    sides = ["ours", "peer"] if args.peer_model else ["ours"]
+    sides = ["ours", "peer"]
     makers = {"search": lambda n: search_request(titles, n), "embed": lambda n: embed_request(titles, n)}
     found: dict[tuple[str, int, str], list[Load]] = {}
     vectors: dict[str, np.ndarray] = {}
@@ -200,9 +185,8 @@ def compare_clients(args: argparse.Namespace, folder: str, titles: list[str]) ->
                     load = asyncio.run(clients(ports[side], makers[route], count, args.seconds))
                     found.setdefault((route, count, side), []).append(load)
                     print(route, count, side, *load.cells(), load.statuses, file=sys.stderr, flush=True)
-    if args.peer_model:
-        closest = float((vectors["ours"] * vectors["peer"]).sum(axis=1).min())
-        assert closest >= CLOSEST, f"the vectors differ: the least cosine is {closest}"
+    closest = float((vectors["ours"] * vectors["peer"]).sum(axis=1).min())
+    assert closest >= CLOSEST, f"the vectors differ: the least cosine is {closest}"
     names = ("requests/s", "p50 ms", "p99 ms", "statuses")
     print("\n| route | clients | " + " | ".join(f"{side} {name}" for side in sides for name in names) + " |")
     print("|---" * (2 + 4 * len(sides)) + "|")

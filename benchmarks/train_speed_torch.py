@@ -15,7 +15,6 @@ import transformers
 from train_speed import BATCHES, LEARNING_RATE, MASKING_RATE, SPECIAL_TOKENS, TEMPERATURE, Case, make_batch, serve_torch
 
 MASK_ID = 4
-IGNORED = -100  # cross entropy's own default
 MASK_SHARE, RANDOM_SHARE = 0.8, 0.1
 
 Loss = Callable[[dict[str, torch.Tensor]], torch.Tensor]
@@ -94,9 +93,6 @@ class MaskedLanguageModel(torch.nn.Module):
             kind < MASK_SHARE, MASK_ID, torch.where(kind < MASK_SHARE + RANDOM_SHARE, pieces, targets)
         )
         corrupted = tokens.scatter(1, chosen, replaced)
-        if self.case.head == "all":
-            labels = torch.full_like(tokens, IGNORED).scatter(1, chosen, targets)
-            return self.model(input_ids=corrupted, labels=labels).loss
         hidden = self.model.bert(input_ids=corrupted).last_hidden_state
         gathered = hidden.gather(1, chosen[..., None].expand(-1, -1, hidden.shape[-1]))
         logits = self.model.cls(gathered)

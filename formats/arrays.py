@@ -220,6 +220,11 @@ def unit_rows(vectors: Array) -> Floats:
     return np.asarray(vectors / np.where(norms > 0, norms, 1), np.float32)
 
 
+def unit(vector: Array) -> Floats:
+    """A vector scaled to length 1, in float32; one of zeros stays as it is."""
+    return unit_rows(vector[None])[0]
+
+
 def highest(scores: Array, count: int) -> tuple[Array, Array]:
     """Returns the columns and values of the ``count`` highest scores of each row, ties by lower column.
 

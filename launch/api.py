@@ -138,24 +138,21 @@ class Index:
         encoder = None if mode == "words" else self._encoder
         return search.find_words(self._index, encoder, query, k, mode=mode, filters=filters).hits
 
-    def cluster(
-        self, threshold: float = 0.75, *, method: str = "graph", max_day_gap: int | None = None
-    ) -> "list[list[int]]":
+    def cluster(self, threshold: float = 0.75, *, max_day_gap: int | None = None) -> "list[list[int]]":
         """Groups of documents that report the same event: their numbers, the largest group first.
 
         Args:
           threshold: least cosine of two documents.
-          method: "graph" joins chains of pairs, "average" merges groups by their mean cosine.
-          max_day_gap: with "graph", days that joined documents may be apart.
+          max_day_gap: days that joined documents may be apart.
 
         Raises:
           InputError: for options out of range.
         """
         from ..serving.cluster import ClusterOptions, cluster
 
-        ClusterOptions(index="", output="", method=method, threshold=threshold, max_day_gap=max_day_gap)  # checks them
+        ClusterOptions(index="", output="", threshold=threshold, max_day_gap=max_day_gap)  # checks them
         groups: dict[int, list[int]] = {}
-        for number, label in enumerate(cluster(self._index, method, threshold, max_day_gap).tolist()):
+        for number, label in enumerate(cluster(self._index, threshold, max_day_gap).tolist()):
             groups.setdefault(label, []).append(number)
         return sorted(groups.values(), key=lambda group: (-len(group), group[0]))
 

@@ -5,6 +5,7 @@ import dataclasses
 import functools
 import itertools
 import json
+import math
 import os
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, Protocol
@@ -12,6 +13,7 @@ from typing import Any, Final, Protocol
 import gin
 import grain
 import numpy as np
+import numpy.typing as npt
 
 from ..errors import InputError
 from ..formats.files import is_object, size_of
@@ -19,13 +21,18 @@ from ..formats.manifest import DataSet, example_paths, read_blocks
 from ..formats.remote import local_files
 from ..formats.tfrecords import BlockCache, Blocks, RecordFile, decode_example
 from ..tasks import registry
-from .block_order import BLOCKS_AT_ONCE, BlockOrder
 
 Batch = dict[str, np.ndarray]
+Numbers = npt.NDArray[np.int64]
 
 _RECORD: Final = "_record"  # rides along with a row inside the reader
 _COPIED_GIGABYTES: Final = 16.0
+_THREADS: Final = 2  # that read and decode
+_PREFETCHED_BATCHES: Final = 4  # prepared ahead of the training loop
 _SPARE_BLOCKS: Final = 16  # reading threads are at different places
+_LANES: Final = 32
+_WINDOW: Final = 4  # blocks of a lane whose records are shuffled together
+BLOCKS_AT_ONCE: Final = 2 * _WINDOW * _LANES  # that all processes together need: the next window is fetched early
 
 
 class BatchIterator(Protocol):
@@ -94,8 +101,6 @@ class GrainBatches:
     Args:
       data_set: what to read.
       options: how.
-      num_threads: threads that read and decode.
-      prefetch_batches: batches prepared ahead of the training loop.
       copied_gigabytes: the size of the largest set that is copied from an object store.
 
     Raises:
@@ -103,14 +108,7 @@ class GrainBatches:
         task.
     """
 
-    def __init__(
-        self,
-        data_set: DataSet,
-        options: BatchOptions,
-        num_threads: int = 2,
-        prefetch_batches: int = 4,
-        copied_gigabytes: float = _COPIED_GIGABYTES,
-    ) -> None:
+    def __init__(self, data_set: DataSet, options: BatchOptions, copied_gigabytes: float = _COPIED_GIGABYTES) -> None:
         weights = options.mixed or {data_set: 1.0}
         self._sources = [RecordSource(one, options, int(copied_gigabytes * 1e9)) for one in weights]
         self._starts = [0, *itertools.accumulate(map(len, self._sources))]
@@ -128,7 +126,7 @@ class GrainBatches:
         rows = [_rows(*one, data_set.task, options) for one in zip(self._sources, self._starts, strict=False)]
         stream = grain.MapDataset.mix(rows, list(weights.values())) if options.mixed else rows[0]
         stream = stream.batch(options.batch_size, drop_remainder=True)[options.process_index :: options.process_count]
-        reading = grain.ReadOptions(num_threads=num_threads, prefetch_buffer_size=prefetch_batches)
+        reading = grain.ReadOptions(num_threads=_THREADS, prefetch_buffer_size=_PREFETCHED_BATCHES)
         self._iterator: Any = iter(stream.to_iter_dataset(reading))
 
     def __iter__(self) -> "GrainBatches":
@@ -182,6 +180,72 @@ def _rows(source: "RecordSource", start: int, task: str, options: BatchOptions) 
         order = source.day_order(size) if has_days else source.block_order(size)
         numbers = grain.MapDataset.range(len(order)).repeat().map_with_index(lambda number, _: order[number])
     return numbers.map(lambda number: source[number] | {_RECORD: np.asarray(start + number, np.int64)})
+
+
+class BlockOrder:
+    """An endless order of the records of a set that is too large to be copied, for any number of processes.
+
+    The rows of a global batch are divided among up to 32 lanes of neighbouring rows, so that a process reads a few
+    lanes only. In each epoch the blocks are shuffled and dealt to the lanes. A lane takes the records of four blocks at
+    a time, shuffled. The order depends on the arguments only.
+
+    Args:
+      sizes: the number of records of each block, int ``[B]``; records are numbered through the blocks.
+      batch_size: rows of a global batch.
+      seed: of the shuffles.
+      soon: called with the numbers of blocks whose records come next.
+    """
+
+    def __init__(
+        self, sizes: npt.ArrayLike, batch_size: int, seed: int, soon: Callable[[Numbers], None] = lambda _: None
+    ) -> None:
+        self._sizes = np.asarray(sizes, np.int64)
+        self._firsts = np.cumsum(self._sizes) - self._sizes
+        self._batch_size, self._seed, self._soon = batch_size, seed, soon
+        self.lanes = math.gcd(batch_size, _LANES)
+        while self.lanes > len(self._sizes):
+            self.lanes //= 2
+        self._ends: list[list[int]] = [[] for _ in range(self.lanes)]  # of the epochs of each lane, in its own count
+        self._shuffled = functools.lru_cache(maxsize=4)(self._shuffle)
+        self._records = functools.lru_cache(maxsize=4 * self.lanes)(self._window)
+        self._of_lane = functools.lru_cache(maxsize=4 * self.lanes)(self._deal)
+
+    def __len__(self) -> int:
+        """Records of the set."""
+        return int(self._sizes.sum())
+
+    def __getitem__(self, number: int) -> int:
+        """The record at this place of the endless order."""
+        step, row = divmod(number, self._batch_size)
+        of_lane = self._batch_size // self.lanes
+        lane, place = divmod(row, of_lane)
+        return self._record(lane, step * of_lane + place)
+
+    def _record(self, lane: int, place: int) -> int:
+        ends = self._ends[lane]
+        while not ends or ends[-1] <= place:
+            ends.append((ends[-1] if ends else 0) + int(self._of_lane(len(ends), lane)[1][-1]))
+        epoch = bisect.bisect_right(ends, place)
+        place -= ends[epoch - 1] if epoch else 0
+        window_ends = self._of_lane(epoch, lane)[1]
+        window = int(np.searchsorted(window_ends, place, side="right"))
+        return int(self._records(epoch, lane, window)[place - (int(window_ends[window - 1]) if window else 0)])
+
+    def _shuffle(self, epoch: int) -> Numbers:
+        return np.random.default_rng([self._seed, epoch]).permutation(len(self._sizes))
+
+    def _deal(self, epoch: int, lane: int) -> tuple[Numbers, Numbers]:
+        """The blocks of a lane in an epoch, and the ends of its windows in records."""
+        blocks = self._shuffled(epoch)[lane :: self.lanes]
+        ends = np.cumsum(self._sizes[blocks])
+        return blocks, np.append(ends[_WINDOW - 1 : -1 : _WINDOW], ends[-1])
+
+    def _window(self, epoch: int, lane: int, window: int) -> Numbers:
+        blocks = self._of_lane(epoch, lane)[0][_WINDOW * window :]
+        self._soon(blocks[: 2 * _WINDOW])
+        ranges: list[Any] = [self._firsts[block] + np.arange(self._sizes[block]) for block in blocks[:_WINDOW].tolist()]
+        records = np.concatenate(ranges)
+        return np.random.default_rng([self._seed, epoch, lane, window]).permutation(records)
 
 
 class RecordSource:

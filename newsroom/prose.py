@@ -13,8 +13,6 @@ import itertools
 import re
 from collections.abc import Mapping
 
-from ..errors import InputError
-
 REGIONS = ("en", "de", "es")  # languages with places, people and events of their own
 ABROAD = ("ru",)  # languages whose publishers report from the regions of the others, in another script
 LANGUAGES = (*REGIONS, *ABROAD)
@@ -63,38 +61,18 @@ class Prose:
         return self.lines("interface", slot)[0].format(**values)
 
 
-def parse_prose(language: str, text: str, path: str) -> Prose:
-    """Reads a prose file.
-
-    Raises:
-      InputError: at a line that is neither a section, a slot nor a comment, or whose brackets do not close.
-    """
-    sections: dict[str, dict[str, tuple[str, ...]]] = {}
-    current: dict[str, tuple[str, ...]] | None = None
-    for number, raw in enumerate(text.splitlines(), start=1):
-        line = raw.strip()
-        if not line or line.startswith("#"):
-            continue
-        if line.startswith("["):
-            current = sections.setdefault(line.strip("[]"), {})
-            continue
-        slot, separator, sentence = line.partition(": ")
-        balanced = line.count("<") == line.count(">") and line.count("{") == line.count("}")
-        if current is None or not separator or not balanced:
-            raise InputError(
-                f"line {number} is no 'slot: sentence': {line!r}",
-                path=path,
-                remedy="see the comment at the top of prose_en.txt",
-            )
-        current[slot] = (*current.get(slot, ()), sentence)
-    return Prose(language, sections)
-
-
 @functools.cache
 def load_prose(language: str) -> Prose:
-    """The prose file of a language that comes with the package."""
-    name = f"prose_{language}.txt"
-    return parse_prose(language, (importlib.resources.files(__package__) / name).read_text(encoding="utf-8"), name)
+    """The prose file of a language that comes with the package: lines ``slot: sentence`` below ``[section]``."""
+    sections: dict[str, dict[str, tuple[str, ...]]] = {}
+    text = (importlib.resources.files(__package__) / f"prose_{language}.txt").read_text(encoding="utf-8")
+    for line in map(str.strip, text.splitlines()):
+        if line.startswith("["):
+            current = sections.setdefault(line.strip("[]"), {})
+        elif line and not line.startswith("#"):
+            slot, _, sentence = line.partition(": ")
+            current[slot] = (*current.get(slot, ()), sentence)
+    return Prose(language, sections)
 
 
 @functools.cache

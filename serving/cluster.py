@@ -4,8 +4,8 @@ Example::
 
     newsembed cluster --index work/index --threshold 0.75 --max_day_gap 3 --output clusters.tsv
 
-``graph`` joins articles by chains of pairs above the threshold; ``average`` merges groups while their mean cosine is
-above it. The TSV has the columns group, size, doc_id, date, publisher, title, url, with the largest groups first.
+Articles are joined by chains of pairs above the threshold. The TSV has the columns group, size, doc_id, date,
+publisher, title, url, with the largest groups first.
 """
 
 import dataclasses
@@ -16,7 +16,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import InputError, counted, visible
+from ..errors import counted, visible
 from ..formats.archive import IndexedDocument
 from ..formats.command_line import Options, option, required
 from ..formats.files import check_output, writing_text
@@ -26,7 +26,6 @@ from .interface import FloatArray
 
 _BLOCK: Final = 2048  # rows of the similarity matrix in memory: 2048 x 100 000 floats are 800 MB at most
 MOST_DAYS: Final = 3_652_059  # from the first to the last date that there is
-AGGLOMERATIVE_LIMIT: Final = 20_000  # the distance matrix of more documents exceeds 3 GB
 
 SPREADSHEET_HELP: Final = "put ' before titles and other texts that a spreadsheet would run as formulas"
 _FORMULAS: Final = ("=", "+", "-", "@")
@@ -41,19 +40,12 @@ class ClusterOptions(Options):
 
     index: str = required("what newsembed index or update wrote", metavar="DIR|URI")
     output: str = required("where the groups go", metavar="FILE.tsv", local=True)
-    method: str = option("graph", "how pairs become groups", choices=("graph", "average"))
     threshold: float = option(0.75, "least cosine", gt=-1, le=1)
     max_day_gap: int | None = option(
-        None, "graph: join only articles whose byline dates are at most this far apart", ge=0, le=MOST_DAYS
+        None, "join only articles whose byline dates are at most this far apart", ge=0, le=MOST_DAYS
     )
     min_size: int = option(2, "least articles of a group")
     spreadsheet: bool = option(False, SPREADSHEET_HELP)
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.method == "average" and self.max_day_gap is not None:
-            problem, remedy = "average linkage does not look at dates", "use --method=graph, or leave it out"
-            raise InputError(problem, field="--max_day_gap", remedy=remedy)
 
 
 OPTIONS: Final = ClusterOptions
@@ -63,7 +55,7 @@ def run(options: ClusterOptions) -> int:
     """Runs the command."""
     check_output(options.output, is_folder=False)
     index = DocumentIndex.load(options.index)
-    labels = cluster(index, options.method, options.threshold, options.max_day_gap)
+    labels = cluster(index, options.threshold, options.max_day_gap)
     groups, members = write_groups(options.output, labels, listed(index, options.spreadsheet), options.min_size)
     found = f"{counted(groups, 'group')} of at least {options.min_size}"
     print(f"{found} with {members} of {counted(len(index), 'article')}: {options.output}")
@@ -72,20 +64,14 @@ def run(options: ClusterOptions) -> int:
     return 0
 
 
-def cluster(index: DocumentIndex, method: str, threshold: float, max_day_gap: int | None = None) -> IntArray:
-    """Group number ``[N]`` of each document.
+def cluster(index: DocumentIndex, threshold: float, max_day_gap: int | None = None) -> IntArray:
+    """Group number ``[N]`` of each document; a chain of pairs above the threshold is one group.
 
     Args:
       index: documents and embeddings.
-      method: ``graph`` or ``average``.
       threshold: cosine.
-      max_day_gap: with ``graph``, days that joined documents may be apart.
-
-    Raises:
-      InputError: if there are too many documents for average linkage.
+      max_day_gap: days that joined documents may be apart.
     """
-    if method == "average":
-        return agglomerative(index.embeddings, threshold)
     dates = None if max_day_gap is None else [document.byline_date for document in index.documents]
     return components(len(index), near_pairs(index.embeddings, threshold, dates, max_day_gap or 0))
 
@@ -125,38 +111,9 @@ def components(count: int, pairs: Iterable[tuple[IntArray, IntArray, FloatArray]
 
     joined = np.concatenate([np.zeros((2, 0), np.int64), *(np.stack(block[:2]) for block in pairs)], axis=1)
     graph = coo_array((np.ones(joined.shape[1], np.int8), tuple(joined)), shape=(count, count))
-    return in_order(connected_components(graph, directed=False)[1])
-
-
-def agglomerative(embeddings: FloatArray, threshold: float) -> IntArray:
-    """Group number ``[N]`` by average linkage: two groups merge while their mean cosine is at least ``threshold``.
-
-    Unlike :func:`components` it does not chain along borderline pairs. Memory is N² floats.
-
-    Raises:
-      InputError: if there are too many documents.
-    """
-    if len(embeddings) > AGGLOMERATIVE_LIMIT:
-        problem = f"{len(embeddings)} documents are too many for average linkage, at most {AGGLOMERATIVE_LIMIT}"
-        raise InputError(problem, remedy="use --method graph")
-    if len(embeddings) < 2:
-        return np.zeros(len(embeddings), np.int64)
-    from sklearn.cluster import AgglomerativeClustering
-
-    distances = np.maximum(1 - embeddings @ embeddings.T, 0)
-    np.fill_diagonal(distances, 0)
-    # scikit-learn merges below the threshold, not at it.
-    limit = np.nextafter(np.float32(1 - threshold), np.float32(3))
-    model = AgglomerativeClustering(
-        n_clusters=None, metric="precomputed", linkage="average", distance_threshold=float(limit)
-    )
-    return in_order(model.fit_predict(distances))
-
-
-def in_order(labels: npt.NDArray[np.int32]) -> IntArray:
-    """The same groups numbered 0, 1, … by first appearance: the output does not depend on a library's numbering."""
-    numbers = {label: number for number, label in enumerate(dict.fromkeys(labels.tolist()))}
-    return np.array([numbers[label] for label in labels.tolist()], np.int64)
+    labels = connected_components(graph, directed=False)[1].tolist()
+    numbers = {label: number for number, label in enumerate(dict.fromkeys(labels))}  # not a library's numbering
+    return np.array([numbers[label] for label in labels], np.int64)
 
 
 def write_groups(

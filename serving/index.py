@@ -1,4 +1,4 @@
-"""A version of an archive as a search index: by vectors, words, URLs and filters; and the rows that fill one.
+"""A version of an archive as a search index: by vectors, words, URLs and filters.
 
 The vectors of up to `EXACT_LIMIT` articles are held in memory and compared one by one; those of more are searched in
 the database, by its index. Articles have numbers, which hold within a version.
@@ -17,29 +17,83 @@ import pyarrow as pa
 
 from ..errors import InputError
 from ..formats.archive import (
-    ARTICLE_COLUMNS,
     EXACT_LIMIT,
     SHOWN,
     Archive,
     IndexedDocument,
     any_of,
-    vector_column,
     vectors_of,
 )
-from ..formats.arrays import highest, unit_rows
+from ..formats.arrays import highest, unit
 from ..formats.urls import canonical_url
-from .analysis import base_language, clean, stemmer_of, stemmers_of, terms, words_of
+from .analysis import base_language, clean, stemmer_of, stemmers_of, terms
 from .extracts import Extract, extract
 from .filters import ALL_DATES, NO_FILTERS, DateRange, Filters, known_value
 from .interface import FloatArray
 from .specs import found_encoder
-from .spread import Groups, Spread
 
 MAX_WORDS: Final = 64  # of a query
 _NEARLY_ALL, _HALF = 0.9, 0.5  # of the words of a query, and of the highest score of the mode hybrid
 _IN_MOST: Final = 0.25  # of the articles; such words are marked only if the query has no others
+LEAST: Final = 50  # articles of a language; those of rarer languages are compared with all articles
+_ROWS: Final = 4_096  # of all articles
+_LANGUAGE_ROWS: Final = 1_024
 
 Numbers = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+
+
+class Groups:
+    """Articles by language.
+
+    Args:
+      languages: the tag of each article, "" or null if unknown.
+
+    Attributes:
+      of: the group of each article, int64 ``[N]``: 0 for rare languages, or for all where there is one language only.
+      tags: for each group from 1 the tags of its language, as the archive writes them.
+    """
+
+    def __init__(self, languages: pa.ChunkedArray) -> None:
+        encoded = languages.fill_null("").combine_chunks().dictionary_encode()
+        values, places = encoded.dictionary.to_pylist(), encoded.indices.to_numpy()
+        bases = [base_language(value) for value in values]
+        counts = np.bincount(places, minlength=len(values))
+        held = {base: sum(counts[[other == base for other in bases]]) for base in bases}
+        names = [base for base in sorted(held) if held[base] >= LEAST]
+        names = names if len(held) > 1 else []
+        self.of: Numbers = np.array([names.index(base) + 1 if base in names else 0 for base in bases])[places]
+        self.tags = [[value for value, base in zip(values, bases, strict=True) if base == name] for name in names]
+
+    def samples(self) -> list[Numbers]:
+        """Places of up to 4,096 of all articles, and of up to 1,024 of each group from 1."""
+        every = [(np.arange(len(self.of)), _ROWS)]
+        every += [(np.flatnonzero(self.of == group + 1), _LANGUAGE_ROWS) for group in range(len(self.tags))]
+        return [places[:: -(-len(places) // most)] for places, most in every]
+
+
+class Spread:
+    """The mean and the standard deviation of the cosines of any query with groups of vectors.
+
+    Most encoders give unrelated texts of one language higher cosines than a text and its translation. So the order of
+    an archive of several languages is that of the deviations: an article counts by how much nearer it is than others in
+    its language. The deviation is that of all articles at least: where an encoder knows nothing about another language,
+    its cosines are all near 0, and small differences would count as much as those of the language of the query.
+
+    Args:
+      samples: float32 ``[n, D]`` of each group.
+    """
+
+    def __init__(self, samples: Sequence[npt.NDArray[Any]]) -> None:
+        self._means = np.stack([sample.mean(axis=0, dtype=np.float64) for sample in samples])
+        centered = [sample - mean for sample, mean in zip(samples, self._means, strict=True)]
+        self._covariances = [np.asarray(rows.T @ rows / len(rows), np.float64) for rows in centered]
+
+    def of(self, query: npt.NDArray[Any]) -> tuple[Floats, Floats]:
+        """Means and standard deviations (at least that of group 0) for a query ``[D]``, float64 ``[groups]``."""
+        unit = np.asarray(query, np.float64) / max(float(np.linalg.norm(query)), 1e-12)
+        variances = [float(unit @ covariance @ unit) for covariance in self._covariances]
+        return self._means @ unit, np.sqrt(np.maximum(variances, max(variances[0], 0.0)))
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -440,32 +494,3 @@ class DocumentIndex:
             return np.zeros(0, np.int64), np.zeros(0)
         where = filters.condition if among is None else f"_rowid IN ({', '.join(map(str, among))})"
         return self.archive.matching(asked, count, where)
-
-
-def unit(vector: FloatArray) -> FloatArray:
-    """A vector scaled to length 1; one of zeros stays as it is."""
-    return vector / max(float(np.linalg.norm(vector)), 1e-12)
-
-
-# What is written
-
-
-def table_rows(articles: Sequence[Any], vectors: FloatArray, shape: pa.Schema, events: Sequence[str] = ()) -> pa.Table:
-    """Rows of the table of articles.
-
-    Args:
-      articles: `ArticleText` or `Article`.
-      vectors: float32 ``[n, D]``, scaled to length 1 here.
-      shape: of the table.
-      events: their ids; none for no events.
-    """
-    columns: dict[str, Any] = {name: [getattr(one, name, None) for one in articles] for name in ARTICLE_COLUMNS}
-    for name in ("title", "body"):
-        columns[name] = [text.encode("utf-8", "replace").decode("utf-8") for text in columns[name]]
-    texts = zip(*(columns[name] for name in ("title", "body", "language")), strict=True)
-    # A word of the title counts twice.
-    columns["words"] = [words_of(f"{title}\n{title}\n{body}", language) for title, body, language in texts]
-    columns["canonical_url"] = [canonical_url(article.url) for article in articles]
-    columns["event_id"] = list(events) or [""] * len(articles)
-    columns["vector"] = vector_column(unit_rows(vectors))
-    return pa.table([pa.array(columns[name], shape.field(name).type) for name in shape.names], schema=shape)

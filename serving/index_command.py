@@ -13,20 +13,23 @@ The index is a LanceDB database: a local folder, or a URI of an object store. A 
 import dataclasses
 import itertools
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from typing import Final
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
 
 import pyarrow as pa
 
 from ..errors import InputError, counted
-from ..formats.archive import Archive, any_of, is_archive, schema
+from ..formats.archive import ARTICLE_COLUMNS, Archive, any_of, is_archive, schema, vector_column
 from ..formats.archive_writer import Writer
+from ..formats.arrays import unit_rows
 from ..formats.articles import ArticleText, article_files, read_articles
 from ..formats.command_line import option, required
 from ..formats.files import check_output
+from ..formats.urls import canonical_url
+from .analysis import words_of
 from .embed import ARTICLES_HELP, embedded
-from .index import DocumentIndex, table_rows
-from .interface import TextEncoder
+from .index import DocumentIndex
+from .interface import FloatArray, TextEncoder
 from .search import index_encoder
 from .specs import ReadingOptions, encoder_from_spec, settings_of
 from .tuning import learn_ranking
@@ -210,3 +213,24 @@ def _unseen(articles: Iterator[ArticleText], counts: Counter[str]) -> Iterator[A
             yield article
         else:
             counts["repeated"] += 1
+
+
+def table_rows(articles: Sequence[Any], vectors: FloatArray, shape: pa.Schema, events: Sequence[str] = ()) -> pa.Table:
+    """Rows of the table of articles.
+
+    Args:
+      articles: `ArticleText` or `Article`.
+      vectors: float32 ``[n, D]``, scaled to length 1 here.
+      shape: of the table.
+      events: their ids; none for no events.
+    """
+    columns: dict[str, Any] = {name: [getattr(one, name, None) for one in articles] for name in ARTICLE_COLUMNS}
+    for name in ("title", "body"):
+        columns[name] = [text.encode("utf-8", "replace").decode("utf-8") for text in columns[name]]
+    texts = zip(*(columns[name] for name in ("title", "body", "language")), strict=True)
+    # A word of the title counts twice.
+    columns["words"] = [words_of(f"{title}\n{title}\n{body}", language) for title, body, language in texts]
+    columns["canonical_url"] = [canonical_url(article.url) for article in articles]
+    columns["event_id"] = list(events) or [""] * len(articles)
+    columns["vector"] = vector_column(unit_rows(vectors))
+    return pa.table([pa.array(columns[name], shape.field(name).type) for name in shape.names], schema=shape)

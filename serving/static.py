@@ -1,9 +1,9 @@
 """A model without layers, computed by NumPy: neither JAX nor TensorFlow is imported.
 
-A static model reads a text as a bag of word pieces: the normalised rows of the token table, their weighted mean (or
-maximum), the embedding head. `models.encoders.news` defines it; here are the same steps in float32, and the digest is
-the same. The table is normalised once, and a text reads the row of each of its pieces once. Models with layers, of
-other architectures or of other number types are left to JAX.
+A static model reads a text as a bag of word pieces: the normalised rows of the token table, their weighted mean, the
+embedding head. `models.encoders.news` defines it; here are the same steps in float32, and the digest is the same. The
+table is normalised once, and a text reads the row of each of its pieces once. What newsembed does not make (layers or
+positions, another norm, pooling or number type) is left to JAX.
 """
 
 from collections.abc import Sequence
@@ -44,10 +44,7 @@ class StaticEncoder(TokenizedEncoder):
     def __init__(self, folder: str, step: int | None = None, **reading: Any) -> None:
         super().__init__(_load(folder, step), **reading)
         config, self._params = self.model.config, flatten(self.model.params)
-        # With learned positions, the vector of a piece depends on its place.
-        self._has_places = config.positions == "learned"
-        if not self._has_places:
-            self._params["token_embedding"] = self._normalized_rows(self._params["token_embedding"])
+        self._table = self._normalized(self._params["token_embedding"])
         if config.pooling == "weighted":
             self._piece_weights = np.exp(self._params["pooling_logits"])
 
@@ -72,39 +69,15 @@ class StaticEncoder(TokenizedEncoder):
 
     def _pooled(self, tokens: npt.NDArray[np.int32]) -> FloatArray:
         """The pooled vector of one text, float32 [H]."""
-        pooling = self.model.config.pooling
-        if pooling in ("cls", "last"):
-            place = 0 if pooling == "cls" else len(tokens) - 1
-            return self._vectors(tokens[place : place + 1], place)[0]
         pieces, number = np.unique(tokens, return_inverse=True)
-        weights = self._token_weights(tokens, number)
-        if self._has_places:
-            vectors = self._vectors(tokens)
-        else:
-            vectors, weights = self._vectors(pieces), np.bincount(number, weights)
-        if pooling == "max":
-            return np.asarray(np.max(vectors, axis=0))
-        return np.asarray(np.float32(weights / np.sum(weights)) @ vectors)
+        weights = np.bincount(number, self._token_weights(tokens, number))
+        return np.asarray(np.float32(weights / np.sum(weights)) @ self._table[pieces])
 
-    def _vectors(self, tokens: npt.NDArray[np.int32], place: int = 0) -> FloatArray:
-        """The top vectors, float32 [L, H], of tokens that begin at a place of their text."""
-        vectors = self._params["token_embedding"][tokens]
-        if not self._has_places:
-            return vectors
-        places = np.arange(place, place + len(tokens)) % self.model.config.position_count  # each window counts from 0
-        return self._normalized_rows(vectors + self._params["position_embedding"][places])
-
-    def _normalized_rows(self, hidden: FloatArray) -> FloatArray:
-        config = self.model.config
-        if config.norm != "pre":
-            hidden = self._normalized(hidden, "input_norm")
-        return hidden if config.norm == "post" else self._normalized(hidden, "output_norm")
-
-    def _normalized(self, hidden: FloatArray, name: str) -> FloatArray:
+    def _normalized(self, hidden: FloatArray) -> FloatArray:
         centred = hidden - np.mean(hidden, axis=-1, keepdims=True)
         variance = np.mean(centred**2, axis=-1, keepdims=True)
-        scaled = centred / np.sqrt(variance + self.model.config.layer_norm_epsilon) * self._params[f"{name}.scale"]
-        return scaled + self._params[f"{name}.bias"] if self.model.config.biases else scaled
+        scaled = centred / np.sqrt(variance + self.model.config.layer_norm_epsilon) * self._params["output_norm.scale"]
+        return scaled + self._params["output_norm.bias"] if self.model.config.biases else scaled
 
     def _token_weights(self, tokens: npt.NDArray[np.int32], number: npt.NDArray[np.int64]) -> npt.NDArray[Any]:
         """The weight of each token, [L], where copies of a piece have one number, see `attention.term_weights`."""
@@ -129,13 +102,15 @@ def _load(folder: str, step: int | None) -> Model:
 
 
 def is_static(folder: str) -> bool:
-    """Whether `StaticEncoder` computes the model of a folder: the news encoder in float32 without layers."""
+    """Whether `StaticEncoder` computes the model of a folder: word pieces alone, as `static.gin` has them."""
     files = ModelFolder(folder)
     if not files.is_described:
         return False
     said = files.read_description()
-    is_float32 = said.encoder.get("dtype", "float32") == "float32"
-    return said.kind is None and said.encoder.get("num_layers") == 0 and is_float32
+    if said.kind is not None or said.encoder.get("num_layers") != 0:
+        return False
+    wanted = {"positions": ("rotary",), "norm": ("pre",), "pooling": ("weighted", "mean"), "dtype": (None, "float32")}
+    return all(said.encoder.get(name) in values for name, values in wanted.items())
 
 
 def expected(config: TransformerConfig) -> dict[str, tuple[int, ...]]:
@@ -143,13 +118,7 @@ def expected(config: TransformerConfig) -> dict[str, tuple[int, ...]]:
     hidden, pieces, dense = config.hidden_size, config.vocab_size, config.dense_size
     shapes: dict[str, tuple[int, ...]] = {"token_embedding": (pieces, hidden), "mlm_bias": (pieces,)}
     shapes |= {"embedding_head.kernel": (hidden, dense), "embedding_head.bias": (dense,)}
-    if config.positions == "learned":
-        shapes["position_embedding"] = (config.position_count, hidden)
-    if config.relative_buckets:
-        shapes["relative_bias"] = (config.relative_buckets, config.num_heads)
     if config.pooling == "weighted":
         shapes["pooling_logits"] = (pieces,)
-    for norm, without in (("input_norm", "pre"), ("output_norm", "post")):
-        if config.norm != without:
-            shapes |= {f"{norm}.{name}": (hidden,) for name in (("bias", "scale") if config.biases else ("scale",))}
+    shapes |= {f"output_norm.{name}": (hidden,) for name in (("bias", "scale") if config.biases else ("scale",))}
     return dict(sorted(shapes.items()))

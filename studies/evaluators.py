@@ -8,7 +8,7 @@ Examples::
         --gin.MlDocEvaluator.path=\"mldoc\" --gin.KEEP_BEST=\"eval/mldoc_dev/Cross\" --gin.KEEP_BEST_MODE=\"max\"
 """
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import gin
 import numpy as np
@@ -20,17 +20,18 @@ if TYPE_CHECKING:  # importing them takes seconds, and TensorFlow is only needed
     from ..training.held_out import Snapshot
 
 
+_TOKENS_PER_BATCH: Final = 16_384  # over all devices
+
+
 class _Evaluator:
     """Scores of a benchmark on a model in training; its documents are read and tokenized once, at the first evaluation.
 
     Args:
-      benchmark: whose files are read then.
-      max_length: tokens of each document; None for as many as the run trains on.
-      tokens_per_batch: tokens embedded at once, over all devices.
+      benchmark: whose files are read then. A document has at most as many tokens as the run trains on.
     """
 
-    def __init__(self, benchmark: "Benchmark", max_length: int | None, tokens_per_batch: int) -> None:
-        self._benchmark, self._max_length, self._tokens_per_batch = benchmark, max_length, tokens_per_batch
+    def __init__(self, benchmark: "Benchmark") -> None:
+        self._benchmark = benchmark
         self.rows: list[np.ndarray] = []
 
     def scores(self, snapshot: "Snapshot") -> "list[Score]":
@@ -39,14 +40,14 @@ class _Evaluator:
         from ..serving.rows import batches, by_bucket, length_buckets
         from ..tasks.vocabulary import Vocabulary
 
-        length = min(self._max_length or snapshot.text_length, snapshot.config.max_length)
+        length = min(snapshot.text_length, snapshot.config.max_length)
         if not self.rows:
             documents = self._benchmark.documents()
             titles, bodies = [document.title for document in documents], [document.body for document in documents]
             self.rows = Vocabulary.load(snapshot.vocabulary_path).encode_documents(titles, bodies, length)
         embeddings = np.zeros((len(self.rows), snapshot.config.embedding_size), np.float32)
         lengths = [len(row) for row in self.rows]
-        planned = by_bucket(lengths, length_buckets(length), self._tokens_per_batch, multiple=snapshot.rows_multiple)
+        planned = by_bucket(lengths, length_buckets(length), _TOKENS_PER_BATCH, multiple=snapshot.rows_multiple)
         for numbers, tokens in batches(self.rows, planned):
             embeddings[numbers] = snapshot.embed(tokens)[: len(numbers)]
         return self._benchmark.score(normalised(embeddings))
@@ -61,22 +62,13 @@ class SameEventEvaluator(_Evaluator):
 
     Args:
       path: JSONL file of articles with events, see ``evaluation.events``.
-      max_length: tokens of each article; None for as many as the run trains on.
       cross_publisher: whether to leave out candidates of the query's publisher.
-      tokens_per_batch: tokens embedded at once, over all devices.
     """
 
-    def __init__(
-        self,
-        path: str = gin.REQUIRED,
-        max_length: int | None = None,
-        *,
-        cross_publisher: bool = False,
-        tokens_per_batch: int = 16_384,
-    ) -> None:
+    def __init__(self, path: str = gin.REQUIRED, *, cross_publisher: bool = False) -> None:
         from ..evaluation.benchmarks.retrieval import SameEventRetrieval
 
-        super().__init__(SameEventRetrieval(path, cross_publisher=cross_publisher), max_length, tokens_per_batch)
+        super().__init__(SameEventRetrieval(path, cross_publisher=cross_publisher))
 
     def __call__(self, snapshot: "Snapshot") -> dict[str, float]:
         """The scores of the current parameters, by name."""
@@ -95,28 +87,24 @@ class MlDocEvaluator(_Evaluator):
     Args:
       path: folder with ``LANGUAGE.train.1000`` and ``LANGUAGE.dev``.
       languages: at least two of the folder; empty takes all.
-      max_length: tokens of each document; None for as many as the run trains on.
       svm: whether a linear support vector machine, which trains in less time, takes the place of LASER's classifier.
       seeds: runs of the classifier; the accuracies are means over them.
-      tokens_per_batch: tokens embedded at once, over all devices.
     """
 
     def __init__(
         self,
         path: str = gin.REQUIRED,
         languages: tuple[str, ...] = (),
-        max_length: int | None = None,
         *,
         svm: bool = False,
         seeds: int = 1,
-        tokens_per_batch: int = 16_384,
     ) -> None:
         from ..evaluation.benchmarks.mldoc import LinearSvm, MlDoc
         from ..evaluation.heads import Perceptron
 
         head = LinearSvm() if svm else Perceptron()
         benchmark = MlDoc(path, "mldoc_dev", languages=tuple(languages), seeds=seeds, head=head, on_dev=True)
-        super().__init__(benchmark, max_length, tokens_per_batch)
+        super().__init__(benchmark)
 
     def __call__(self, snapshot: "Snapshot") -> dict[str, float]:
         """The accuracies of the current parameters, by name."""
@@ -136,13 +124,12 @@ class XtremeEvaluator:
     Args:
       task: of pairs or words.
       data: the folder of all tasks, see ``evaluation.xtreme``.
-      tokens_per_batch: tokens read at once, over all devices.
     """
 
-    def __init__(self, task: str = gin.REQUIRED, data: str = gin.REQUIRED, *, tokens_per_batch: int = 16_384) -> None:
+    def __init__(self, task: str = gin.REQUIRED, data: str = gin.REQUIRED) -> None:
         from ..evaluation.xtreme import TASKS, read_part
 
-        self._task, self._tokens_per_batch = TASKS[task], tokens_per_batch
+        self._task = TASKS[task]
         self._part = read_part(self._task, data, "dev")
 
     def __call__(self, snapshot: "Snapshot") -> dict[str, float]:
@@ -152,6 +139,6 @@ class XtremeEvaluator:
         from .finetune.rows import RowMaker
 
         rows = RowMaker(self._task, Vocabulary.load(snapshot.vocabulary_path), snapshot.text_length)
-        sizes = {"tokens_per_batch": self._tokens_per_batch, "multiple": snapshot.rows_multiple}
+        sizes = {"tokens_per_batch": _TOKENS_PER_BATCH, "multiple": snapshot.rows_multiple}
         found = rows.predictions(self._part, lambda tokens: snapshot.apply("label_logits", tokens), **sizes)
         return {f"dev/{name}": value for name, value in scores(self._task, "en", self._part.gold, found).items()}

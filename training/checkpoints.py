@@ -27,7 +27,7 @@ from ..errors import InputError, of_file_system, of_file_system_text
 from ..formats.digests import damage, write_sums
 from ..formats.files import is_object
 from ..formats.model_folder import ITERATORS, PARAMS, TRAINING, ModelFolder, folder_of_checkpoint, is_checkpoint
-from ..formats.remote import local_folder
+from ..formats.remote import Staging, local_folder
 from ..formats.vocabulary import VocabularyFile
 from ..learning.model_files import check_same_model
 from ..models.architecture import parts_of
@@ -35,7 +35,6 @@ from ..models.encoders import Architecture
 from .huggingface import initial_params
 from .options import CheckpointOptions
 from .processes import gather_bytes, wait_for_all
-from .staging import Staging
 from .train_state import StateLayout, TrainState
 
 _ANOTHER_STEP: Final = "Name another step of that run: INITIAL_CHECKPOINT_PATH may be one checkpoints/<step>."
@@ -54,7 +53,9 @@ class Checkpoints:
     """
 
     def __init__(self, model_dir: str, options: CheckpointOptions | None = None) -> None:
-        self._staging = Staging(model_dir) if is_object(model_dir) else None
+        self._staging: Staging | None = None
+        if is_object(model_dir):
+            self._staging = Staging(model_dir, (PARAMS, TRAINING), is_first=jax.process_index() == 0)
         self.folder = ModelFolder(self._staging.path if self._staging else os.path.abspath(model_dir))
         self.path = f"{model_dir.rstrip('/')}/checkpoints" if self._staging else self.folder.checkpoints
         self._options = options or CheckpointOptions()

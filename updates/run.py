@@ -32,7 +32,7 @@ from ..formats.records import Article, DeadLetter
 from ..serving.analysis import base_language
 from ..serving.embed import embedded
 from ..serving.events import NO_EVENT, UNDATED, Ids, Merge, Vectors, assign
-from ..serving.index import table_rows
+from ..serving.index_command import table_rows
 from ..serving.interface import TextEncoder
 from ..serving.specs import settings_of
 from .duplicates import Duplicates, Seen, find, record_digest

@@ -31,7 +31,6 @@ one cell; ``Same`` is the mean over X = Y, ``Cross`` over X ≠ Y, ``All`` over 
 compare encoders (``statistics.py``). A language is a folder (MasakhaNEWS) or a prefix of file names (MLDoc).
 """
 
-import collections
 import dataclasses
 import functools
 import os
@@ -278,22 +277,19 @@ class Clustering(Benchmark):
     """The clustering benchmark over one JSONL file, see ``events.py``."""
 
     label: str = option("event", "clustering: the true classes", choices=("event", "topic"))
-    min_cluster_size: int = option(1, "clustering: leave out smaller classes", ge=1)
     seeds: int = seeds_option()
 
     def _facts(self) -> dict[str, Any]:
-        options = {"label": self.label, "seeds": list(range(self.seeds)), "min_cluster_size": self.min_cluster_size}
-        return {"suite": "clustering", **options}
+        return {"suite": "clustering", "label": self.label, "seeds": list(range(self.seeds))}
 
     @functools.cached_property
     def _rows(self) -> list[EventDocument]:
         rows = [row for row in read_events(self.path, self.label) if self.keeps(row.document)]
-        sizes = collections.Counter(label for row in rows if (label := getattr(row, self.label)))
-        large = {label for label, size in sizes.items() if size >= self.min_cluster_size}
-        if len(large) < 2:
+        labelled = [row for row in rows if getattr(row, self.label)]
+        if len({getattr(row, self.label) for row in labelled}) < 2:
             remedy = "give documents of at least two classes"
             raise InputError("fewer than two classes", path=self.path, field=self.label, remedy=remedy)
-        return [row for row in rows if getattr(row, self.label) in large]
+        return labelled
 
     def _texts(self) -> Sequence[Document]:
         return [row.document for row in self._rows]

@@ -8,8 +8,6 @@ language of the query:
 - ``mAP``: scikit-learn's average precision, without interpolation.
 - ``hit@1``: the share of relevant documents among the candidates that tie for the highest cosine, so an encoder that
   maps everything to one point does not score by luck.
-- ``mAP@k`` with ``at_k``: the sum of the precisions at the relevant ranks up to k, divided by min(k, R), where R is the
-  number of relevant candidates. Among tied candidates the irrelevant ones come first.
 
 ``links`` (Danovitch 2020): how well one threshold on the cosine separates the pairs that belong together. The cosines
 of every article with every post are pooled; a pair is relevant if the post links to the article. Over all pairs:
@@ -55,16 +53,14 @@ class SameEventRetrieval(Benchmark):
 
     cross_publisher: bool = option(False, "events: leave out candidates of the query's publisher")
     cross_language: bool = option(False, "events: leave out candidates in the query's language")
-    exclude_near_copies: bool = option(False, "events: leave out candidates of the query's duplicate_group")
     max_day_gap: int | None = option(
         None, "events: leave out candidates whose byline date is more days away", ge=0, metavar="DAYS"
     )
-    at_k: int | None = option(None, "events: also report mAP@K", ge=1, metavar="K")
     intervals: bool = intervals_option()
     draws: bool = draws_option()
 
     def _facts(self) -> dict[str, Any]:
-        names = ("cross_publisher", "cross_language", "exclude_near_copies", "max_day_gap", "at_k")
+        names = ("cross_publisher", "cross_language", "max_day_gap")
         return {"suite": "events", **{name: getattr(self, name) for name in names}}
 
     @functools.cached_property
@@ -112,16 +108,15 @@ class SameEventRetrieval(Benchmark):
         metrics: dict[str, FloatArray] = {}
         for queries, relevant, candidate in self._blocks():
             similarities = cosine_similarities(embeddings[queries], embeddings)
-            for metric, values in ranking_scores(similarities, relevant, candidate, self.at_k).items():
+            for metric, values in ranking_scores(similarities, relevant, candidate).items():
                 metrics.setdefault(metric, np.full(len(self.rows), np.nan))[queries] = values
         return metrics
 
     def _blocks(self) -> Iterator[tuple[slice, BoolArray, BoolArray]]:
         """Yields (queries, relevant ``[Q, N]``, candidate ``[Q, N]``)."""
         rows = self.rows
-        event, publisher, language, group = (
-            codes([getattr(row, field) for row in rows])
-            for field in ("event", "publisher", "language", "duplicate_group")
+        event, publisher, language = (
+            codes([getattr(row, field) for row in rows]) for field in ("event", "publisher", "language")
         )
         day = np.array([row.byline_date.toordinal() if row.byline_date else _NO_DAY for row in rows])
         for start in range(0, len(rows), _AT_ONCE):
@@ -131,8 +126,6 @@ class SameEventRetrieval(Benchmark):
                 candidate &= publisher[queries, None] != publisher
             if self.cross_language:
                 candidate &= language[queries, None] != language
-            if self.exclude_near_copies:
-                candidate &= (group[queries, None] != group) | (group[queries, None] < 0)
             if self.max_day_gap is not None:
                 candidate &= np.abs(day[queries, None] - day) <= self.max_day_gap
             relevant = (event[queries, None] == event) & (event[queries, None] >= 0)
@@ -148,7 +141,8 @@ def ranking_scores(
       similarities: ``[Q, N]``.
       relevant: ``[Q, N]``, only read where ``candidate`` is true.
       candidate: ``[Q, N]``.
-      at_k: k of mAP@k; ``None`` computes mAP and hit@1 only.
+      at_k: k of ``mAP@k``, the sum of the precisions at the relevant ranks up to k, divided by k or by the number of
+        relevant candidates if that is less; among tied ones the irrelevant come first. ``None``: mAP and hit@1 only.
 
     Returns:
       Arrays ``[Q]`` by metric, NaN for queries without a relevant candidate.
@@ -258,25 +252,18 @@ def resampled_ap(cosines: npt.NDArray[Any], owners: npt.NDArray[np.int64]) -> Fl
       cosines: ``[A, P]``.
       owners: the number of the article of each post, ``[P]``.
     """
+    from sklearn.metrics import average_precision_score
+
     articles = cosines.shape[0]
     times = np.random.default_rng(0).multinomial(articles, np.full(articles, 1 / articles), _RESAMPLES)
-    # Pairs are sorted once. Tied pairs are taken together, as scikit-learn takes them. A pair counts as often as both
-    # of its articles.
-    scores = cosines.ravel()
-    order = np.argsort(-scores, kind="stable")
+    # Pairs are sorted once, so that scikit-learn sorts what is sorted. A pair counts as often as both of its articles.
+    order = np.argsort(cosines, axis=None, kind="stable")
     article, post = np.unravel_index(order, cosines.shape)
-    owner = owners[post]
+    scores, owner = cosines.ravel()[order], owners[post]
     relevant = article == owner
-    ranked = scores[order]
-    ends = np.flatnonzero(np.r_[ranked[1:] != ranked[:-1], True])
-    values = []
-    for counts in times:
-        weights = (counts[article] * counts[owner]).astype(np.float64)
-        taken = np.cumsum(weights)[ends]
-        hits = np.cumsum(np.where(relevant, weights, 0.0))[ends]
-        precision = np.divide(hits, taken, out=np.zeros_like(hits), where=taken > 0)
-        values.append(float(np.sum(np.diff(hits, prepend=0.0) * precision) / hits[-1]))
-    return np.array(values)
+    return np.array(
+        [average_precision_score(relevant, scores, sample_weight=counts[article] * counts[owner]) for counts in times]
+    )
 
 
 SUITES: Final = {

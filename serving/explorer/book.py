@@ -11,12 +11,13 @@ import numpy as np
 
 from ...errors import InputError
 from ...formats.archive import IndexedDocument, read_runs
+from ...formats.arrays import unit
 from ..analysis import base_language
 from ..cluster import IntArray
 from ..events import UNDATED, EventOptions, assign
 from ..filters import DateRange, Filters, as_days
 from ..hybrid import largest_first
-from ..index import DocumentIndex, unit
+from ..index import DocumentIndex
 from ..interface import FloatArray
 from .telling import additions, shared_names, summary
 

@@ -46,8 +46,7 @@ from ..shared.mining import affected, build_folder, mine_again, missing_inputs
 from ..shared.recipe import DEFAULTS, NEWSROOM_DEFAULTS, StudyOptions, filled, recipe_of
 from ..shared.runs import Run
 from ..shared.study import Tools, Variant
-from .decay import Cutoff, Queries, parse_cutoffs
-from .report import FRESH, lines_of, write_report
+from .report import FRESH, Cutoff, Queries, lines_of, parse_cutoffs, write_report
 
 # The user's inputs to the jobs from `clean` on.
 _INPUTS: Final = sorted({source[1:] for step in STEPS[1:] for source in step.sources() if source.startswith("@")})

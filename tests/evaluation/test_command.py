@@ -19,16 +19,15 @@ def asked(*words):
 def test_every_option_of_a_protocol_has_its_own_argument():
     words = ("--suite", "events", "clustering", "mldoc_laser", "bbc", "--data", "d")
     events, clustering, mldoc, bbc = asked(
-        *words, "--cross_publisher", "--max_day_gap", "3", "--at_k", "4", "--label", "topic", "--min_cluster_size", "5",
-        "--seeds", "2", "--languages", "de", "en", "--train_languages", "fr", "--folds", "6", "--head", "simlte",
-        "--shots", "9", "1", "9",
+        *words, "--cross_publisher", "--max_day_gap", "3", "--label", "topic", "--seeds", "2", "--languages", "de",
+        "en", "--train_languages", "fr", "--folds", "6", "--head", "simlte", "--shots", "9", "1", "9",
     )  # fmt: skip
-    assert (events.cross_publisher, events.max_day_gap, events.at_k) == (True, 3, 4)
-    assert (clustering.label, clustering.min_cluster_size, clustering.seeds) == ("topic", 5, 2)
+    assert (events.cross_publisher, events.max_day_gap) == (True, 3)
+    assert (clustering.label, clustering.seeds) == ("topic", 2)
     assert (mldoc.languages, mldoc.train_languages, mldoc.folds) == (("de", "en"), ("fr",), 6)
     assert (bbc.head, bbc.protocol["shots"]) == ("simlte", [1, 9])
     (plain,) = asked("--suite", "events", "--data", "d")
-    for flag in ("cross_publisher", "cross_language", "exclude_near_copies", "intervals"):
+    for flag in ("cross_publisher", "cross_language", "intervals"):
         assert asked("--suite", "events", "--data", "d", f"--{flag}") == [dataclasses.replace(plain, **{flag: True})]
 
 

@@ -21,11 +21,10 @@ from sklearn import metrics
 def test_the_manifest_names_every_option_and_its_default():
     shared = {"excluded": 0}
     assert SameEventRetrieval("e").protocol == shared | {
-        "suite": "events", "cross_publisher": False, "cross_language": False, "exclude_near_copies": False,
-        "max_day_gap": None, "at_k": None,
+        "suite": "events", "cross_publisher": False, "cross_language": False, "max_day_gap": None,
     }  # fmt: skip
     assert Clustering("e").protocol == shared | {
-        "suite": "clustering", "label": "event", "seeds": [0, 1, 2, 3, 4], "min_cluster_size": 1,
+        "suite": "clustering", "label": "event", "seeds": [0, 1, 2, 3, 4],
     }  # fmt: skip
     assert NewsClassification("a", "a", format="agnews").protocol == shared | {
         "suite": "agnews", "tasks": ["classification", "few_shot", "clustering"], "train_share": 0.1,

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from newsembed.errors import InputError
 from newsembed.evaluation.benchmark import discover
-from newsembed.evaluation.benchmarks import relatedness
-from newsembed.evaluation.benchmarks.relatedness import Relatedness, distributions, expected_scores
+from newsembed.evaluation.benchmarks import sts
+from newsembed.evaluation.benchmarks.sts import Relatedness, distributions, expected_scores
 from newsembed.evaluation.suites import run_suites
 from newsembed.evaluation.tables import chosen_tables, filled, needed
 from scipy.stats import spearmanr
@@ -100,7 +100,7 @@ def test_the_head_gets_the_features_of_its_parts(tmp_path, monkeypatch):
         assert seed == 0
         return np.array([1.0, 3, 2, 5, 2])
 
-    monkeypatch.setattr(relatedness, "expected_scores", learn)
+    monkeypatch.setattr(sts, "expected_scores", learn)
     scores = found(benchmark.score(vectors))
     assert scores["Spearman", "all"].value == pytest.approx(spearmanr([1, 3, 2, 5, 2], [1, 2.5, 4, 5, 3]).statistic)
     assert scores["Spearman", "all"].count == 5
@@ -127,7 +127,7 @@ def test_table_5_has_both_columns_and_their_mean(tmp_path, monkeypatch):
     assert {"sick_r (sick)", "stsb_head (stsb)", "sts (stsb)", "sick_e (sick)"} <= names
     (table,) = chosen_tables(["newsembed-5"])
     assert {one.protocol["suite"] for one in needed([table], str(tmp_path))} == {"sick_r", "stsb_head"}
-    monkeypatch.setattr(relatedness, "expected_scores", lambda known, _dev, _asked, _seed: known[1])
+    monkeypatch.setattr(sts, "expected_scores", lambda known, _dev, _asked, _seed: known[1])
     from newsembed.evaluation.encoders import TfidfEncoder
 
     results = run_suites({"tfidf": TfidfEncoder}, needed([table], str(tmp_path)))

@@ -94,8 +94,8 @@ def test_groups_are_numbers_of_documents_largest_first(static_model, article_row
     index = newsembed.Index.build(newsembed.load(static_model), rows, str(tmp_path))
     assert index.cluster(0.9999) == [[1, 4], [0], [2], [3]]
     assert index.cluster(-0.9999) == [[0, 1, 2, 3, 4]]
-    with pytest.raises(InputError, match="average linkage does not look at dates"):
-        index.cluster(0.5, method="average", max_day_gap=3)
+    with pytest.raises(InputError, match="threshold: got 2"):
+        index.cluster(2)
     assert index.to_arrow(["title"]).column("title").to_pylist() == [one.title for one in index.documents]
 
 

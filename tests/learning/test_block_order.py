@@ -5,7 +5,7 @@ import collections
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from newsembed.learning.block_order import BLOCKS_AT_ONCE, BlockOrder
+from newsembed.learning.batches import BLOCKS_AT_ONCE, BlockOrder
 
 SETS = st.tuples(st.lists(st.integers(1, 7), min_size=1, max_size=80), st.integers(1, 48), st.integers(0, 3))
 

@@ -8,7 +8,8 @@ import numpy as np
 from newsembed.formats.archive import EXACT_LIMIT, Archive, schema
 from newsembed.formats.archive_writer import Writer
 from newsembed.formats.articles import ArticleText
-from newsembed.serving.index import DocumentIndex, table_rows
+from newsembed.serving.index import DocumentIndex
+from newsembed.serving.index_command import table_rows
 
 _FOLDER = tempfile.TemporaryDirectory()
 atexit.register(_FOLDER.cleanup)

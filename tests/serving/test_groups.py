@@ -1,4 +1,4 @@
-"""Groups of like documents: every pair compared, chains joined, averages kept apart; what the TSV files hold."""
+"""Groups of like documents: every pair compared, chains joined; what the TSV files hold."""
 
 import csv
 import datetime
@@ -83,38 +83,14 @@ def test_pairs_within_days_are_those_of_all_pairs(articles, angle, days, block):
     assert all(abs(rows[i] @ rows[j] - value) < 1e-6 for i, j, value in found)
 
 
-def test_a_chain_is_one_component_but_not_one_average_group():
-    index = index_of([0, 20, 40, 60, 180])
-    threshold = cosine(25)
-    assert cluster.cluster(index, "graph", threshold).tolist() == [0, 0, 0, 0, 1]
-    assert cluster.cluster(index, "average", threshold).tolist() == [0, 0, 1, 1, 2]
-
-
-def test_average_linkage_by_hand():
-    # {0, 10} merge first; the mean cosine of 32 to them is (cos 32 + cos 22) / 2 = 0.888.
-    rows = circle(0, 10, 32)
-    mean = (cosine(32) + cosine(22)) / 2
-    assert cluster.agglomerative(rows, mean - 0.001).tolist() == [0, 0, 0]
-    assert cluster.agglomerative(rows, mean + 0.001).tolist() == [0, 0, 1]
-    assert cluster.agglomerative(circle(0, 0), 1.0).tolist() == [0, 0]
-    assert cluster.agglomerative(circle(0), 0.5).tolist() == [0]
+def test_a_chain_is_one_group():
+    assert cluster.cluster(index_of([0, 20, 40, 60, 180]), cosine(25)).tolist() == [0, 0, 0, 0, 1]
 
 
 def test_days_keep_articles_apart():
     index = index_of([0, 1, 2, 3], [1, 2, 20, None])
-    assert cluster.cluster(index, "graph", 0.9).tolist() == [0, 0, 0, 0]
-    assert cluster.cluster(index, "graph", 0.9, 3).tolist() == [0, 0, 1, 2]
-
-
-def test_average_linkage_does_not_look_at_dates():
-    with pytest.raises(InputError, match="average linkage does not look at dates"):
-        cluster.ClusterOptions(index="i", output="o", method="average", max_day_gap=0)
-
-
-def test_average_linkage_refuses_what_does_not_fit(monkeypatch):
-    monkeypatch.setattr(cluster, "AGGLOMERATIVE_LIMIT", 2)
-    with pytest.raises(InputError, match="too many"):
-        cluster.agglomerative(circle(0, 1, 2), 0.5)
+    assert cluster.cluster(index, 0.9).tolist() == [0, 0, 0, 0]
+    assert cluster.cluster(index, 0.9, 3).tolist() == [0, 0, 1, 2]
 
 
 def test_groups_are_written_by_size_then_by_number(tmp_path):

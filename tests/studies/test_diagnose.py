@@ -262,7 +262,7 @@ def test_a_model_that_numpy_computes_shows_its_pieces_too(model, tmp_path):
     pieces = f"{model}/vocab.txt"
     config = EncoderConfig(
         vocab_size=len(pathlib.Path(pieces).read_text().split()), hidden_size=8, num_layers=0, num_heads=1, mlp_size=1,
-        embedding_size=6, pooling="weighted",
+        embedding_size=6, pooling="weighted", positions="rotary", norm="pre",
     )  # fmt: skip
     folder = str(tmp_path / "static")
     os.mkdir(folder)

@@ -12,7 +12,8 @@ from newsembed.formats.articles import ArticleText
 from newsembed.formats.model_folder import ModelFolder
 from newsembed.models.encoders import EncoderConfig
 from newsembed.serving.encoder import load_encoder, load_model
-from newsembed.studies.distil import Distillation, DistilOptions, table
+from newsembed.studies import distil
+from newsembed.studies.distil import Distillation, DistilOptions
 from newsembed.studies.shared.static import count_pieces
 from newsembed.tasks.vocabulary import Vocabulary
 
@@ -81,30 +82,30 @@ def test_principal_components_are_those_of_a_singular_value_decomposition():
     left, strengths, _ = np.linalg.svd(centred, full_matrices=False)
     for whitening in (0.0, 0.5, 1.0):
         expected = (left * strengths)[:, :4] / (strengths[:4] / 50**0.5) ** whitening
-        found = centred @ table.principal_components(vectors, 4, whitening=whitening)
+        found = centred @ distil.principal_components(vectors, 4, whitening=whitening)
         np.testing.assert_allclose(np.abs(found), np.abs(expected), atol=1e-9)
 
 
 def test_weights_follow_their_formulas():
-    np.testing.assert_array_equal(table.piece_weights("none", 3), np.ones(3))
+    np.testing.assert_array_equal(distil.piece_weights("none", 3), np.ones(3))
     counts = np.array([0, 6, 2])
     expected = 1e-4 / (1e-4 + np.array([0, 0.75, 0.25]))
-    np.testing.assert_allclose(table.piece_weights("sif", 3, counts=counts), expected)
+    np.testing.assert_allclose(distil.piece_weights("sif", 3, counts=counts), expected)
     ranks = np.array([1 / 2, 1 / 3, 1 / 4])
-    np.testing.assert_allclose(table.piece_weights("zipf", 3), 1e-4 / (1e-4 + ranks / ranks.sum()))
-    found = table.piece_weights("idf", 2, texts=np.array([1, 4, 4]))
+    np.testing.assert_allclose(distil.piece_weights("zipf", 3), 1e-4 / (1e-4 + ranks / ranks.sum()))
+    found = distil.piece_weights("idf", 2, texts=np.array([1, 4, 4]))
     np.testing.assert_allclose(found, [np.log(5 / 2) + 1, 1.0])
 
 
 def test_the_most_frequent_words_that_are_no_pieces_become_some():
     texts = [text("Storm flood", "zoo zoo storm"), text("", "zoo Storm bee bee bee once")]
-    assert table.frequent_words(iter(texts), 9, PIECES) == ["bee", "storm", "zoo"]
-    assert table.frequent_words(iter(texts), 2, [*PIECES, "bee"]) == ["storm", "zoo"]
+    assert distil.frequent_words(iter(texts), 9, PIECES) == ["bee", "storm", "zoo"]
+    assert distil.frequent_words(iter(texts), 2, [*PIECES, "bee"]) == ["storm", "zoo"]
 
 
 def test_an_encoder_reads_what_it_knows_by_its_id_and_cuts_the_rest():
     own = Vocabulary(PIECES)
-    rows = table.piece_rows(own, ["[CLS]", "##b", "flood", "abc", "##bc"], is_own=False, max_length=10)
+    rows = distil.piece_rows(own, ["[CLS]", "##b", "flood", "abc", "##bc"], is_own=False, max_length=10)
     ids = {piece: token for token, piece in enumerate(PIECES)}
     expected = [["[CLS]"], ["##b"], ["flood"], ["a", "##b", "##c"], ["b", "##c"]]
     assert [row.tolist() for row in rows] == [[2, *(ids[piece] for piece in pieces), 3] for pieces in expected]
@@ -154,8 +155,8 @@ def test_parts_have_their_share_of_the_variance_of_texts(articles):
     )
     rng = np.random.default_rng(1)
     left, right = rng.normal(size=(len(PIECES), 4)) * 5, rng.normal(size=(len(PIECES), 8))
-    weights = table.piece_weights("idf", len(PIECES), texts=counted.texts)
-    joined = table.beside(counted.terms, weights, [(left, 0.25), (right, 0.75)])
+    weights = distil.piece_weights("idf", len(PIECES), texts=counted.texts)
+    joined = distil.beside(counted.terms, weights, [(left, 0.25), (right, 0.75)])
     terms = counted.terms.toarray()
     means = (terms * weights) @ joined / (terms * weights).sum(axis=1, keepdims=True)
     variances = means.var(axis=0)

@@ -62,7 +62,7 @@ def snapshot(vocabulary, embed, step=1):
 
 def test_scores_are_those_of_the_benchmark_on_the_model_s_vectors(files, counting):
     (vocabulary, articles), (embed, seen) = files, counting
-    evaluator = SameEventEvaluator(articles, tokens_per_batch=128)
+    evaluator = SameEventEvaluator(articles)
     scores = evaluator(snapshot(vocabulary, embed))
     rows = evaluator.rows
     assert max(map(len, rows)) == 12  # as many tokens as the run trains on
@@ -94,7 +94,7 @@ def mldoc(tmp_path):
 def test_accuracies_on_dev_are_those_of_mldoc_s_protocol(files, counting, mldoc, svm):
     (vocabulary, _), (embed, seen) = files, counting
     chosen = ("german", "english")
-    evaluator = MlDocEvaluator(mldoc, chosen, svm=svm, seeds=2, tokens_per_batch=128)
+    evaluator = MlDocEvaluator(mldoc, chosen, svm=svm, seeds=2)
     scores = evaluator(snapshot(vocabulary, embed))
     head = LinearSvm() if svm else Perceptron()
     benchmark = MlDoc(mldoc, "m", languages=chosen, seeds=2, head=head, on_dev=True)

@@ -10,9 +10,9 @@ from newsembed.errors import InputError
 from newsembed.formats import files, parquet
 from newsembed.formats.records import Article, make_doc_id
 from newsembed.studies import staleness
-from newsembed.studies.staleness import decay
+from newsembed.studies.staleness import report
 
-CUTOFF = decay.Cutoff(datetime.date(2021, 6, 30), "2021-06")
+CUTOFF = report.Cutoff(datetime.date(2021, 6, 30), "2021-06")
 
 
 @pytest.fixture
@@ -53,13 +53,13 @@ def numbers(tmp_path):
     ],
 )
 def test_a_month_means_its_last_day(text, days):
-    assert [cutoff.last_day.isoformat() for cutoff in decay.parse_cutoffs(text)] == days
+    assert [cutoff.last_day.isoformat() for cutoff in report.parse_cutoffs(text)] == days
 
 
 @pytest.mark.parametrize("text", ["", "2018", "2018-13", "2018-02-30", "yesterday", "2018-01,2018-01-31"])
 def test_what_is_no_cutoff_is_refused(text):
     with pytest.raises(InputError, match="--cutoffs"):
-        decay.parse_cutoffs(text)
+        report.parse_cutoffs(text)
 
 
 def test_months_are_counted_from_the_day_after_the_cutoff():
@@ -69,9 +69,9 @@ def test_months_are_counted_from_the_day_after_the_cutoff():
         datetime.date(2021, 7, 30),
         datetime.date(2021, 7, 31),
     ]
-    assert decay.months_since(days, CUTOFF).tolist() == [0, 1, 1, 2]
+    assert report.months_since(days, CUTOFF).tolist() == [0, 1, 1, 2]
     days = [datetime.date(2022, 6, 30), datetime.date(2022, 7, 1), datetime.date(2021, 5, 1)]  # 365 and 366 days after
-    assert decay.months_since(days, CUTOFF).tolist() == [12, 13, -1]
+    assert report.months_since(days, CUTOFF).tolist() == [12, 13, -1]
 
 
 def test_a_cutoff_that_leaves_too_little_is_refused_with_what_there_is(days, build):
@@ -89,7 +89,7 @@ FRESH = np.array([[0.8, 0.6, 0.9, 0.7, 0.8, 0.6, 0.9, 0.7]])
 
 def test_staleness_is_the_loss_after_the_cutoff_beyond_the_loss_before_it():
     gaps = np.array([[-0.1, -0.1, -0.2, -0.2, -0.4, -0.4, -0.5, -0.5]])
-    found = decay.effect_of([(FRESH + gaps, FRESH, MONTHS)], EVENTS)
+    found = report.effect_of([(FRESH + gaps, FRESH, MONTHS)], EVENTS)
     assert found.effect.value == pytest.approx(-0.45 - -0.15)
     assert found.by_seed == pytest.approx([-0.3])
     # Each side holds two events: every draw that has both sides is a mean of theirs.
@@ -100,13 +100,13 @@ def test_staleness_is_the_loss_after_the_cutoff_beyond_the_loss_before_it():
 
 def test_queries_without_a_score_and_one_sided_sets_are_left_out():
     gaps = np.array([[-0.1, np.nan, -0.2, -0.2, -0.4, np.nan, -0.5, -0.5]])
-    found = decay.effect_of([(FRESH + gaps, FRESH, MONTHS)], EVENTS)
+    found = report.effect_of([(FRESH + gaps, FRESH, MONTHS)], EVENTS)
     assert found.effect.value == pytest.approx(np.mean([-0.4, -0.5, -0.5]) - np.mean([-0.1, -0.2, -0.2]))
-    assert decay.effect_of([(FRESH, FRESH, np.abs(MONTHS) + 1)], EVENTS) is None
+    assert report.effect_of([(FRESH, FRESH, np.abs(MONTHS) + 1)], EVENTS) is None
 
 
 def test_bins_count_their_queries_and_events():
-    points = decay.by_month(FRESH[0] - 0.1, FRESH[0], MONTHS, EVENTS, 2)
+    points = report.by_month(FRESH[0] - 0.1, FRESH[0], MONTHS, EVENTS, 2)
     assert [(point.first_month, point.last_month, point.queries, point.events) for point in points] == [
         (-1, 0, 4, 2),
         (1, 2, 4, 2),
@@ -119,7 +119,7 @@ def test_bins_count_their_queries_and_events():
 def test_the_pooled_effect_is_the_mean_of_the_cutoffs():
     one = np.array([[-0.1, -0.1, -0.2, -0.2, -0.4, -0.4, -0.5, -0.5]])
     both = [(FRESH + one, FRESH, MONTHS), (FRESH, FRESH, MONTHS)]
-    assert decay.effect_of(both, EVENTS).effect.value == pytest.approx(-0.15)
+    assert report.effect_of(both, EVENTS).effect.value == pytest.approx(-0.15)
 
 
 def test_every_cutoff_and_the_fresh_model_are_mined_trained_and_compared(study, bench, tmp_path):

@@ -7,8 +7,17 @@ import numpy as np
 import pytest
 from newsembed.evaluation.statistics import Interval
 from newsembed.studies.shared.study import Outcome
-from newsembed.studies.staleness.decay import Cutoff, Effect, Point, Queries
-from newsembed.studies.staleness.report import FRESH, Line, lines_of, report_text, write_report
+from newsembed.studies.staleness.report import (
+    FRESH,
+    Cutoff,
+    Effect,
+    Line,
+    Point,
+    Queries,
+    lines_of,
+    report_text,
+    write_report,
+)
 
 EARLY, LATE, LOST = (Cutoff(datetime.date(2021, month, 28), f"2021-{month:02}") for month in (2, 6, 9))
 POINTS = (

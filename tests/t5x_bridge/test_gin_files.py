@@ -14,7 +14,7 @@ DOCUMENT = Path(__file__).parents[2] / "docs" / "t5x.md"
 
 FILES = sorted(Path(GIN_FOLDER, "t5x").glob("*.gin"))
 # Modules that import t5x; their names are looked up in their text.
-NEED_T5X = ("model", "optimizer", "partitioner", "description")
+NEED_T5X = ("model", "layout")
 
 
 class Delegate(config_parser.ParserDelegate):

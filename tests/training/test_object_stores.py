@@ -12,7 +12,6 @@ from newsembed.formats.manifest import DataSet
 from newsembed.formats.model_folder import ModelFolder
 from newsembed.learning.batches import BatchOptions, GrainBatches
 from newsembed.tests import object_store
-from newsembed.training import staging
 from newsembed.training.gin_config import run_training
 from test_processes import run_together
 from toy_corpus import BOUNDS, LENGTHS, tiny_bindings, write_corpus, write_vocabulary
@@ -84,9 +83,9 @@ def test_a_cut_off_upload_leaves_the_step_before_and_is_removed(store, corpus, m
             raise InputError("the store does not answer", path=uri)
         upload(folder, uri, names)
 
-    upload = staging.upload
+    upload = remote.upload
     with monkeypatch.context() as patch:
-        patch.setattr(staging, "upload", cut)
+        patch.setattr(remote, "upload", cut)
         with pytest.raises(InputError, match="does not answer"):
             train(store.folder, model, 4)
     names = files.sizes_below(model)
@@ -106,8 +105,8 @@ def test_a_store_that_fails_for_a_while_ends_no_run(store, corpus, monkeypatch, 
             raise InputError("the store does not answer", path=uri)
         upload(folder, uri, names)
 
-    upload = staging.upload
-    monkeypatch.setattr(staging, "upload", fail_once)
+    upload = remote.upload
+    monkeypatch.setattr(remote, "upload", fail_once)
     assert train(store.folder, model, 4).step == 4
     assert failed
     assert remote.complete_steps(files.sizes_below(model)) == [2, 4]

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 from newsembed.evaluation.statistics import Interval
-from newsembed.studies.ablate import zscores
-from newsembed.studies.ablate.zscores import row_scores
+from newsembed.studies.ablate import report
+from newsembed.studies.ablate.report import row_scores
 
 # One seed. At (step 1, events): 1, 2, 3 with mean 2 and population deviation sqrt(2/3). At (1, sts): 0.5 for all, no
 # spread. At (2, events): 4, 4, 7 with mean 5 and deviation sqrt(2). At (2, sts): 10, 30, 20 with mean 20 and deviation
@@ -18,7 +18,7 @@ HAND = {
 
 def differences(rows, control):
     """The differences of rows whose seeds are numbered."""
-    return zscores.differences({name: dict(enumerate(values)) for name, values in rows.items()}, control)
+    return report.differences({name: dict(enumerate(values)) for name, values in rows.items()}, control)
 
 
 def test_z_scores_are_those_worked_by_hand():
@@ -51,7 +51,7 @@ def test_clear_differences_stand_out_and_small_ones_do_not():
 @pytest.mark.parametrize(("rows", "freedom", "bar"), [(2, 20, 2.086), (3, 10, 2.57), (6, 10, 3.01), (10, 20, 2.95)])
 def test_the_bars_are_those_of_dunnett_s_table(rows, freedom, bar):
     """Dunnett (1964), two-sided, 5 %: rows - 1 treatments and a control."""
-    assert zscores.within(bar, rows - 1, freedom) == pytest.approx(0.95, abs=0.004)
+    assert report.within(bar, rows - 1, freedom) == pytest.approx(0.95, abs=0.004)
 
 
 def test_a_row_that_lacks_a_seed_has_no_error_bar_and_the_others_theirs():

@@ -21,28 +21,46 @@ import dataclasses
 import functools
 import os
 import sys
+from collections import Counter
+from collections.abc import Collection, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
+import numpy.typing as npt
 
-from ...errors import InputError
-from ...formats import files
-from ...formats.arrays import read_folder, write_folder
-from ...formats.articles import read_articles
-from ...formats.command_line import Options, option, required
-from ...formats.folders import locked
-from ...formats.model_folder import ModelFolder
-from ...formats.remote import local_folder
-from ...formats.vocabulary import VOCABULARY_FILE, VocabularyFile, read_vocabulary, vocabulary_bytes
-from ..shared.mining import build_folder
-from ..shared.runs import run_command
-from ..shared.static import count_pieces, write_static_model
-from ..shared.steps import Command, claim, once, train_model, write_examples
-from . import table
+from ..errors import InputError
+from ..formats import files
+from ..formats.arrays import read_folder, write_folder
+from ..formats.articles import ArticleText, read_articles
+from ..formats.command_line import Options, option, required
+from ..formats.folders import locked
+from ..formats.model_folder import ModelFolder
+from ..formats.remote import local_folder
+from ..formats.vocabulary import (
+    CLS_ID,
+    CONTINUATION,
+    SEP_ID,
+    VOCABULARY_FILE,
+    VocabularyFile,
+    read_vocabulary,
+    vocabulary_bytes,
+)
+from .shared.mining import build_folder
+from .shared.runs import run_command
+from .shared.static import chunks, count_pieces, unit_rows, weighted_means, write_static_model
+from .shared.steps import Command, claim, once, train_model, write_examples
 
 if TYPE_CHECKING:  # TensorFlow Text comes with it
-    from ...tasks.vocabulary import Vocabulary
+    from ..tasks.vocabulary import Vocabulary
 
+
+Array = npt.NDArray[Any]
+
+CORPUS_WEIGHTS: Final = ("sif", "idf")  # need counts
+WEIGHTS: Final = (*CORPUS_WEIGHTS, "zipf", "none")
+_SMOOTHING: Final = 1e-4  # a of a / (a + p), as Model2Vec has it
+_RIDGE: Final = 1e-3  # of the mean variance
+_LEAST_COUNT: Final = 3  # a rarer word is a misspelling as often as a name
 _TOGETHER: Final = 8192  # pieces in one folder of vectors
 _PATHS: Final = ("model", "vocabulary", "articles", "work")
 
@@ -66,7 +84,7 @@ class DistilOptions(Options):
         None,
         "of pieces: smooth inverse frequency or inverse document frequency in the corpus, by rank in the vocabulary "
         "(Zipf's law), or none (default: sif with a corpus, otherwise zipf)",
-        choices=table.WEIGHTS,
+        choices=WEIGHTS,
     )
     whitening: float = option(
         1.0,
@@ -136,14 +154,14 @@ class Distillation:
 
     def _check(self) -> None:
         """Refuses options that need something else before anything is written."""
-        from ...serving.encoder import read_description
+        from ..serving.encoder import read_description
 
         model, options = read_description(local_folder(self.options.model)), self.options
         width = model.config.embedding_size
         if options.size > width:
             problem = f"got {options.size}, expected at most the width of the model's embeddings, {width}"
             raise InputError(problem, path=options.model, field="--size", remedy="Give a smaller size.")
-        needed = {"words": options.words > 0, "weights": self.kind_of_weights in table.CORPUS_WEIGHTS}
+        needed = {"words": options.words > 0, "weights": self.kind_of_weights in CORPUS_WEIGHTS}
         if self.articles is None and (names := [name for name, needs in needed.items() if needs]):
             problem = f"{getattr(options, names[0])} needs counts of a corpus"
             raise InputError(problem, field=f"--{names[0]}", remedy="Give --articles or --work.")
@@ -156,13 +174,13 @@ class Distillation:
 
     def _write_vocabulary(self, target: str) -> None:
         """Writes the pieces of the result: those of the vocabulary, and the most frequent other words of the corpus."""
-        from ...serving.encoder import read_description
+        from ..serving.encoder import read_description
 
         source = read_vocabulary(
             self.options.vocabulary or read_description(local_folder(self.options.model)).vocabulary_path
         )
         if self.options.words:
-            more = table.frequent_words(read_articles(self.articles or ""), self.options.words, source.pieces)
+            more = frequent_words(read_articles(self.articles or ""), self.options.words, source.pieces)
             raw = vocabulary_bytes([*source.pieces, *more])
             source = VocabularyFile(source.path, raw, source.size + len(more), None)
         for name, content in source.files.items():
@@ -170,7 +188,7 @@ class Distillation:
 
     @functools.cached_property
     def _vocabulary(self) -> "Vocabulary":
-        from ...tasks.vocabulary import Vocabulary
+        from ..tasks.vocabulary import Vocabulary
 
         return Vocabulary.load(f"{self.folder('vocabulary')}/{VOCABULARY_FILE}")
 
@@ -182,11 +200,11 @@ class Distillation:
         folders = self._vector_folders()
         if all(map(os.path.isdir, folders)):
             return
-        from ...serving.encoder import load_encoder
+        from ..serving.encoder import load_encoder
 
         encoder, vocabulary = load_encoder(local_folder(self.options.model), progress=True), self._vocabulary
         is_own = vocabulary.digest == encoder.vocabulary.digest
-        rows = table.piece_rows(encoder.vocabulary, vocabulary.pieces, is_own=is_own, max_length=encoder.max_length)
+        rows = piece_rows(encoder.vocabulary, vocabulary.pieces, is_own=is_own, max_length=encoder.max_length)
         for start, folder in zip(range(0, len(rows), _TOGETHER), folders, strict=True):
 
             def write(target: str, start: int = start) -> None:
@@ -205,12 +223,12 @@ class Distillation:
         if self.articles is not None:
             found = count_pieces(read_articles(self.articles), vocabulary, **lengths)
             terms, counts = found.terms, {"counts": found.counts, "texts": found.texts}
-        weights = table.piece_weights(self.kind_of_weights, vocabulary.size, **counts)
-        vectors = table.distilled(vectors, options.size, terms, weights, whitening=options.whitening)
+        weights = piece_weights(self.kind_of_weights, vocabulary.size, **counts)
+        vectors = distilled(vectors, options.size, terms, weights, whitening=options.whitening)
         if options.lexical_size:
             parts = [(vectors, 1 - options.lexical_share)]
-            parts.append((table.random_units(len(vectors), options.lexical_size), options.lexical_share))
-            vectors = table.beside(terms, weights, parts)
+            parts.append((random_units(len(vectors), options.lexical_size), options.lexical_share))
+            vectors = beside(terms, weights, parts)
         places, asked = (*_PATHS, "output"), dataclasses.asdict(options)
         origin = {"distilled_from": os.path.basename(os.path.abspath(options.model))}
         origin |= {name: value for name, value in asked.items() if name not in places}
@@ -232,3 +250,131 @@ class Distillation:
         }
         gin_files = ["runs/train_static.gin", ModelFolder(start).architecture_file]
         return train_model(self.command, self.folder("model"), gin_files, values, options.gin)
+
+
+def principal_components(vectors: Array, size: int, *, whitening: float = 0.0) -> Array:
+    """The directions of the largest variance of some vectors, divided by powers of their standard deviations.
+
+    Args:
+      vectors: [N, E].
+      size: D, E at most.
+      whitening: the power: 0 leaves the components as they are, 1 gives all of them the same variance. The strongest
+        directions of an encoder tell frequent pieces from rare ones, and hide the differences of texts.
+
+    Returns:
+      float64 [E, D], the strongest first: ``(vectors - mean) @ result`` are the components. A direction that hardly
+      varies is noise, and is not made larger than one with 0.001 of the mean variance.
+    """
+    centred = vectors.astype(np.float64) - vectors.mean(axis=0, dtype=np.float64)
+    variances, directions = np.linalg.eigh(centred.T @ centred / len(centred))
+    strongest = np.argsort(variances)[::-1][:size]
+    kept = np.maximum(variances[strongest], _RIDGE * variances.mean())
+    result: Array = directions[:, strongest] * kept ** (-whitening / 2)
+    return result
+
+
+def distilled(vectors: Array, size: int, terms: Any, weights: Array, *, whitening: float) -> Array:
+    """The principal components of the vectors of all pieces, [V, E] -> [V, D].
+
+    Model2Vec, van Dongen and Tulkens 2024, https://github.com/MinishLab/model2vec.
+
+    Args:
+      vectors: [V, E].
+      size: D, E at most.
+      terms: sparse [N, V], see `studies.shared.static.Corpus`: the components are those of these texts. None: those of
+        the pieces, each row of length 1.
+      weights: [V].
+      whitening: see `principal_components`.
+    """
+    centred = vectors - vectors.mean(axis=0)
+    if terms is None:
+        return unit_rows(centred @ principal_components(vectors, size, whitening=whitening))
+    units = unit_rows(centred)
+    result: Array = units @ principal_components(weighted_means(terms, weights, units), size, whitening=whitening)
+    return result
+
+
+def beside(terms: Any, weights: Array, parts: Sequence[tuple[Array, float]]) -> Array:
+    """Several vectors of each piece as one, so that each part has its share of the variance of texts.
+
+    Args:
+      terms: sparse [N, V], see `studies.shared.static.Corpus`; None takes the variance of the pieces.
+      weights: [V].
+      parts: vectors [V, D of the part], and the share of the part.
+    """
+    scaled = []
+    for vectors, share in parts:
+        means = vectors if terms is None else weighted_means(terms, weights, vectors)
+        scaled.append(vectors * (share / means.var(axis=0).sum()) ** 0.5)
+    return np.hstack(scaled)
+
+
+def random_units(pieces: int, size: int) -> Array:
+    """Random vectors [V, D] of length 1 about: the cosines of texts are those of TF-IDF, up to about 1 / sqrt(D)."""
+    return np.random.default_rng(0).normal(scale=size**-0.5, size=(pieces, size))
+
+
+def piece_weights(kind: str, pieces: int, *, counts: Array | None = None, texts: Array | None = None) -> Array:
+    """The weight of every piece, float64 [V]: a frequent one tells little.
+
+    Smooth inverse frequencies are those of Arora, Liang and Ma 2017, "A Simple but Tough-to-Beat Baseline for Sentence
+    Embeddings".
+
+    Args:
+      kind: "sif", a / (a + p), where p is the share of the piece among all tokens of a corpus; "zipf", the same where p
+        is proportional to 1 / (rank + 2) for ranks from 0; "idf", ln((1 + n) / (1 + df)) + 1 as in scikit-learn; or
+        "none", 1.
+      pieces: V.
+      counts: of each piece in the corpus, [V]; for "sif".
+      texts: of the corpus with each piece, [V], and last the number of all, so [V + 1]; for "idf".
+    """
+    if kind == "none":
+        return np.ones(pieces)
+    if kind == "idf" and texts is not None:
+        weights: Array = np.log((1 + texts[-1]) / (1 + texts[:-1])) + 1
+        return weights
+    if kind == "zipf" or counts is None:
+        counts = 1.0 / np.arange(2, pieces + 2)
+    shares = counts / max(counts.sum(), 1)
+    result: Array = _SMOOTHING / (_SMOOTHING + shares)
+    return result
+
+
+def frequent_words(articles: Iterator[ArticleText], count: int, known: Collection[str]) -> list[str]:
+    """The most frequent words of some articles that are not pieces yet, at most `count`; ties in the order of letters.
+
+    Words are what newsembed's own tokenizer cuts into pieces. Those that occur less than 3 times are left out.
+    """
+    from ..tasks.vocabulary import normalize_for_learning
+
+    counts: Counter[str] = Counter()
+    for chunk in chunks(articles):
+        for text in normalize_for_learning([part for article in chunk for part in (article.title, article.body)]):
+            counts.update(text.split(" "))
+    known = {*known, ""}
+    found = [(-number, word) for word, number in counts.items() if number >= _LEAST_COUNT and word not in known]
+    return [word for _, word in sorted(found)[:count]]
+
+
+def piece_rows(
+    own: "Vocabulary", pieces: Sequence[str], *, is_own: bool, max_length: int
+) -> list[npt.NDArray[np.int32]]:
+    """The row by which an encoder reads each piece, ``[CLS] … [SEP]``, int32.
+
+    A piece that the encoder knows is its id. Another one is cut by the encoder's tokenizer, without the mark of its
+    vocabulary that it continues a word.
+
+    Args:
+      own: the encoder's vocabulary.
+      pieces: to be read.
+      is_own: whether they are those of `own`, in its order.
+      max_length: of a row.
+    """
+    ids = {piece: token for token, piece in enumerate(own.pieces)} if own.tokenizer is None else {}
+    known = range(len(pieces)) if is_own else [ids.get(piece) for piece in pieces]
+    rows: list[Any] = [None if token is None else np.array([CLS_ID, token, SEP_ID], np.int32) for token in known]
+    others = [number for number, row in enumerate(rows) if row is None]
+    texts = [pieces[number].removeprefix(CONTINUATION) or pieces[number] for number in others]
+    for number, row in zip(others, own.encode_documents(texts, [""] * len(texts), max_length), strict=True):
+        rows[number] = row
+    return rows
