@@ -86,6 +86,7 @@ stores: setup
 	$(BIN)/python benchmarks/stores.py --demo=demo-output --output=build/stores
 
 # Training steps, encoding and their share of the peak on this machine's NVIDIA GPU, in ten minutes; for TPUs run the script.
+# GPU="--work work --start minilm --minutes 60" lifts MiniLM on a build as well.
 gpu: setup
 	@command -v nvidia-smi > /dev/null || { echo "no NVIDIA GPU here; FLOPs and memory alone: $(BIN)/python benchmarks/gpu.py --compile_only"; exit 1; }
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[gpu]'

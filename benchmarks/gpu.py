@@ -1,7 +1,8 @@
-"""What an accelerator does with this trainer, in ten minutes: steps and their MFU, and encoding.
+"""What an accelerator does with this trainer, in ten minutes: steps and their MFU, encoding, and a lift of MiniLM.
 
-    make gpu                                    # BERT-base and MiniLM, random batches
-    python benchmarks/gpu.py --compile_only     # FLOPs and memory alone, on any machine
+    make gpu                                                         # BERT-base and MiniLM, random batches
+    python benchmarks/gpu.py --work work --start minilm --minutes 60 --suite events=heldout.jsonl    # and a lift
+    python benchmarks/gpu.py --compile_only                          # FLOPs and memory alone, on any machine
 
 Each row is a process of its own, so that it has the whole memory of the device. A batch that does not fit is halved
 until it does, and the table shows what ran. MFU counts the model's own operations, not what is computed again, against
@@ -40,6 +41,7 @@ TEXTS = {
     "tiny": [Case(ENCODE, 2, 32, 2, 64, 8, 16, vocabulary=200)],
 }
 LEAST_SECONDS = 5.0  # of a measurement
+LIFT_STEPS = 1_000
 _MEMORY = {"XLA_PYTHON_CLIENT_MEM_FRACTION": "0.92"}  # the batches of `train_speed.py` fill it
 COLUMNS = ("what", "device", "ms", "tokens/s", "texts/s", "MFU", "peak GiB", "compiled in s")
 COMPILED = ("what", "TFLOP a step", "state GiB", "step GiB", "compiled in s")
@@ -57,15 +59,22 @@ def main() -> int:
     for case in [*STEPS[args.cases], *([] if args.compile_only else TEXTS[args.cases])]:
         left = 60 * args.minutes - (time.monotonic() - began)
         failed += not show(case, left)
+    if args.work and not args.compile_only:
+        failed += not lift(args, 60 * args.minutes - (time.monotonic() - began))
     return 1 if failed else 0
 
 
 def read_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--cases", choices=list(STEPS), default="gpu", help="tiny tries the script on any machine")
-    parser.add_argument("--minutes", type=float, default=10, help="for all rows")
+    parser.add_argument("--minutes", type=float, default=10, help="for all rows; the lift has what the others leave")
     parser.add_argument("--compile_only", action="store_true", help="run nothing")
     parser.add_argument("--peak_tflops", type=float, help="of one device in the type of the rows")
+    parser.add_argument("--work", help="folder of a finished `newsembed build`, for the lift")
+    parser.add_argument("--start", default="minilm", help="of the lift, see `newsembed lift`")
+    parser.add_argument("--lift_steps", type=int, default=LIFT_STEPS)
+    parser.add_argument("--output", default="build/gpu-lift", help="of the lift")
+    parser.add_argument("--suite", action="append", default=[], help="of the lift, see `newsembed lift`")
     parser.add_argument("--row", help=argparse.SUPPRESS)
     args = parser.parse_args()
     if not args.row and not args.compile_only and args.cases == "gpu":
@@ -192,6 +201,25 @@ def compiled(case: Case) -> list[str]:
     seconds = time.monotonic() - started
     sizes = (bytes_per_device(prepared.layout.abstract), memory.temp_size_in_bytes)
     return [f"{case.flops / 1e12:,.1f}", *(f"{size / GIB:.1f}" for size in sizes), f"{seconds:.0f}"]
+
+
+def lift(args: argparse.Namespace, seconds: float) -> bool:
+    """Runs `newsembed lift` for what is left of the time; whether it ended well. It resumes where it stopped."""
+    command = [sys.executable, "-m", "newsembed", "lift", "--start", args.start, "--work", args.work]
+    command += ["--output", args.output, "--train_steps", str(args.lift_steps)]
+    command += [part for suite in args.suite for part in ("--suite", suite)]
+    print(f"\n{' '.join(command)}", flush=True)
+    started = time.monotonic()
+    process = subprocess.Popen(command)
+    try:
+        code = process.wait(max(seconds, 1))
+    except subprocess.TimeoutExpired:
+        process.terminate()  # it saves a checkpoint
+        process.wait()
+        print(f"\nthe lift was not finished in {seconds:.0f} s; the same command resumes it")
+        return False
+    print(f"\nlift of {args.start}: {args.lift_steps} steps in {time.monotonic() - started:.0f} s, exit code {code}")
+    return code == 0
 
 
 if __name__ == "__main__":

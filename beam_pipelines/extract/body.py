@@ -19,7 +19,7 @@ _MAX_SLOW_CHARACTERS, _MAX_SLOW_TAGS = 3_000_000, 30_000
 _AGREE = 0.8
 # The rules are sure where they keep this share of the prose, or where a reader that knows no names has this share of
 # their words too. A longer text of that reader is no objection: it contains what names exclude.
-# Chosen by benchmarks/fit_body_choice.py.
+# Chosen on gold pages.
 CLEAR_SHARE = 0.67
 MIN_SUPPORT = 0.5
 OWN_BONUS = 0.3
