@@ -8,15 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from newsembed.beam_pipelines import jobs
-from newsembed.beam_pipelines.categories import (
-    JOB,
-    CategoriesOptions,
-    Drawn,
-    Member,
-    draw,
-    read_table,
-    write_table,
-)
+from newsembed.beam_pipelines.categories import JOB, CategoriesOptions, Drawn, Member, draw, read_table, write_table
 from newsembed.beam_pipelines.triplets.table import STORIES, write_stories
 from newsembed.errors import InputError
 from newsembed.formats import files, parquet

@@ -7,13 +7,7 @@ import numpy as np
 import pytest
 from newsembed.beam_pipelines import jobs
 from newsembed.beam_pipelines.vocabulary import JOB, VocabularyOptions
-from newsembed.beam_pipelines.vocabulary_learning import (
-    WordCounter,
-    WordUse,
-    choose_words,
-    is_stop_word,
-    merge_uses,
-)
+from newsembed.beam_pipelines.vocabulary_learning import WordCounter, WordUse, choose_words, is_stop_word, merge_uses
 from newsembed.formats import files, parquet
 from newsembed.formats.records import Article, make_doc_id
 from newsembed.formats.vocabulary import SPECIAL_TOKENS, UNK_ID

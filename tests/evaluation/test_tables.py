@@ -10,16 +10,7 @@ from newsembed.errors import InputError
 from newsembed.evaluation.benchmark import Result, Results, Score
 from newsembed.evaluation.encoders import TfidfEncoder
 from newsembed.evaluation.suites import run_suites
-from newsembed.evaluation.tables import (
-    FORMATS,
-    chosen_tables,
-    filled,
-    joined,
-    lacking,
-    needed,
-    printed_tables,
-    text_of,
-)
+from newsembed.evaluation.tables import FORMATS, chosen_tables, filled, joined, lacking, needed, printed_tables, text_of
 from newsembed.launch import cli
 from newsembed.studies.ablate.table import load
 

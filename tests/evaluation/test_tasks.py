@@ -8,10 +8,7 @@ from benchmarking import found
 from newsembed.errors import InputError
 from newsembed.evaluation.benchmark import Result, Score, over_runs
 from newsembed.evaluation.benchmarks.bitext import BitextRetrieval
-from newsembed.evaluation.benchmarks.classification import (
-    NewsClassification,
-    logistic_regression,
-)
+from newsembed.evaluation.benchmarks.classification import NewsClassification, logistic_regression
 from newsembed.evaluation.benchmarks.duplicates import NearDuplicates
 from newsembed.evaluation.benchmarks.pairs import PairClassification
 from newsembed.evaluation.benchmarks.sts import Sts

@@ -15,14 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from newsembed.errors import InputError
 from newsembed.formats import articles as articles_module
-from newsembed.formats.articles import (
-    ArticleText,
-    article_files,
-    article_of,
-    read_articles,
-    read_rows,
-    write_articles,
-)
+from newsembed.formats.articles import ArticleText, article_files, article_of, read_articles, read_rows, write_articles
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 ARTICLES = st.builds(

@@ -89,14 +89,7 @@ def test_mining_just_below_its_bar_is_missed(name, bar):
 
 @pytest.mark.parametrize(
     "change",
-    [
-        {"failed": {}},
-        {"rejected": {}},
-        {"rejected": {"no_title": 1}},
-        {"in": 11},
-        {"out": 8},
-        {"in": 3, "out": 0},
-    ],
+    [{"failed": {}}, {"rejected": {}}, {"rejected": {"no_title": 1}}, {"in": 11}, {"out": 8}, {"in": 3, "out": 0}],
 )
 def test_a_job_that_does_not_add_up_or_writes_nothing_is_missed(change):
     numbers = good()
@@ -125,10 +118,7 @@ def test_encoders_in_another_order_are_missed(part, encoder, value):
 
 @pytest.mark.parametrize(
     ("benchmark", "value", "name"),
-    [
-        (HELD_OUT, 0.53, BEATS_TFIDF),
-        (PARAPHRASES, 0.31, "cross-publisher paraphrases, mAP: trained > TF-IDF"),
-    ],
+    [(HELD_OUT, 0.53, BEATS_TFIDF), (PARAPHRASES, 0.31, "cross-publisher paraphrases, mAP: trained > TF-IDF")],
 )
 def test_an_encoder_no_better_than_words_is_missed(benchmark, value, name):
     numbers = good()

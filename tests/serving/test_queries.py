@@ -129,14 +129,8 @@ def test_the_index_names_its_encoder_unless_another_is_given(index, monkeypatch)
     search.index_encoder(index, "savedmodel:moved", query_prompt="q ")
     unset = {"long_documents": None, "progress": False}
     assert made == [
-        (
-            "model:there",
-            {"max_length": 7, "document_prompt": None, "query_prompt": None, **unset},
-        ),
-        (
-            "savedmodel:moved",
-            {"max_length": None, "document_prompt": "d ", "query_prompt": "q ", **unset},
-        ),
+        ("model:there", {"max_length": 7, "document_prompt": None, "query_prompt": None, **unset}),
+        ("savedmodel:moved", {"max_length": None, "document_prompt": "d ", "query_prompt": "q ", **unset}),
     ]
     index.settings.update(document_prompt=None, max_length=64)
     for spec, given in (("model:there", None), ("model:there", 7), ("savedmodel:moved", None)):

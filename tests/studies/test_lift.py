@@ -224,10 +224,7 @@ def test_the_result_is_the_average_and_reads_as_the_untrained(lifted):
     np.testing.assert_array_equal(trained["token_embedding"], before["token_embedding"])
 
 
-@pytest.mark.parametrize(
-    ("layers", "pattern"),
-    [(None, "layers_(0|1))(/|$)"), (4, '--gin.FROZEN=""')],
-)
+@pytest.mark.parametrize(("layers", "pattern"), [(None, "layers_(0|1))(/|$)"), (4, '--gin.FROZEN=""')])
 def test_layers_below_the_trained_ones_are_frozen_and_there_is_no_dropout(
     lifted, work, start, tmp_path, layers, pattern
 ):

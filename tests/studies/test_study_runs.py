@@ -13,14 +13,7 @@ from pathlib import Path
 import pytest
 from newsembed.errors import InputError, Terminated
 from newsembed.studies.shared import runs
-from newsembed.studies.shared.runs import (
-    Run,
-    core_shares,
-    run_command,
-    train_all,
-    train_in_process,
-    write_run_file,
-)
+from newsembed.studies.shared.runs import Run, core_shares, run_command, train_all, train_in_process, write_run_file
 
 _SPEC = importlib.util.spec_from_file_location("toy_corpus", Path(__file__).parents[1] / "learning" / "toy_corpus.py")
 toy_corpus = importlib.util.module_from_spec(_SPEC)

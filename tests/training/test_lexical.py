@@ -30,9 +30,7 @@ def test_words_of_a_static_model_give_its_embeddings():
         vocab_size=30, hidden_size=8, num_layers=1, num_heads=2, mlp_size=8, max_length=16, embedding_size=4
     )
     config = HybridConfig(
-        **{**news.to_dict(), "embedding_size": 10},
-        lexical_size=6,
-        lexical_lead_length=words.lead_length,
+        **{**news.to_dict(), "embedding_size": 10}, lexical_size=6, lexical_lead_length=words.lead_length
     )
     hybrid = hybrid_params(drawn(news), config, words, share=0.25)
     rows = np.array([[2, 9, 17, 9, 30 - 1, 3, 0, 0], [2, 5, 3, 0, 0, 0, 0, 0]], np.int32)

@@ -96,10 +96,7 @@ def test_the_image_of_the_lead_is_preferred():
 def test_a_whole_event_has_all_articles_by_date_with_near_copies_folded(book):
     reports = book.card(book.number("a"), whole=True).reports
     # cos 10 and cos 12 exceed 0.95 (18 degrees), 30 is 18 from 12 but 30 from the first.
-    assert [(one.doc_id, [copy.doc_id for copy in one.copies]) for one in reports] == [
-        ("a", ["b", "c"]),
-        ("d", []),
-    ]
+    assert [(one.doc_id, [copy.doc_id for copy in one.copies]) for one in reports] == [("a", ["b", "c"]), ("d", [])]
 
 
 def test_folding_loses_no_article():
