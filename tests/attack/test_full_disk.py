@@ -4,8 +4,6 @@ import contextlib
 import datetime
 import errno
 import resource
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,8 +13,6 @@ from newsembed.formats.archive import Archive, IndexedDocument
 from newsembed.formats.arrays import write_arrays, write_folder, write_table
 from newsembed.formats.articles import ArticleText
 from newsembed.formats.files import replacing
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "serving"))
 from tables import index_of
 
 COUNT = 4_000

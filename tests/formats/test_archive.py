@@ -1,23 +1,17 @@
 """An archive on an object store: written, searched, appended to, and locked; and what a lock leaves behind."""
 
 import datetime
-import sys
-from pathlib import Path
 
 import numpy as np
+import object_store
 import pytest
+from letters import Letters
 from newsembed.errors import InputError
 from newsembed.formats import archive_writer
 from newsembed.formats.archive import Archive, is_archive, read_runs, reading_tables
 from newsembed.formats.archive_writer import Writer
 from newsembed.formats.articles import ArticleText
 from newsembed.serving.index_command import append
-
-sys.path.insert(0, str(Path(__file__).parents[1]))
-sys.path.insert(0, str(Path(__file__).parents[1] / "serving"))
-sys.path.insert(0, str(Path(__file__).parents[1] / "updates"))
-import object_store
-from letters import Letters
 from stream import article, run, told, write
 from tables import indexed
 

@@ -2,8 +2,6 @@
 
 import dataclasses
 import datetime
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,8 +10,6 @@ from newsembed.formats.archive import IndexedDocument
 from newsembed.serving.extracts import Extract
 from newsembed.serving.filters import DateRange, Filters
 from newsembed.serving.index import Hit
-
-sys.path.insert(0, str(Path(__file__).parent))
 from tables import index_of
 
 FIRST = datetime.date(2024, 1, 1)

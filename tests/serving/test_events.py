@@ -1,14 +1,9 @@
 """Events: values by hand for the rule, one run against many, and merges."""
 
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
 from newsembed.serving import events as events_module
 from newsembed.serving.events import NO_EVENT, UNDATED, EventOptions, Merge, Scale, assign, inherited
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "updates"))
 from stream import b_cubed
 
 OPTIONS = EventOptions(threshold=0.8, days=2, day_decay=0.0)

@@ -2,21 +2,17 @@
 
 import csv
 import datetime
-import sys
 import types
-from pathlib import Path
 
 import numpy as np
 import pytest
+import tables
 from hypothesis import given
 from hypothesis import strategies as st
 from newsembed.errors import InputError
 from newsembed.formats.archive import IndexedDocument
 from newsembed.launch.cli import parsed
 from newsembed.serving import cluster, dedup
-
-sys.path.insert(0, str(Path(__file__).parent))
-import tables
 
 
 def circle(*degrees):

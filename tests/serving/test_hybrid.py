@@ -3,11 +3,10 @@
 import datetime
 import json
 import random
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
+from letters import Letters
 from newsembed.errors import InputError
 from newsembed.formats.articles import ArticleText
 from newsembed.launch import api
@@ -17,9 +16,6 @@ from newsembed.serving.filters import DateRange, Filters
 from newsembed.serving.index import DocumentIndex, Hit, QueryWord
 from newsembed.serving.ranking import DEFAULT, NO_RANK, Evidence, Ranking, learn
 from starlette.testclient import TestClient
-
-sys.path.insert(0, str(Path(__file__).parent))
-from letters import Letters
 from tables import indexed
 
 DAY = datetime.date(2024, 1, 1)

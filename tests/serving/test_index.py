@@ -4,8 +4,6 @@ import dataclasses
 import datetime
 import json
 import shutil
-import sys
-from pathlib import Path
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -21,8 +19,6 @@ from newsembed.serving import embed, index_command, search
 from newsembed.serving.encoder import load_encoder
 from newsembed.serving.filters import DateRange, Filters
 from newsembed.serving.index import DocumentIndex
-
-sys.path.insert(0, str(Path(__file__).parent))
 from tables import index_of
 
 

@@ -2,9 +2,7 @@
 
 import dataclasses
 import datetime
-import sys
 import types
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,8 +14,6 @@ from newsembed.serving import embed, search
 from newsembed.serving.extracts import Extract
 from newsembed.serving.filters import ALL_DATES, DateRange
 from newsembed.serving.index import Hit
-
-sys.path.insert(0, str(Path(__file__).parent))
 from tables import index_of
 
 DAY = datetime.date(2024, 1, 10)

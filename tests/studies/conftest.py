@@ -3,19 +3,15 @@
 import datetime
 import json
 import os
-import sys
 import zlib
-from pathlib import Path
 
 import numpy as np
 import pytest
+from manifests import write_manifest
 from newsembed.beam_pipelines.workflow import STEPS
 from newsembed.launch.parsing import Parser, add_options, parse
 from newsembed.studies.shared.mining import affected
 from newsembed.studies.shared.study import Tools
-
-sys.path.insert(0, str(Path(__file__).parent))
-from manifests import write_manifest
 
 FIRST_DAY = datetime.date(2021, 1, 1)
 

@@ -6,10 +6,10 @@ import json
 import os
 import pathlib
 import re
-import sys
 
 import numpy as np
 import pytest
+from drawn_parameters import drawn
 from newsembed.formats.model_folder import ModelFolder
 from newsembed.formats.vocabulary import SPECIAL_TOKENS, read_vocabulary
 from newsembed.launch import cli
@@ -17,9 +17,6 @@ from newsembed.learning.model_files import write_model_files
 from newsembed.models.encoders.news import EncoderConfig
 from newsembed.serving.static import is_static
 from newsembed.studies.diagnose.parts import PARTS as FUNCTIONS
-
-sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "models"))
-from drawn_parameters import drawn
 
 WORDS = {
     "storm": ["storm", "coast", "wind", "rain"],

@@ -6,11 +6,12 @@ import datetime
 import json
 import os
 import shutil
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
+from drawn_parameters import drawn
+from manifests import write_manifest
 from newsembed.beam_pipelines.workflow import STEPS
 from newsembed.errors import InputError
 from newsembed.formats import parquet
@@ -28,11 +29,6 @@ from newsembed.studies.lift.centring import centred_head, sampled
 from newsembed.studies.shared import static
 from newsembed.tasks.vocabulary import Vocabulary
 from newsembed.training.lexical import lexical_part_of
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "models"))
-sys.path.insert(0, str(Path(__file__).parent))
-from drawn_parameters import drawn
-from manifests import write_manifest
 from reference_encoders import write_folder
 
 SETTINGS = LiftOptions(

@@ -1,9 +1,7 @@
 """The lexical part of a hybrid: words of a static model, a projection of TF-IDF, both, and the part without words."""
 
-import sys
-from pathlib import Path
-
 import numpy as np
+from drawn_parameters import drawn
 from newsembed.models.encoders import EncoderConfig, HybridConfig
 from newsembed.training.lexical import (
     LexicalPart,
@@ -14,9 +12,6 @@ from newsembed.training.lexical import (
     random_projection_of_tfidf,
 )
 from scipy.sparse import csr_array
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "models"))
-from drawn_parameters import drawn
 
 
 def test_words_of_a_static_model_give_its_embeddings():

@@ -1,8 +1,6 @@
 """Events as cards: ranks, leads, near copies and filters, by hand and against plain loops."""
 
 import datetime
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,8 +10,6 @@ from newsembed.formats.articles import ArticleText
 from newsembed.serving.events import EventOptions
 from newsembed.serving.explorer.book import EventBook, center_of, folded, found_events
 from newsembed.serving.filters import DateRange
-
-sys.path.insert(0, str(Path(__file__).parents[1]))
 from tables import index_of
 
 DAY = datetime.date(2024, 3, 1)

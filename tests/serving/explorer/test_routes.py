@@ -4,17 +4,14 @@ import datetime
 import json
 import sys
 import threading
-from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
+from letters import Letters
 from newsembed.formats.archive import IndexedDocument
 from newsembed.serving import explorer, server
 from newsembed.serving.events import EventOptions
 from starlette.testclient import TestClient
-
-sys.path.insert(0, str(Path(__file__).parents[1]))
-from letters import Letters
 from tables import index_of
 
 TITLES = ["aaab", "aaac", "aaad", "zzzz", "qqqq", "mm"]

@@ -1,15 +1,10 @@
 """The map of events: near events are similar, topics are groups of them, labels are words of their titles."""
 
-import sys
-from pathlib import Path
-
 import numpy as np
 from newsembed.formats.archive import IndexedDocument
 from newsembed.formats.articles import ArticleText
 from newsembed.serving.explorer import topic_map
 from newsembed.serving.explorer.topic_map import _labels, draw
-
-sys.path.insert(0, str(Path(__file__).parents[1]))
 from tables import index_of
 
 NAMES = ["flood", "trial", "derby"]
