@@ -112,16 +112,12 @@ def test_pages_feeds_and_images_are_joined(tmp_path):
     }
     (article,) = parquet.read_stream(str(tmp_path / "out/articles"), Article)
     assert article.doc_id == make_doc_id("http://s.example/a/1")
-    assert (article.title, article.authors, article.publisher) == (
-        "Council raises embankment",
-        ("Ann Lee", "Bo Chen"),
-        "s.example",
-    )
-    assert (article.byline_date, article.modified_date, article.date_source) == (
-        datetime.date(2021, 3, 2),
-        datetime.date(2021, 3, 4),
-        "json-ld",
-    )
+    assert article.title == "Council raises embankment"
+    assert article.authors == ("Ann Lee", "Bo Chen")
+    assert article.publisher == "s.example"
+    assert article.byline_date == datetime.date(2021, 3, 2)
+    assert article.modified_date == datetime.date(2021, 3, 4)
+    assert article.date_source == "json-ld"
     assert article.keywords == ("flood", "council")
     assert article.anchor_texts == ("A headline about something number 1", "Embankment to rise, says council")
     assert len(article.image_hash) == 8
@@ -179,12 +175,10 @@ def test_rows_of_jsonl_and_parquet(tmp_path):
     counts = run(tmp_path, articles=[str(file)])
     assert (counts["in"], counts["out"], counts["failed"]) == (5, 2, {"broken_record": 1, "missing_field": 2})
     first, second = parquet.read_stream(str(tmp_path / "out/articles"), Article)
-    assert (first.url, first.title, first.byline_date, first.publisher) == (
-        "http://n.example/1",
-        "A title",
-        datetime.date(2020, 5, 1),
-        "n.example",
-    )
+    assert first.url == "http://n.example/1"
+    assert first.title == "A title"
+    assert first.byline_date == datetime.date(2020, 5, 1)
+    assert first.publisher == "n.example"
     assert second.byline_date is None
     (hub,) = parquet.read_stream(str(tmp_path / "out/hubs"), Hub)
     assert (hub.title, hub.publisher, len(hub.doc_ids)) == ("top/us", "n.example", 2)
