@@ -77,6 +77,19 @@ def pytest_runtest_setup():
     gin.clear_config()
 
 
+@pytest.fixture
+def refused(capsys):
+    """Runs a command that is refused with exit code 2; returns what it says."""
+    from newsembed.launch import cli
+
+    def of(*words):
+        capsys.readouterr()
+        assert cli.main([*words]) == 2
+        return capsys.readouterr().err
+
+    return of
+
+
 @pytest.fixture(autouse=True, scope="module")
 def forget_programs():
     """Frees the programs of a test file at its end: those of all files would take several GB of each worker.

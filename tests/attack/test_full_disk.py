@@ -1,12 +1,11 @@
 """A disk that is full: a clear error, and no temporary file left."""
 
-import contextlib
 import datetime
 import errno
-import resource
 
 import numpy as np
 import pytest
+from full_disk import small_files
 from newsembed.errors import of_file_system
 from newsembed.formats import files
 from newsembed.formats.archive import Archive, IndexedDocument
@@ -22,17 +21,6 @@ DOCUMENTS = tuple(
     IndexedDocument(f"{n:016x}", f"http://s.example/{n}", "s", f"Title {n * 7919 % 1009}", datetime.date(2020, 1, 1))
     for n in range(COUNT)
 )
-
-
-@contextlib.contextmanager
-def small_files(size):
-    """Files cannot grow beyond a size: the kernel refuses the write, as on a full disk."""
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
 def chunks():

@@ -1,7 +1,5 @@
 """Helpers for the tests of benchmarks: files of rows, vectors at given angles, scores by name."""
 
-import json
-
 import numpy as np
 
 
@@ -14,13 +12,6 @@ def circle(*degrees):
     """Unit vectors in the plane, float32 [N, 2]."""
     angles = np.deg2rad(degrees)
     return np.stack([np.cos(angles), np.sin(angles)], axis=1).astype(np.float32)
-
-
-def write(path, rows):
-    """Writes rows as JSON lines; returns the path."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return str(path)
 
 
 def parse(*arguments):

@@ -1,9 +1,8 @@
 """Recipes: what they read and refuse, and the table of main scores."""
 
-import json
-
 import pytest
 from benchmarking import parse
+from json_lines import write_rows
 from newsembed.errors import InputError
 from newsembed.evaluation import command
 from newsembed.evaluation.command import read_recipe
@@ -39,7 +38,7 @@ def folder(tmp_path):
         for event, text in words.items()
         for i in range(3)
     ]  # fmt: skip
-    (tmp_path / "events.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    write_rows(tmp_path / "events.jsonl", rows)
     (tmp_path / "recipe.toml").write_text(RECIPE)
     return tmp_path
 

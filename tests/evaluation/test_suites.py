@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from benchmarking import parse
+from json_lines import write_rows
 from newsembed.errors import InputError
 from newsembed.evaluation import command
 from newsembed.evaluation.benchmark import Result, Results, Score
@@ -29,9 +30,7 @@ def events(tmp_path):
         for event, text in words.items()
         for i in range(3)
     ]  # fmt: skip
-    path = tmp_path / "events.jsonl"
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return str(path)
+    return write_rows(tmp_path / "events.jsonl", rows)
 
 
 class Broken:

@@ -1,10 +1,10 @@
 """What the demo checks: every line of its table is met by good numbers, and missed alone by one bad number."""
 
 import dataclasses
-import json
 import types
 
 import pytest
+from json_lines import write_rows
 from newsembed.beam_pipelines.entities.linking import Linker
 from newsembed.beam_pipelines.entities.tables import Alias, write_aliases
 from newsembed.evaluation.benchmark import Result, Results, Score
@@ -191,7 +191,7 @@ def finished(tmp_path, monkeypatch):
         {"url": url, "event": event, "near_duplicate_group": None}
         for url, event in zip(urls, ["e1", "e1", "e2"], strict=True)
     ]
-    (tmp_path / "newsroom/truth.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    write_rows(tmp_path / "newsroom/truth.jsonl", rows)
     articles = [Article(doc_id, url, url.split("/")[2], "title", "body") for doc_id, url in zip(ids, urls, strict=True)]
     part = "part-00000-of-00001.parquet"
     parquet.write_shard(f"{places.work}/clean/articles/{part}", articles, Article)

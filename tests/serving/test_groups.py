@@ -2,6 +2,7 @@
 
 import csv
 import datetime
+import itertools
 import types
 
 import numpy as np
@@ -35,21 +36,23 @@ def cosine(degrees):
     return float(np.cos(np.deg2rad(degrees)))
 
 
-@given(st.lists(st.integers(0, 359), min_size=1, max_size=30), st.integers(1, 170), st.sampled_from([1, 3, 7, 2048]))
-def test_pairs_are_all_pairs(degrees, angle, block):
-    rows, threshold = circle(*degrees), cosine(angle + 0.5)
+def check_pairs(rows, threshold, block, allowed, *days):
+    """Compares the near pairs, found in blocks of rows, with those of a plain product among the allowed pairs."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(cluster, "_BLOCK", block)
-        found = [
-            pair
-            for block in cluster.near_pairs(rows, threshold)
-            for pair in zip(*(part.tolist() for part in block), strict=True)
-        ]
+        blocks = [[part.tolist() for part in found] for found in cluster.near_pairs(rows, threshold, *days)]
+    found = [pair for block in blocks for pair in zip(*block, strict=True)]
     similarities = rows @ rows.T
-    expected = {(i, j) for i in range(len(rows)) for j in range(i + 1, len(rows)) if similarities[i, j] >= threshold}
+    expected = {pair for pair in allowed if similarities[pair] >= threshold}
     assert {pair[:2] for pair in found} == expected
     assert len(found) == len(expected)
     assert all(abs(similarities[i, j] - value) < 1e-6 for i, j, value in found)
+
+
+@given(st.lists(st.integers(0, 359), min_size=1, max_size=30), st.integers(1, 170), st.sampled_from([1, 3, 7, 2048]))
+def test_pairs_are_all_pairs(degrees, angle, block):
+    rows, threshold = circle(*degrees), cosine(angle + 0.5)
+    check_pairs(rows, threshold, block, {*itertools.combinations(range(len(rows)), 2)})
 
 
 @given(
@@ -61,22 +64,9 @@ def test_pairs_are_all_pairs(degrees, angle, block):
 def test_pairs_within_days_are_those_of_all_pairs(articles, angle, days, block):
     rows, threshold = circle(*(degrees for degrees, _ in articles)), cosine(angle + 0.5)
     dates = [day and datetime.date(2024, 1, day) for _, day in articles]
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(cluster, "_BLOCK", block)
-        found = [
-            pair
-            for block in cluster.near_pairs(rows, threshold, dates, days)
-            for pair in zip(*(part.tolist() for part in block), strict=True)
-        ]
-    expected = {
-        (i, j)
-        for block in cluster.near_pairs(rows, threshold)
-        for i, j in zip(block[0].tolist(), block[1].tolist(), strict=True)
-        if dates[i] and dates[j] and abs((dates[i] - dates[j]).days) <= days
-    }
-    assert {pair[:2] for pair in found} == expected
-    assert len(found) == len(expected)
-    assert all(abs(rows[i] @ rows[j] - value) < 1e-6 for i, j, value in found)
+    dated = itertools.combinations([number for number, date in enumerate(dates) if date], 2)
+    near = {(i, j) for i, j in dated if abs((dates[i] - dates[j]).days) <= days}
+    check_pairs(rows, threshold, block, near, dates, days)
 
 
 def test_a_chain_is_one_component_but_not_one_average_group():

@@ -6,6 +6,7 @@ import random
 
 import numpy as np
 import pytest
+from json_lines import write_rows
 from letters import Letters
 from newsembed.errors import InputError
 from newsembed.formats.articles import ArticleText
@@ -335,7 +336,7 @@ def test_the_command_searches_in_each_mode(folder, capsys, monkeypatch):
 def test_articles_are_added_by_the_command(folder, tmp_path, capsys):
     rows = [{"doc_id": "d2", "title": "known", "body": ""}, {"doc_id": "d9", "title": "Zebra", "body": "stripes"}]
     rows += [{"doc_id": "d8", "title": " ", "body": ""}, {"doc_id": "d9", "title": "Zebra, later", "body": ""}]
-    (tmp_path / "today.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    write_rows(tmp_path / "today.jsonl", rows)
     undated = "without a date (byline_date or published_at, YYYY-MM-DD)"
     both = "1 with the URL or doc_id of another left out"
     first = f"1 with another text or date than before, {both}, 2 {undated}:"

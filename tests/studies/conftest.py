@@ -1,12 +1,12 @@
 """A build of manifests only, and tools that stand for mining, training and encoding."""
 
 import datetime
-import json
 import os
 import zlib
 
 import numpy as np
 import pytest
+from json_lines import write_rows
 from manifests import write_manifest
 from newsembed.beam_pipelines.workflow import STEPS
 from newsembed.launch.parsing import Parser, add_options, parse
@@ -54,8 +54,7 @@ def heldout(tmp_path):
         for event in range(8)
         for publisher in ("a", "b", "c")
     ]
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return str(path)
+    return write_rows(path, rows)
 
 
 class EventVectors:

@@ -10,6 +10,7 @@ import re
 import numpy as np
 import pytest
 from drawn_parameters import drawn
+from json_lines import write_rows
 from newsembed.formats.model_folder import ModelFolder
 from newsembed.formats.vocabulary import SPECIAL_TOKENS, read_vocabulary
 from newsembed.launch import cli
@@ -67,9 +68,8 @@ def articles():
 
 
 def diagnose(tmp_path, rows, *arguments):
-    path = tmp_path / "articles.jsonl"
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return cli.main(["diagnose", "--articles", str(path), "--output", str(tmp_path / "out"), *arguments])
+    path = write_rows(tmp_path / "articles.jsonl", rows)
+    return cli.main(["diagnose", "--articles", path, "--output", str(tmp_path / "out"), *arguments])
 
 
 def written(tmp_path):

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from json_lines import write_rows
 from newsembed.errors import InputError
 from newsembed.formats.articles import ArticleText
 from newsembed.formats.model_folder import ModelFolder
@@ -50,8 +51,7 @@ def articles(tmp_path_factory):
     for number in range(40):
         body = " ".join([*rng.choice(list("abcdefgh"), 20), "gab", *["hag"] * (number % 2), "rare"[: 4 * (number < 2)]])
         rows.append({"title": "flood a", "body": body})
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return str(path)
+    return write_rows(path, rows)
 
 
 def distilled(encoder, output, articles=None, **settings):
