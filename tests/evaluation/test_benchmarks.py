@@ -37,17 +37,6 @@ def angles(*degrees):
 # Retrieval
 
 
-def test_map_and_hit_by_hand(tmp_path):
-    # On a circle: d0 at 0, d1 at 10, d2 at 25, d3 at 90. Events: A = {d0, d2}, B = {d1, d3}. d0 ranks d1, d2, d3: AP
-    # 1/2, no hit. d2 ranks d1 (15), d0 (25), d3 (65): AP 1/2. d1 ranks d0, d2, d3: AP 1/3. d3 ranks d2, d1, d0: AP 1/2.
-    path = write_rows(tmp_path / "e.jsonl", [row(0, "A"), row(1, "B"), row(2, "A"), row(3, "B")])
-    found = scores(SameEventRetrieval(path), angles(0, 10, 25, 90))
-    assert found["mAP", "all"].value == pytest.approx((1 / 2 + 1 / 2 + 1 / 3 + 1 / 2) / 4)
-    assert found["hit@1", "all"].value == 0
-    assert found["mAP", "all"].count == 4
-    assert set(found) == {("mAP", "all"), ("hit@1", "all")}
-
-
 def test_options_remove_candidates_from_both_sides(tmp_path):
     rows = [
         row(0, "A", publisher="p", date="2020-01-01"),
