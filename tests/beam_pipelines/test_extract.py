@@ -13,7 +13,8 @@ from newsembed.beam_pipelines.extract import JOB
 from newsembed.beam_pipelines.extract.job import ExtractOptions
 from newsembed.errors import InputError
 from newsembed.formats import parquet
-from newsembed.formats.records import Article, DeadLetter, Hub, make_doc_id
+from newsembed.formats.records import Article, Hub, make_doc_id
+from newsembed.tests.example_inputs import dead_letters
 
 ONE = ["--direct_num_workers=1"]
 SENTENCE = (
@@ -84,14 +85,6 @@ def run(tmp_path, **inputs):
     return jobs.execute(JOB, inputs, str(tmp_path / "out"), beam_args=ONE).manifest["counts"]
 
 
-def letters(tmp_path):
-    return [
-        letter
-        for path in sorted((tmp_path / "out/dead_letters").rglob("*.parquet"))
-        for letter in parquet.read_records(str(path), DeadLetter)
-    ]
-
-
 def test_pages_feeds_and_images_are_joined(tmp_path):
     path = warc(
         tmp_path / "a.warc.gz",
@@ -148,7 +141,10 @@ def test_every_broken_response_gets_a_reason_and_nothing_else_is_lost(tmp_path):
     assert sum(counts["failed"].values()) == 3
     assert counts["failed"]["undecodable"] == 1
     assert counts["failed"]["parser_error"] == 1
-    assert {letter.key for letter in letters(tmp_path)} >= {"http://s.example/junk", "http://s.example/gone"}
+    assert {letter.key for letter in dead_letters(tmp_path / "out")} >= {
+        "http://s.example/junk",
+        "http://s.example/gone",
+    }
 
 
 def test_rows_of_jsonl_and_parquet(tmp_path):
@@ -182,7 +178,7 @@ def test_rows_of_jsonl_and_parquet(tmp_path):
     assert second.byline_date is None
     (hub,) = parquet.read_stream(str(tmp_path / "out/hubs"), Hub)
     assert (hub.title, hub.publisher, len(hub.doc_ids)) == ("top/us", "n.example", 2)
-    found = {letter.key.rpartition(":")[2]: letter for letter in letters(tmp_path)}
+    found = {letter.key.rpartition(":")[2]: letter for letter in dead_letters(tmp_path / "out")}
     assert found["2"].reason == "broken_record"
     assert found["3"].detail.startswith("title:")
     assert found["5"].detail.startswith("url: got '/relative'")
@@ -210,7 +206,7 @@ def test_lines_before_a_cut_are_kept_and_the_cut_is_counted(tmp_path, kind):
     assert [article.title for article in parquet.read_stream(str(tmp_path / "out/articles"), Article)] == [
         f"T {n}" for n in range(counts["out"])
     ]
-    (letter,) = letters(tmp_path)
+    (letter,) = dead_letters(tmp_path / "out")
     assert letter.key == f"{file}:{counts['out'] + 1}"
 
 

@@ -2,13 +2,14 @@
 
 import numpy as np
 import pytest
-from benchmarking import circle, found
+from benchmarking import found
 from json_lines import write_rows
 from newsembed.errors import InputError
 from newsembed.evaluation.benchmark import discover
 from newsembed.evaluation.benchmarks.beir import BeirRetrieval, query_scores, rankings
 from newsembed.evaluation.encoders import Document, encode_checked
 from newsembed.serving.interface import DocumentEncoder
+from vectors import circle
 
 CORPUS = {"a": ("A title", "storm"), "b": ("", "flood"), "c": ("", "vote"), "e": ("", ""), "q1": ("", "its own report")}
 QUERIES = {"q1": "rain", "q2": "election", "unjudged": "sport"}

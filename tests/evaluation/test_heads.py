@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from benchmarking import circle, found
+from benchmarking import found
 from json_lines import write_rows
 from newsembed.errors import InputError
 from newsembed.evaluation.benchmarks import classification, pairs
@@ -16,6 +16,7 @@ from newsembed.evaluation.benchmarks.pairs import PairClassification
 from newsembed.evaluation.encoders import Document
 from scipy import sparse
 from sklearn.model_selection import StratifiedKFold
+from vectors import circle
 
 # Few-shot
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from benchmarking import circle, found
+from benchmarking import found
 from json_lines import write_rows
 from newsembed.errors import InputError
 from newsembed.evaluation.benchmarks import bitext
@@ -15,6 +15,7 @@ from newsembed.evaluation.benchmarks.sts import Sts
 from newsembed.evaluation.encoders import Document
 from newsembed.evaluation.statistics import spearman_interval
 from sklearn import metrics
+from vectors import circle
 
 # Protocols in the results manifest
 

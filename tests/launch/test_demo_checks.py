@@ -12,6 +12,7 @@ from newsembed.formats import parquet
 from newsembed.formats.records import Article, Triplet, make_doc_id
 from newsembed.launch.demo import QUERIES, Places, checks
 from newsembed.launch.demo.checks import PRECISION, RECALL, Name, found_names, score_names
+from newsembed.tests.document_table import numbered_triplet
 
 HELD_OUT, PARAPHRASES = "events heldout.jsonl", "events paraphrases.jsonl"
 BALANCE = "every job: in = out + rejected + failed, and something out"
@@ -126,12 +127,6 @@ def test_an_encoder_no_better_than_words_is_missed(benchmark, value, name):
     assert missed(numbers) == [name]
 
 
-def triplet(anchor, positive, negative):
-    return Triplet(
-        f"{anchor:016x}", f"{positive:016x}", f"{negative:016x}", "en", (0.5, 0.5, 0.5), (0.5, 0.5, 0.5), 1, 400, 0.1
-    )
-
-
 def test_mining_is_scored_against_the_truth_by_hand():
     truth = {
         f"{n:016x}": {"event": event, "near_duplicate_group": group}
@@ -140,7 +135,13 @@ def test_mining_is_scored_against_the_truth_by_hand():
         )
     }
     publishers = {f"{n:016x}": publisher for n, publisher in enumerate("ababab")}
-    mined = [triplet(1, 0, 2), triplet(1, 0, 2), triplet(0, 2, 1), triplet(3, 4, 4), triplet(0, 9, 9)]
+    mined = [
+        numbered_triplet(1, 0, 2),
+        numbered_triplet(1, 0, 2),
+        numbered_triplet(0, 2, 1),
+        numbered_triplet(3, 4, 4),
+        numbered_triplet(0, 9, 9),
+    ]
     scored = checks.score_mining(iter(mined), truth, publishers)
     assert scored["positive pairs"] == 4  # (1,0) (0,2) (3,4) (0,9)
     assert scored["positive precision"] == pytest.approx(1 / 4)

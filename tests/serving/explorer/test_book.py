@@ -11,13 +11,9 @@ from newsembed.serving.events import EventOptions
 from newsembed.serving.explorer.book import EventBook, center_of, folded, found_events
 from newsembed.serving.filters import DateRange
 from tables import index_of
+from vectors import circle
 
 DAY = datetime.date(2024, 3, 1)
-
-
-def unit(*degrees):
-    """Unit vectors in the plane."""
-    return np.array([[np.cos(np.radians(one)), np.sin(np.radians(one))] for one in degrees], np.float32)
 
 
 def article(name, publisher="a.example", day=0, language="en", image=""):
@@ -26,7 +22,7 @@ def article(name, publisher="a.example", day=0, language="en", image=""):
 
 
 def book_of(articles, degrees, events):
-    return EventBook(index_of(unit(*degrees), articles), events)
+    return EventBook(index_of(circle(*degrees), articles), events)
 
 
 @pytest.fixture(scope="module")
@@ -181,7 +177,7 @@ def test_a_whole_event_says_what_each_report_adds_and_cards_have_a_summary():
         ArticleText(f"{n}", f"https://p{n}.example/", f"p{n}.example", "t", body, "en", DAY)
         for n, body in enumerate(bodies)
     ]
-    book = EventBook(index_of(unit(0, 40), texts), ["0", "0"])
+    book = EventBook(index_of(circle(0, 40), texts), ["0", "0"])
     (card,) = book.with_summaries([book.card(0)])
     assert card.summary in bodies[0] + bodies[1]
     first, second = book.card(0, whole=True).reports
@@ -208,7 +204,7 @@ def test_the_story_of_an_event_has_similar_events_before_and_after_it():
 
 def test_the_center_is_the_mean_direction(book):
     (vectors,) = book.vectors([book.number("e")])
-    np.testing.assert_allclose(center_of(vectors), unit(91)[0], atol=1e-6)
+    np.testing.assert_allclose(center_of(vectors), circle(91)[0], atol=1e-6)
 
 
 def test_events_are_found_by_similarity_and_date_and_named_by_their_first_article():
@@ -219,5 +215,5 @@ def test_events_are_found_by_similarity_and_date_and_named_by_their_first_articl
         article("other"),
         article("h", day=None),
     ]
-    index = index_of(unit(5, 0, 0, 90, 0), articles)
+    index = index_of(circle(5, 0, 0, 90, 0), articles)
     assert found_events(index, EventOptions(threshold=0.8)) == ["first", "first", "far", "other", ""]
