@@ -60,7 +60,7 @@ def test_few_events_and_titles_without_words_are_drawn_too():
         found = draw(list(index.embeddings[:count]), [["7"]] * count, index)
         assert found.places.shape == (count, 2)
         assert len(found.topics) == count
-        assert set(found.labels) == {""} if count else set()
+        assert set(found.labels) == ({""} if count else set())
 
 
 def test_labels_are_the_words_of_the_largest_share_of_the_divergence():
