@@ -33,7 +33,12 @@ os.environ["XDG_STATE_HOME"] = _STATE.name
 import gin  # noqa: E402
 import pytest  # noqa: E402
 
-sys.path.insert(0, os.path.dirname(__file__))  # pytest's importlib mode does not
+HELPERS = """
+    beam_pipelines/crawl evaluation golden learning learning/objectives models serving serving/explorer studies
+    t5x_bridge tasks training updates
+""".split()
+# pytest's importlib mode does not.
+sys.path[:0] = [os.path.join(os.path.dirname(__file__), name) for name in ("", *HELPERS)]
 from file_order import longest_first  # noqa: E402
 
 
@@ -70,6 +75,19 @@ def pytest_collection_modifyitems(items):
 def pytest_runtest_setup():
     """Each test starts without gin bindings: those of an earlier test would fill its arguments in, and lock gin."""
     gin.clear_config()
+
+
+@pytest.fixture
+def refused(capsys):
+    """Runs a command that is refused with exit code 2; returns what it says."""
+    from newsembed.launch import cli
+
+    def of(*words):
+        capsys.readouterr()
+        assert cli.main([*words]) == 2
+        return capsys.readouterr().err
+
+    return of
 
 
 @pytest.fixture(autouse=True, scope="module")

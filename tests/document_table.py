@@ -5,7 +5,7 @@ import datetime
 import numpy as np
 from newsembed.beam_pipelines.triplets.table import DocumentTable
 from newsembed.formats.arrays import write_arrays
-from newsembed.formats.records import Article, make_doc_id
+from newsembed.formats.records import Article, Triplet, make_doc_id
 from scipy.stats import rankdata
 
 DAY = datetime.date(2021, 6, 1)
@@ -21,6 +21,12 @@ def article(name, publisher, days=0, language="en"):
     date = DAY + datetime.timedelta(days=days)
     words = f"In {date:%B} of {date.year} something happened that is called {name}. "
     return Article(doc(name), f"http://{name}.example/", publisher, name, words * 10, ("A B",), date, language=language)
+
+
+def numbered_triplet(*numbers):
+    """A triplet of documents whose ids are numbers."""
+    near = (0.5, 0.5, 0.5)
+    return Triplet(*(f"{number:016x}" for number in numbers), "en", near, near, 1, 400, 0.1)
 
 
 def write_table(path, stats):

@@ -1,5 +1,7 @@
 """Inputs of the jobs that write TFRecords, as earlier jobs write them, and what these jobs have written."""
 
+from pathlib import Path
+
 import numpy as np
 from newsembed.beam_pipelines.triplets.table import STORIES, stories_of, write_stories
 from newsembed.formats import files, parquet
@@ -20,6 +22,11 @@ def write_stream(folder, stream, shards, record_type):
         parquet.write_shard(f"{folder}/{stream}/part-{index:05d}-of-{len(shards):05d}.parquet", shard, record_type)
     files.write_json(f"{folder}/manifest.json", {"digest": folder.name})
     return [str(folder)]
+
+
+def split(rows, shards):
+    """The rows of each shard."""
+    return [rows[index::shards] for index in range(shards)]
 
 
 def write_vocabulary(folder, vocabulary=VOCABULARY):
@@ -59,6 +66,7 @@ def tfrecords(output):
     return {str(path.relative_to(output)): path.read_bytes() for path in output.rglob("*.tfrecord")}
 
 
-def dead_letters(output, phase):
-    """All dead letters of a phase."""
-    return list(parquet.read_stream(f"{output}/dead_letters/{phase}", DeadLetter))
+def dead_letters(output, phase="**"):
+    """All dead letters of a phase, or of all."""
+    paths = sorted(Path(output, "dead_letters").glob(f"{phase}/*.parquet"))
+    return [letter for path in paths for letter in parquet.read_records(str(path), DeadLetter)]

@@ -11,15 +11,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 SKIPPED = shutil.ignore_patterns(
-    ".git",
-    ".venv",
-    "*.egg-info",
-    "build",
-    "dist",
-    "__pycache__",
-    ".*_cache",
-    ".hypothesis",
-    "demo-output",
+    ".git", ".venv", "*.egg-info", "build", "dist", "__pycache__", ".*_cache", ".hypothesis", "demo-output"
 )
 
 

@@ -14,8 +14,7 @@ from newsembed.beam_pipelines.crawl.state import WarcWriter
 from newsembed.beam_pipelines.extract import JOB
 from newsembed.beam_pipelines.extract.sources import read_warc, warc_slices
 from newsembed.beam_pipelines.extract.warc import Frame, Gap, read_frames
-from newsembed.formats import parquet
-from newsembed.formats.records import DeadLetter
+from newsembed.tests.example_inputs import dead_letters
 
 pytestmark = pytest.mark.long  # `make attack`
 
@@ -189,11 +188,6 @@ def test_the_job_counts_each_damaged_record_and_names_its_file_and_offset(tmp_pa
     assert counts["in"] == RESPONSES + 1
     assert counts["in"] == counts["out"] + sum(counts["rejected"].values()) + sum(counts["failed"].values())
     assert counts["failed"] == {"broken_record": 3}
-    letters = [
-        letter
-        for shard in sorted((tmp_path / "out/dead_letters/read").glob("*.parquet"))
-        for letter in parquet.read_records(str(shard), DeadLetter)
-        if letter.reason == "broken_record"
-    ]
+    letters = [letter for letter in dead_letters(tmp_path / "out", "read") if letter.reason == "broken_record"]
     assert [letter.key for letter in letters] == [f"{path}:{starts[number]}" for number in (2, 200, 401)]
     assert all("damaged gzip data" in letter.detail for letter in letters)

@@ -2,8 +2,6 @@
 
 import json
 import random
-import sys
-from pathlib import Path
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -16,8 +14,6 @@ from newsembed.formats import parquet
 from newsembed.formats.archive import Archive
 from newsembed.formats.records import Article
 from newsembed.launch import cli
-
-sys.path.insert(0, str(Path(__file__).parent))
 from targets import table_files, written_index
 
 ONE = ["--direct_num_workers=1"]

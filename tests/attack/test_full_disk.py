@@ -1,22 +1,17 @@
 """A disk that is full: a clear error, and no temporary file left."""
 
-import contextlib
 import datetime
 import errno
-import resource
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
+from full_disk import small_files
 from newsembed.errors import of_file_system
 from newsembed.formats import files
 from newsembed.formats.archive import Archive, IndexedDocument
 from newsembed.formats.arrays import write_arrays, write_folder, write_table
 from newsembed.formats.articles import ArticleText
 from newsembed.formats.files import replacing
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "serving"))
 from tables import index_of
 
 COUNT = 4_000
@@ -26,17 +21,6 @@ DOCUMENTS = tuple(
     IndexedDocument(f"{n:016x}", f"http://s.example/{n}", "s", f"Title {n * 7919 % 1009}", datetime.date(2020, 1, 1))
     for n in range(COUNT)
 )
-
-
-@contextlib.contextmanager
-def small_files(size):
-    """Files cannot grow beyond a size: the kernel refuses the write, as on a full disk."""
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
 def chunks():

@@ -46,10 +46,7 @@ def started(tmp_path):
     (tmp_path / "interrupted_toy.py").write_text(JOB)
     pids = tmp_path / "pids"
     pids.mkdir()
-    environment = os.environ | {
-        "PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path]),
-        "PIDS": str(pids),
-    }
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path]), "PIDS": str(pids)}
     environment.pop("NEWSEMBED_VERBOSE", None)
     running = []
 

@@ -20,9 +20,9 @@ from newsembed.beam_pipelines.entities.gazetteer import built_in_names
 from newsembed.beam_pipelines.entities.linking import Linker
 from newsembed.beam_pipelines.entities.tables import Alias
 from newsembed.errors import InputError
-from newsembed.formats import parquet
 from newsembed.formats.names import KnownName
 from newsembed.formats.records import Article, make_doc_id
+from newsembed.tests.example_inputs import write_stream
 
 DAY = datetime.date(2021, 6, 1)
 
@@ -213,9 +213,7 @@ def entities_job(tmp_path, texts, table="", name="out", **options):
         for language, text in texts.items()
         for n in range(4)
     ]
-    parquet.write_shard(f"{tmp_path}/clean/articles/part-00000-of-00001.parquet", rows, Article)
-    (tmp_path / "clean/manifest.json").write_text('{"digest": "x"}')
-    inputs = {"articles": [str(tmp_path / "clean")]}
+    inputs = {"articles": write_stream(tmp_path / "clean", "articles", [rows], Article)}
     if table:
         (tmp_path / "kb.tsv").write_text(table, encoding="utf-8")
         inputs["knowledge_base"] = [str(tmp_path / "kb.tsv")]

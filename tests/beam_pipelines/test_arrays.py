@@ -2,14 +2,7 @@
 
 import numpy as np
 import pyarrow as pa
-from newsembed.beam_pipelines.arrays import (
-    doc_id_of,
-    doc_ids_of,
-    doc_numbers_of,
-    map_array,
-    read_array,
-    write_array,
-)
+from newsembed.beam_pipelines.arrays import doc_id_of, doc_ids_of, doc_numbers_of, map_array, read_array, write_array
 
 
 def test_an_array_without_elements_is_mapped_too(tmp_path):

@@ -3,24 +3,16 @@
 import collections
 import datetime
 import hashlib
-from pathlib import Path
 
 import numpy as np
 import pytest
 from newsembed.beam_pipelines import jobs
-from newsembed.beam_pipelines.categories import (
-    JOB,
-    CategoriesOptions,
-    Drawn,
-    Member,
-    draw,
-    read_table,
-    write_table,
-)
+from newsembed.beam_pipelines.categories import JOB, CategoriesOptions, Drawn, Member, draw, read_table, write_table
 from newsembed.beam_pipelines.triplets.table import STORIES, write_stories
 from newsembed.errors import InputError
 from newsembed.formats import files, parquet
 from newsembed.formats.records import Article, Rejection, TopicLabels, Triplet, make_doc_id
+from newsembed.tests.example_inputs import split, write_stream
 
 ONE_WORKER = ["--direct_num_workers=1"]
 DAY = datetime.date(2019, 3, 1)
@@ -51,17 +43,9 @@ def corpus():
     return [*english, *german, *alone]
 
 
-def write_articles(folder: Path, rows, shards=1):
-    for index in range(shards):
-        path = f"{folder}/articles/part-{index:05d}-of-{shards:05d}.parquet"
-        parquet.write_shard(path, rows[index::shards], Article)
-    files.write_json(f"{folder}/manifest.json", {"digest": f"articles {shards}"})
-    return str(folder)
-
-
 def run(tmp_path, rows, name="out", shards=1, **options):
     given = {key: options.pop(key) for key in ("topics", "triplets") if key in options}
-    inputs = {"articles": [write_articles(tmp_path / f"clean-{name}", rows, shards)]}
+    inputs = {"articles": write_stream(tmp_path / f"clean-{name}", "articles", split(rows, shards), Article)}
     inputs |= {key: [path] for key, path in given.items()}
     output = str(tmp_path / name)
     manifest = jobs.execute(JOB, inputs, output, CategoriesOptions(**options), ONE_WORKER).manifest

@@ -10,6 +10,7 @@ from newsembed.beam_pipelines.clean import JOB, CleanOptions
 from newsembed.errors import InputError
 from newsembed.formats import parquet
 from newsembed.formats.records import Article, Cluster, make_doc_id
+from newsembed.tests.example_inputs import split, write_stream
 
 ONE = ["--direct_num_workers=1"]
 WORDS = (
@@ -44,22 +45,15 @@ def article(number, **changes):
     return dataclasses.replace(base, **changes)
 
 
+OUTPUTS = {"articles": Article, "clusters": Cluster}
+
+
 def run(tmp_path, articles, options=None, name="out", shards=2, args=ONE, **inputs):
-    source = tmp_path / f"in-{name}"
-    for index in range(shards):
-        parquet.write_shard(
-            str(source / f"articles/part-{index:05d}-of-{shards:05d}.parquet"), articles[index::shards], Article
-        )
-    (source / "manifest.json").write_text('{"digest": "x"}')
+    inputs["articles"] = write_stream(tmp_path / f"in-{name}", "articles", split(articles, shards), Article)
     out = str(tmp_path / name)
-    counts = jobs.execute(JOB, {"articles": [str(source)], **inputs}, out, options or CleanOptions(), args).manifest[
-        "counts"
-    ]
-    return (
-        counts,
-        list(parquet.read_stream(f"{out}/articles", Article)),
-        list(parquet.read_stream(f"{out}/clusters", Cluster)),
-    )
+    manifest = jobs.execute(JOB, inputs, out, options or CleanOptions(), args).manifest
+    streams = (list(parquet.read_stream(f"{out}/{name}", kind)) for name, kind in OUTPUTS.items())
+    return manifest["counts"], *streams
 
 
 def test_the_whole_counter_dict(tmp_path):

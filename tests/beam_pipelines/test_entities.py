@@ -24,6 +24,7 @@ from newsembed.beam_pipelines.entities.linking import Mentions, WordUse, is_titl
 from newsembed.beam_pipelines.shards import Phase, Shard
 from newsembed.formats import parquet
 from newsembed.formats.records import Article, make_doc_id
+from newsembed.tests.example_inputs import split, write_stream
 
 DAY = datetime.date(2021, 6, 1)
 
@@ -144,7 +145,7 @@ def test_embeddings_bring_items_of_one_context_together():
 
 def write_corpus(folder, shards=2):
     day = datetime.date(2020, 1, 1)
-    parts = [[] for _ in range(shards)]
+    articles = []
     for number in range(40):
         who, where = ("Jane Roe", "Marrowick") if number % 2 else ("Carl Ulm", "Osterby")
         body = (
@@ -152,19 +153,9 @@ def write_corpus(folder, shards=2):
             f"The town thanked {who.split()[1]} and later slept."
         )
         url = f"http://p{number % 3}.example/{number}"
-        article = Article(
-            make_doc_id(url),
-            url,
-            f"p{number % 3}",
-            f"What {who} did in {where} again",
-            body,
-            byline_date=day,
-            language="en",
-        )
-        parts[number % shards].append(article)
-    for index, part in enumerate(parts):
-        parquet.write_shard(f"{folder}/articles/part-{index:05d}-of-{shards:05d}.parquet", part, Article)
-    (folder / "manifest.json").write_text('{"digest": "x"}')
+        title = f"What {who} did in {where} again"
+        articles.append(Article(make_doc_id(url), url, f"p{number % 3}", title, body, byline_date=day, language="en"))
+    write_stream(folder, "articles", split(articles, shards), Article)
     return folder
 
 

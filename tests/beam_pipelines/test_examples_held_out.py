@@ -109,10 +109,7 @@ def test_a_held_out_negative_is_replaced_by_another_one_of_its_anchor(inputs, tm
     assert manifest["phases"]["examples"]["tallies"]["replaced negatives of held-out days"] == 1
 
 
-@pytest.mark.parametrize(
-    ("share", "day"),
-    [(0.01, 11), (0.2, 11), (0.21, 10), (0.61, 1)],
-)
+@pytest.mark.parametrize(("share", "day"), [(0.01, 11), (0.2, 11), (0.21, 10), (0.61, 1)])
 def test_a_share_holds_out_the_last_days_that_have_it(inputs, tmp_path, share, day):
     # Anchors a, b, c, d, e on the days 0, 1, 9, 10, 11.
     manifest = run_job(inputs, tmp_path / "out", held_out_share=share, **DOCUMENT_PAIRS)

@@ -13,7 +13,8 @@ from newsembed.beam_pipelines.extract import JOB
 from newsembed.beam_pipelines.extract.job import ExtractOptions
 from newsembed.errors import InputError
 from newsembed.formats import parquet
-from newsembed.formats.records import Article, DeadLetter, Hub, make_doc_id
+from newsembed.formats.records import Article, Hub, make_doc_id
+from newsembed.tests.example_inputs import dead_letters
 
 ONE = ["--direct_num_workers=1"]
 SENTENCE = (
@@ -84,14 +85,6 @@ def run(tmp_path, **inputs):
     return jobs.execute(JOB, inputs, str(tmp_path / "out"), beam_args=ONE).manifest["counts"]
 
 
-def letters(tmp_path):
-    return [
-        letter
-        for path in sorted((tmp_path / "out/dead_letters").rglob("*.parquet"))
-        for letter in parquet.read_records(str(path), DeadLetter)
-    ]
-
-
 def test_pages_feeds_and_images_are_joined(tmp_path):
     path = warc(
         tmp_path / "a.warc.gz",
@@ -112,16 +105,12 @@ def test_pages_feeds_and_images_are_joined(tmp_path):
     }
     (article,) = parquet.read_stream(str(tmp_path / "out/articles"), Article)
     assert article.doc_id == make_doc_id("http://s.example/a/1")
-    assert (article.title, article.authors, article.publisher) == (
-        "Council raises embankment",
-        ("Ann Lee", "Bo Chen"),
-        "s.example",
-    )
-    assert (article.byline_date, article.modified_date, article.date_source) == (
-        datetime.date(2021, 3, 2),
-        datetime.date(2021, 3, 4),
-        "json-ld",
-    )
+    assert article.title == "Council raises embankment"
+    assert article.authors == ("Ann Lee", "Bo Chen")
+    assert article.publisher == "s.example"
+    assert article.byline_date == datetime.date(2021, 3, 2)
+    assert article.modified_date == datetime.date(2021, 3, 4)
+    assert article.date_source == "json-ld"
     assert article.keywords == ("flood", "council")
     assert article.anchor_texts == ("A headline about something number 1", "Embankment to rise, says council")
     assert len(article.image_hash) == 8
@@ -152,7 +141,10 @@ def test_every_broken_response_gets_a_reason_and_nothing_else_is_lost(tmp_path):
     assert sum(counts["failed"].values()) == 3
     assert counts["failed"]["undecodable"] == 1
     assert counts["failed"]["parser_error"] == 1
-    assert {letter.key for letter in letters(tmp_path)} >= {"http://s.example/junk", "http://s.example/gone"}
+    assert {letter.key for letter in dead_letters(tmp_path / "out")} >= {
+        "http://s.example/junk",
+        "http://s.example/gone",
+    }
 
 
 def test_rows_of_jsonl_and_parquet(tmp_path):
@@ -179,16 +171,14 @@ def test_rows_of_jsonl_and_parquet(tmp_path):
     counts = run(tmp_path, articles=[str(file)])
     assert (counts["in"], counts["out"], counts["failed"]) == (5, 2, {"broken_record": 1, "missing_field": 2})
     first, second = parquet.read_stream(str(tmp_path / "out/articles"), Article)
-    assert (first.url, first.title, first.byline_date, first.publisher) == (
-        "http://n.example/1",
-        "A title",
-        datetime.date(2020, 5, 1),
-        "n.example",
-    )
+    assert first.url == "http://n.example/1"
+    assert first.title == "A title"
+    assert first.byline_date == datetime.date(2020, 5, 1)
+    assert first.publisher == "n.example"
     assert second.byline_date is None
     (hub,) = parquet.read_stream(str(tmp_path / "out/hubs"), Hub)
     assert (hub.title, hub.publisher, len(hub.doc_ids)) == ("top/us", "n.example", 2)
-    found = {letter.key.rpartition(":")[2]: letter for letter in letters(tmp_path)}
+    found = {letter.key.rpartition(":")[2]: letter for letter in dead_letters(tmp_path / "out")}
     assert found["2"].reason == "broken_record"
     assert found["3"].detail.startswith("title:")
     assert found["5"].detail.startswith("url: got '/relative'")
@@ -216,7 +206,7 @@ def test_lines_before_a_cut_are_kept_and_the_cut_is_counted(tmp_path, kind):
     assert [article.title for article in parquet.read_stream(str(tmp_path / "out/articles"), Article)] == [
         f"T {n}" for n in range(counts["out"])
     ]
-    (letter,) = letters(tmp_path)
+    (letter,) = dead_letters(tmp_path / "out")
     assert letter.key == f"{file}:{counts['out'] + 1}"
 
 

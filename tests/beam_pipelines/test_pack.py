@@ -22,12 +22,12 @@ from newsembed.beam_pipelines.pack import (
 )
 from newsembed.beam_pipelines.shards import Phase, Shard
 from newsembed.errors import InputError
-from newsembed.formats import files, parquet
 from newsembed.formats.records import Article, make_doc_id
 from newsembed.formats.vocabulary import CLS_ID, SEP_ID, SPECIAL_TOKENS
 from newsembed.tasks import registry
 from newsembed.tasks.kinds import TLM
 from newsembed.tasks.vocabulary import Vocabulary
+from newsembed.tests.example_inputs import write_stream, write_vocabulary
 
 LENGTH = 32
 LETTERS = "abcdefghijklmnop"
@@ -161,11 +161,8 @@ def inputs(tmp_path):
             article("7", "d", words_of(7)),
         ],
     ]
-    for index, shard in enumerate(shards):
-        parquet.write_shard(str(tmp_path / f"clean/articles/part-{index:05d}-of-00002.parquet"), shard, Article)
-    files.write_json(str(tmp_path / "clean/manifest.json"), {"digest": "articles"})
-    (tmp_path / "vocab.txt").write_text("".join(f"{piece}\n" for piece in VOCABULARY.pieces))
-    return {"articles": [str(tmp_path / "clean")], "vocabulary": [str(tmp_path / "vocab.txt")]}
+    articles = write_stream(tmp_path / "clean", "articles", shards, Article)
+    return {"articles": articles, "vocabulary": write_vocabulary(tmp_path, VOCABULARY)}
 
 
 def run_job(inputs, output, **options):

@@ -81,10 +81,7 @@ def run(job):
         # The side input of the last phase is this phase, not the sender.
         job.map_shards("between", between, [None], accounted=False)
         job.map_rows(
-            "receive",
-            lambda shard, got: receive(shard, got, job.options.fuse),
-            ["a", "b", "c"],
-            [("send", ROWS)],
+            "receive", lambda shard, got: receive(shard, got, job.options.fuse), ["a", "b", "c"], [("send", ROWS)]
         )
 
 

@@ -22,6 +22,7 @@ from newsembed.beam_pipelines.topics.choose import read_review
 from newsembed.errors import InputError
 from newsembed.formats import files, parquet
 from newsembed.formats.records import Article, Hub, TopicLabels, make_doc_id
+from newsembed.tests.example_inputs import split, write_stream
 
 
 def hub(number, publisher, title, members, url=""):
@@ -53,21 +54,15 @@ HUBS = [
 
 def run(tmp_path, hubs=HUBS, *, output="out", shards=1, topics_file=None, entities=None, alias_file=None, **options):
     """Runs the job on twenty articles of Ann Lee, half of each publisher."""
-    for shard in range(shards):
-        articles = [
-            Article(*ids(n), f"http://x/{n}", f"{'ab'[n // 10]}.example", "t", "b", ("Ann Lee",), hubs=hubs_of(n, hubs))
-            for n in range(shard, 20, shards)
-        ]
-        path = tmp_path / f"clean{shards}/articles/part-{shard:05d}-of-{shards:05d}.parquet"
-        parquet.write_shard(str(path), articles, Article)
-    if hubs:
-        parquet.write_shard(str(tmp_path / "extract/hubs/part-00000-of-00001.parquet"), hubs, Hub)
-    for folder in (f"clean{shards}", "extract"):
-        (tmp_path / folder).mkdir(exist_ok=True)
-        (tmp_path / folder / "manifest.json").write_text('{"digest": "x"}')
-    given = {"articles": tmp_path / f"clean{shards}", "hubs": tmp_path / "extract", "topics_file": topics_file}
-    given |= {"entities": entities, "alias_file": alias_file}
+    articles = [
+        Article(*ids(n), f"http://x/{n}", f"{'ab'[n // 10]}.example", "t", "b", ("Ann Lee",), hubs=hubs_of(n, hubs))
+        for n in range(20)
+    ]
+    given = {"topics_file": topics_file, "entities": entities, "alias_file": alias_file}
     inputs = {name: [str(path)] for name, path in given.items() if path}
+    inputs["articles"] = write_stream(tmp_path / f"clean{shards}", "articles", split(articles, shards), Article)
+    (tmp_path / "extract").mkdir(exist_ok=True)
+    inputs["hubs"] = write_stream(tmp_path / "extract", "hubs", [hubs] if hubs else [], Hub)
     options = TopicsOptions(**{"min_documents": 4} | options)
     manifest = jobs.execute(JOB, inputs, str(tmp_path / output), options, ["--direct_num_workers=1"]).manifest
     assert manifest["counts"]["in"] == manifest["counts"]["out"] + sum(manifest["counts"]["rejected"].values())

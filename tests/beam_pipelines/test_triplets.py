@@ -14,6 +14,7 @@ from newsembed.errors import InputError
 from newsembed.formats import parquet
 from newsembed.formats.records import Article, Neighbor, Triplet
 from newsembed.tests.document_table import article, doc
+from newsembed.tests.example_inputs import split, write_stream
 
 ONE = ["--direct_num_workers=1"]
 
@@ -46,15 +47,13 @@ NEIGHBORS = [
 
 
 def run(tmp_path, name="out", shards=2, options=None, neighbors=NEIGHBORS, **inputs):
-    for index in range(shards):
-        place = f"part-{index:05d}-of-{shards:05d}.parquet"
-        parquet.write_shard(str(tmp_path / name / "clean/articles" / place), ARTICLES[index::shards], Article)
-        own = sorted((one for one in neighbors if shard_of(one.query, shards) == index), key=lambda one: one.query)
-        parquet.write_shard(str(tmp_path / name / "near/neighbors" / place), own, Neighbor)
-    for folder in ("clean", "near"):
-        (tmp_path / name / folder / "manifest.json").write_text('{"digest": "x"}')
+    near = sorted(neighbors, key=lambda one: one.query)
+    near = [[one for one in near if shard_of(one.query, shards) == index] for index in range(shards)]
     out = str(tmp_path / name / "out")
-    given = {"articles": [str(tmp_path / name / "clean")], "neighbors": [str(tmp_path / name / "near")], **inputs}
+    given = {
+        "articles": write_stream(tmp_path / name / "clean", "articles", split(ARTICLES, shards), Article),
+        "neighbors": write_stream(tmp_path / name / "near", "neighbors", near, Neighbor),
+    } | inputs
     counts = jobs.execute(JOB, given, out, options or TripletsOptions(max_evergreen_score=1.0), ONE).manifest["counts"]
     return counts, sorted(parquet.read_stream(f"{out}/triplets", Triplet), key=lambda one: (one.anchor, one.positive))
 

@@ -9,10 +9,11 @@ from newsembed.beam_pipelines import jobs
 from newsembed.beam_pipelines.vocabulary import JOB, VocabularyOptions, copies_of, merge_words, smoothed_rates
 from newsembed.beam_pipelines.vocabulary_learning import WordCount, choose_alphabet, learn_pieces
 from newsembed.errors import InputError
-from newsembed.formats import files, parquet
+from newsembed.formats import parquet
 from newsembed.formats.records import Article, make_doc_id
 from newsembed.formats.vocabulary import SPECIAL_TOKENS, UNK_ID
 from newsembed.tasks.vocabulary import Vocabulary
+from newsembed.tests.example_inputs import write_stream
 
 ONE_WORKER = ["--direct_num_workers=1"]
 ENGLISH = "the senate votes on the budget of the city while police report {} arrests near the river bank"
@@ -26,18 +27,9 @@ def articles(count, language="en", text=ENGLISH):
     ]
 
 
-def write_articles(folder, shards, digest="one"):
-    for index, shard in enumerate(shards):
-        parquet.write_shard(f"{folder}/articles/part-{index:05d}-of-{len(shards):05d}.parquet", shard, Article)
-    files.write_json(f"{folder}/manifest.json", {"digest": digest})
-    return str(folder)
-
-
 def run_job(tmp_path, shards, name="out", **options):
-    source = write_articles(tmp_path / f"clean-{name}", shards)
-    return jobs.execute(
-        JOB, {"articles": [source]}, str(tmp_path / name), VocabularyOptions(**options), ONE_WORKER
-    ).manifest
+    inputs = {"articles": write_stream(tmp_path / f"clean-{name}", "articles", shards, Article)}
+    return jobs.execute(JOB, inputs, str(tmp_path / name), VocabularyOptions(**options), ONE_WORKER).manifest
 
 
 def test_rates_are_the_papers():

@@ -7,17 +7,11 @@ import numpy as np
 import pytest
 from newsembed.beam_pipelines import jobs
 from newsembed.beam_pipelines.vocabulary import JOB, VocabularyOptions
-from newsembed.beam_pipelines.vocabulary_learning import (
-    WordCounter,
-    WordUse,
-    choose_words,
-    is_stop_word,
-    merge_uses,
-)
-from newsembed.formats import files, parquet
+from newsembed.beam_pipelines.vocabulary_learning import WordCounter, WordUse, choose_words, is_stop_word, merge_uses
 from newsembed.formats.records import Article, make_doc_id
 from newsembed.formats.vocabulary import SPECIAL_TOKENS, UNK_ID
 from newsembed.tasks.vocabulary import Vocabulary
+from newsembed.tests.example_inputs import split, write_stream
 
 ONE_WORKER = ["--direct_num_workers=1"]
 
@@ -109,13 +103,9 @@ def articles():
 
 
 def run(tmp_path, rows, name, shards, **options):
-    source = tmp_path / f"clean-{name}"
-    for index in range(shards):
-        path = f"{source}/articles/part-{index:05d}-of-{shards:05d}.parquet"
-        parquet.write_shard(path, rows[index::shards], Article)
-    files.write_json(f"{source}/manifest.json", {"digest": name})
+    inputs = {"articles": write_stream(tmp_path / f"clean-{name}", "articles", split(rows, shards), Article)}
     options = VocabularyOptions(**{"size": 100, "words": True} | options)
-    return jobs.execute(JOB, {"articles": [str(source)]}, str(tmp_path / name), options, ONE_WORKER).manifest
+    return jobs.execute(JOB, inputs, str(tmp_path / name), options, ONE_WORKER).manifest
 
 
 def test_the_job_writes_whole_words_whatever_the_shards(tmp_path):

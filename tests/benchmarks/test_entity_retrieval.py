@@ -1,19 +1,12 @@
 """The figures of the benchmark of entities across languages."""
 
-import importlib.util
-from pathlib import Path
-
 import numpy as np
 import pytest
 
 
 @pytest.fixture(scope="module")
-def benchmark():
-    path = Path(__file__).parents[2] / "benchmarks/entity_retrieval.py"
-    spec = importlib.util.spec_from_file_location("entity_retrieval", path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+def benchmark(script):
+    return script("entity_retrieval")
 
 
 def test_a_tie_counts_by_its_share_and_empty_vectors_are_not_covered(benchmark):

@@ -1,6 +1,5 @@
 """The table of an accelerator: batches that do not fit, rows that fail, and the time that is left."""
 
-import importlib.util
 import json
 import subprocess
 import sys
@@ -10,14 +9,10 @@ import pytest
 
 
 @pytest.fixture
-def benchmark(monkeypatch):
-    folder = Path(__file__).parents[2] / "benchmarks"
-    monkeypatch.syspath_prepend(str(folder))
+def benchmark(script, monkeypatch):
+    monkeypatch.syspath_prepend(str(Path(__file__).parents[2] / "benchmarks"))
     monkeypatch.setattr(sys, "argv", ["gpu.py", "--minutes=3"])
-    spec = importlib.util.spec_from_file_location("gpu", folder / "gpu.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return script("gpu")
 
 
 def answering(benchmark, monkeypatch, answer):

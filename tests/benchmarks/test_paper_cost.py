@@ -1,21 +1,15 @@
 """What the paper's runs would cost: the arithmetic, the records, and the page that gets the tables."""
 
-import importlib.util
 import sys
-from pathlib import Path
 
 import pytest
 
-FOLDER = Path(__file__).parents[2] / "benchmarks"
 OPTIONS = ["--devices=4", "--hosts=2", "--peak_tflops=100", "--mfu=0.5", "--dollars=2", "--write_gigabytes=0.5"]
 
 
 @pytest.fixture
-def cost():
-    spec = importlib.util.spec_from_file_location("paper_cost", FOLDER / "paper_cost.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+def cost(script):
+    return script("paper_cost")
 
 
 def test_the_figures_follow_from_the_shapes(cost, monkeypatch, tmp_path):

@@ -1,15 +1,15 @@
 """Retrieval sets in BEIR's format: metrics equal to trec_eval's, also with ties; prompts; errors name the place."""
 
-import json
-
 import numpy as np
 import pytest
-from benchmarking import circle, found
+from benchmarking import found
+from json_lines import write_rows
 from newsembed.errors import InputError
 from newsembed.evaluation.benchmark import discover
 from newsembed.evaluation.benchmarks.beir import BeirRetrieval, query_scores, rankings
 from newsembed.evaluation.encoders import Document, encode_checked
 from newsembed.serving.interface import DocumentEncoder
+from vectors import circle
 
 CORPUS = {"a": ("A title", "storm"), "b": ("", "flood"), "c": ("", "vote"), "e": ("", ""), "q1": ("", "its own report")}
 QUERIES = {"q1": "rain", "q2": "election", "unjudged": "sport"}
@@ -20,9 +20,9 @@ QRELS = "query-id\tcorpus-id\tscore\nq1\ta\t2\nq1\tb\t1\nq1\tc\t0\nq2\tc\t1\nq2\
 def folder(tmp_path):
     """A set of four documents with text, one of them with the id of a query, and of two judged queries."""
     rows = [{"_id": one, "title": title, "text": text} for one, (title, text) in CORPUS.items()]
-    (tmp_path / "corpus.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    write_rows(tmp_path / "corpus.jsonl", rows)
     rows = [{"_id": one, "text": text, "metadata": {}} for one, text in QUERIES.items()]
-    (tmp_path / "queries.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    write_rows(tmp_path / "queries.jsonl", rows)
     (tmp_path / "qrels").mkdir()
     (tmp_path / "qrels" / "test.tsv").write_text(QRELS)
     return tmp_path

@@ -4,9 +4,9 @@ import json
 
 import numpy as np
 import pytest
-from benchmarking import write
 from hypothesis import given
 from hypothesis import strategies as st
+from json_lines import write_rows
 from newsembed.errors import InputError
 from newsembed.evaluation.benchmark import suites
 from newsembed.evaluation.benchmarks.classification import Clustering
@@ -37,17 +37,6 @@ def angles(*degrees):
 # Retrieval
 
 
-def test_map_and_hit_by_hand(tmp_path):
-    # On a circle: d0 at 0, d1 at 10, d2 at 25, d3 at 90. Events: A = {d0, d2}, B = {d1, d3}. d0 ranks d1, d2, d3: AP
-    # 1/2, no hit. d2 ranks d1 (15), d0 (25), d3 (65): AP 1/2. d1 ranks d0, d2, d3: AP 1/3. d3 ranks d2, d1, d0: AP 1/2.
-    path = write(tmp_path / "e.jsonl", [row(0, "A"), row(1, "B"), row(2, "A"), row(3, "B")])
-    found = scores(SameEventRetrieval(path), angles(0, 10, 25, 90))
-    assert found["mAP", "all"].value == pytest.approx((1 / 2 + 1 / 2 + 1 / 3 + 1 / 2) / 4)
-    assert found["hit@1", "all"].value == 0
-    assert found["mAP", "all"].count == 4
-    assert set(found) == {("mAP", "all"), ("hit@1", "all")}
-
-
 def test_options_remove_candidates_from_both_sides(tmp_path):
     rows = [
         row(0, "A", publisher="p", date="2020-01-01"),
@@ -55,7 +44,7 @@ def test_options_remove_candidates_from_both_sides(tmp_path):
         row(2, "B", publisher="q", date="2020-02-01"),  # second, far in time
         row(3, "A", publisher="q", date="2020-01-03"),
     ]
-    path, circle = write(tmp_path / "e.jsonl", rows), angles(0, 1, 5, 20)
+    path, circle = write_rows(tmp_path / "e.jsonl", rows), angles(0, 1, 5, 20)
     assert scores(SameEventRetrieval(path), circle)["mAP", "all"].count == 3
     crossed = SameEventRetrieval(path, cross_publisher=True)
     # d0: d2 no, d3 yes: 1/2. d1 the same: 1/2. d3: d1 (19), d0 (20), both yes: 1.
@@ -71,7 +60,7 @@ def test_cross_language(tmp_path):
         row(2, "B", language="de"),
         row(3, "A", language="de"),
     ]
-    path, circle = write(tmp_path / "e.jsonl", rows), angles(0, 1, 5, 20)
+    path, circle = write_rows(tmp_path / "e.jsonl", rows), angles(0, 1, 5, 20)
     crossed = scores(SameEventRetrieval(path, cross_language=True), circle)
     assert crossed["mAP", "de"].value == 1.0
     assert crossed["mAP", "en"].value == pytest.approx(0.5)
@@ -90,7 +79,7 @@ def test_events_across_languages_against_plain_numpy(tmp_path):
     events = [f"e{place}" for place in rng.integers(0, 9, 36)]
     rows = [row(n, event, language=tag) for n, (event, tag) in enumerate(zip(events, languages, strict=True))]
     vectors = rng.normal(size=(36, 5)).astype(np.float32)
-    found = scores(suites()["events_across"].make(write(tmp_path / "e.jsonl", rows), "x"), vectors)
+    found = scores(suites()["events_across"].make(write_rows(tmp_path / "e.jsonl", rows), "x"), vectors)
     unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
     expected = {}
     for query in range(36):
@@ -106,7 +95,7 @@ def test_events_across_languages_against_plain_numpy(tmp_path):
 
 def test_draws_of_events_are_kept_for_each_part_on_request(tmp_path):
     rows = [row(n, "AABBCC"[n % 6], language=("en", "de")[n % 2]) for n in range(12)]
-    path, vectors = write(tmp_path / "e.jsonl", rows), normalised(np.random.default_rng(4).normal(size=(12, 4)))
+    path, vectors = write_rows(tmp_path / "e.jsonl", rows), normalised(np.random.default_rng(4).normal(size=(12, 4)))
     plain, kept = (scores(suites()["events"].make(path, "x", {"draws": draws}), vectors) for draws in (False, True))
     assert not any(score.draws for score in plain.values())
     benchmark = SameEventRetrieval(path, draws=True)
@@ -124,7 +113,7 @@ def test_draws_of_events_are_kept_for_each_part_on_request(tmp_path):
 
 
 def test_a_collapsed_encoder_has_no_luck(tmp_path):
-    path = write(tmp_path / "e.jsonl", [row(0, "A"), row(1, "A"), row(2, "B"), row(3, "B")])
+    path = write_rows(tmp_path / "e.jsonl", [row(0, "A"), row(1, "A"), row(2, "B"), row(3, "B")])
     found = scores(SameEventRetrieval(path), np.ones((4, 2)))
     assert found["hit@1", "all"].value == pytest.approx(1 / 3)
     assert found["mAP", "all"].value == pytest.approx(1 / 3)
@@ -162,7 +151,7 @@ def test_average_precision_equals_its_definition(seed, size):
 
 def test_block_size_does_not_change_the_scores(tmp_path, monkeypatch):
     rng = np.random.default_rng(1)
-    path = write(
+    path = write_rows(
         tmp_path / "e.jsonl",
         [row(i, str(i % 7), publisher=str(i % 3), language="en" if i % 2 else "fr") for i in range(40)],
     )
@@ -182,7 +171,7 @@ def test_block_size_does_not_change_the_scores(tmp_path, monkeypatch):
     ],
 )
 def test_retrieval_refuses(tmp_path, rows, options, message):
-    benchmark = SameEventRetrieval(write(tmp_path / "e.jsonl", rows), **options)
+    benchmark = SameEventRetrieval(write_rows(tmp_path / "e.jsonl", rows), **options)
     with pytest.raises(InputError, match=message):
         scores(benchmark, np.ones((len(rows), 2)))
 
@@ -211,7 +200,7 @@ def test_bad_event_files(tmp_path, text, message):
 
 
 def test_separate_clusters_score_one_and_one_point_scores_zero(tmp_path):
-    path = write(tmp_path / "e.jsonl", [row(i, "ABC"[i % 3]) for i in range(12)])
+    path = write_rows(tmp_path / "e.jsonl", [row(i, "ABC"[i % 3]) for i in range(12)])
     found = scores(Clustering(path, seeds=3), angles(*[(i % 3) * 100 + i * 0.1 for i in range(12)]))
     assert found["ARI", "all"].value == pytest.approx(1)
     assert found["V", "all"].value == pytest.approx(1)
@@ -222,7 +211,7 @@ def test_separate_clusters_score_one_and_one_point_scores_zero(tmp_path):
 
 
 def test_std_is_over_seeds(tmp_path, monkeypatch):
-    path = write(tmp_path / "e.jsonl", [row(i, e) for i, e in enumerate("AABB")])
+    path = write_rows(tmp_path / "e.jsonl", [row(i, e) for i, e in enumerate("AABB")])
     runs = {0: [0, 0, 1, 1], 1: [0, 0, 0, 1]}
     monkeypatch.setattr(
         "newsembed.evaluation.benchmarks.classification.kmeans", lambda _, __, seed: np.array(runs[seed])
@@ -234,7 +223,7 @@ def test_std_is_over_seeds(tmp_path, monkeypatch):
 
 def test_clustering_by_language(tmp_path):
     rows = [row(i, "AB"[i % 2], language="en" if i < 6 else "fr") for i in range(12)] + [row(12, None)]
-    benchmark = Clustering(write(tmp_path / "e.jsonl", rows), seeds=1)
+    benchmark = Clustering(write_rows(tmp_path / "e.jsonl", rows), seeds=1)
     assert len(benchmark.documents()) == 12
     found = scores(benchmark, angles(*[(i % 2) * 90 for i in range(12)]))
     assert {part for _, part in found} == {"all", "en", "fr"}
@@ -242,7 +231,7 @@ def test_clustering_by_language(tmp_path):
 
 
 def test_clustering_refuses_one_class_and_unknown_labels(tmp_path):
-    path = write(tmp_path / "e.jsonl", [row(0, "A"), row(1, "A"), row(2, "")])
+    path = write_rows(tmp_path / "e.jsonl", [row(0, "A"), row(1, "A"), row(2, "")])
     with pytest.raises(InputError, match="fewer than two classes"):
         Clustering(path).documents()
     with pytest.raises(InputError, match="expected one of event, topic"):

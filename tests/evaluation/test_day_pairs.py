@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 import pytest
+from json_lines import write_rows
 from newsembed.errors import InputError
 from newsembed.evaluation.baselines import BinaryWordEncoder
 from newsembed.evaluation.benchmark import suites
@@ -38,9 +39,7 @@ LEVELS = {(0, 1): 5, (0, 2): 4, (1, 2): 4, (0, 3): 2, (1, 3): 2, (2, 3): 2, (5, 
 
 
 def benchmark(tmp_path, **options):
-    path = tmp_path / "events.jsonl"
-    path.write_text("".join(json.dumps(one) + "\n" for one in ROWS))
-    return DayDuplicates(str(path), **options)
+    return DayDuplicates(write_rows(tmp_path / "events.jsonl", ROWS), **options)
 
 
 def test_all_pairs_of_one_day_have_the_levels_of_their_labels(tmp_path):

@@ -1,17 +1,11 @@
 """Greedy showing of labelled lists: the scores of a case worked by hand, and equal skips for every encoder."""
 
-import json
-
 import numpy as np
 import pytest
+from json_lines import write_rows
 from newsembed.errors import InputError
 from newsembed.evaluation.benchmark import Score, suites
 from newsembed.evaluation.benchmarks.duplicates import DEPTHS, SHARES, Display, threshold_that_skips
-
-
-def write(path, rows):
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return str(path)
 
 
 def row(number, event, group=None, day="2024-01-01"):
@@ -33,7 +27,7 @@ def benchmark(tmp_path):
     """20 articles of one week: ten events with two reports each; those of events 0 and 1 are near copies."""
     rows = [row(number, f"e{number // 2}", f"g{number // 2}" if number < 4 else None) for number in range(20)]
     undated = row(99, "e0", day=None)
-    return Display(write(tmp_path / "events.jsonl", [*rows, undated]), orders=2)
+    return Display(write_rows(tmp_path / "events.jsonl", [*rows, undated]), orders=2)
 
 
 def perfect():
@@ -70,7 +64,7 @@ def test_an_encoder_that_confuses_events_loses_events(tmp_path):
     rows = [row(0, "a"), row(1, "a"), row(2, "b"), row(3, "c")]
     vectors = np.eye(4, dtype=np.float32)
     vectors[3] = vectors[2]  # the only reports of two events look the same
-    scores = by_part(Display(write(tmp_path / "e.jsonl", rows), orders=2).score(vectors))
+    scores = by_part(Display(write_rows(tmp_path / "e.jsonl", rows), orders=2).score(vectors))
     assert scores["events", "30% skipped"].value == pytest.approx(2 / 3)
     assert scores["repeats left", "30% skipped"].value == 1.0
     assert scores["events", "20% skipped"].value == 1.0  # no article may be skipped of four
@@ -78,7 +72,7 @@ def test_an_encoder_that_confuses_events_loses_events(tmp_path):
 
 def test_the_simulated_reader_clicks_the_first_report_of_an_event(tmp_path):
     rows = [row(number, "same") for number in range(3)] + [row(3, "other")]
-    benchmark = Display(write(tmp_path / "e.jsonl", rows), orders=1)
+    benchmark = Display(write_rows(tmp_path / "e.jsonl", rows), orders=1)
     scores = by_part(benchmark.score(np.eye(4, dtype=np.float32)))
     assert scores["simulated clicks", "depth 10, 30% skipped"].value == pytest.approx(2 / 4)
     assert ("copies gone", "5% skipped") not in scores  # there are none
@@ -87,7 +81,7 @@ def test_the_simulated_reader_clicks_the_first_report_of_an_event(tmp_path):
 def test_lists_hold_the_articles_of_a_week_counted_from_the_first_in_another_order_for_each_seed(tmp_path):
     days = ["2024-01-07", "2024-01-01", "2024-01-08", "2024-01-15", *["2024-01-20"] * 8]
     rows = [row(number, f"e{number // 2}", day=day) for number, day in enumerate(days)]
-    path = write(tmp_path / "e.jsonl", rows)
+    path = write_rows(tmp_path / "e.jsonl", rows)
     lists = Display(path)._lists(0)
     assert [sorted(one.tolist()) for one in lists] == [[0, 1], [2], list(range(3, 12))]
     assert [sorted(one.tolist()) for one in Display(path, days=8)._lists(0)] == [[0, 1, 2], [3], list(range(4, 12))]
@@ -122,7 +116,7 @@ def test_the_threshold_skips_as_much_as_is_asked_for_and_no_more():
 
 
 def test_it_is_a_suite_and_refuses_a_file_without_shared_events(tmp_path):
-    path = write(tmp_path / "alone.jsonl", [row(0, "a"), row(1, "b")])
+    path = write_rows(tmp_path / "alone.jsonl", [row(0, "a"), row(1, "b")])
     benchmark = suites()["display"].make(path, "display")
     with pytest.raises(InputError, match="no two dated documents share an event"):
         benchmark.documents()

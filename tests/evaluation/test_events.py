@@ -1,18 +1,16 @@
 """Labelled documents: what fields become, which ones are needed, and articles without labels."""
 
 import datetime
-import json
 
 import pytest
+from json_lines import write_rows
 from newsembed.errors import InputError
 from newsembed.evaluation.encoders import Document
 from newsembed.evaluation.events import EventDocument, read_events
 
 
 def read(tmp_path, *rows, label="event"):
-    path = tmp_path / "e.jsonl"
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return read_events(str(path), label)
+    return read_events(write_rows(tmp_path / "e.jsonl", rows), label)
 
 
 def test_fields_are_texts_and_dates_are_days(tmp_path):

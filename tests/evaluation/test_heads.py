@@ -2,7 +2,8 @@
 
 import numpy as np
 import pytest
-from benchmarking import circle, found, write
+from benchmarking import found
+from json_lines import write_rows
 from newsembed.errors import InputError
 from newsembed.evaluation.benchmarks import classification, pairs
 from newsembed.evaluation.benchmarks.classification import (
@@ -15,6 +16,7 @@ from newsembed.evaluation.benchmarks.pairs import PairClassification
 from newsembed.evaluation.encoders import Document
 from scipy import sparse
 from sklearn.model_selection import StratifiedKFold
+from vectors import circle
 
 # Few-shot
 
@@ -56,7 +58,7 @@ def test_few_shot_takes_a_class_of_exactly_as_many_documents_and_needs_one_to_te
 def labelled(path, train, test=""):
     rows = [("train", number, label) for number, label in enumerate(train)]
     rows += [("test", number, label) for number, label in enumerate(test)]
-    return write(
+    return write_rows(
         path,
         [
             {"title": f"{part} {n}", "body": "b", "label": label, **({"split": part} if test else {})}

@@ -1,20 +1,14 @@
 """Linking posts to articles: pooled measures by hand and by plain sorting, ties, files, and the bootstrap."""
 
-import json
-
 import numpy as np
 import pytest
+from json_lines import write_rows
 from newsembed.errors import InputError
 from newsembed.evaluation.benchmark import suites
 from newsembed.evaluation.benchmarks import retrieval
 from newsembed.evaluation.benchmarks.retrieval import PostLinking, link_scores, resampled_ap
 from newsembed.evaluation.encoders import Document
 from sklearn.metrics import average_precision_score
-
-
-def write(path, rows):
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return str(path)
 
 
 def test_a_case_by_hand_with_ties():
@@ -50,7 +44,7 @@ def test_a_file_of_posts(tmp_path):
         {"title": "B", "body": "b b", "post": "two"},
         {"title": "A", "body": "a a", "post": "three"},
     ]
-    suite = suites()["links"].make(write(tmp_path / "posts.jsonl", rows), "links")
+    suite = suites()["links"].make(write_rows(tmp_path / "posts.jsonl", rows), "links")
     assert suite.documents() == [
         Document("A", "a a"),
         Document("B", "b b"),
@@ -67,7 +61,7 @@ def test_a_file_of_posts(tmp_path):
 
 def test_titles_are_posts_about_their_bodies(tmp_path):
     rows = [{"title": f"t{number}", "body": f"b{number}"} for number in range(3)]
-    suite = suites()["title_links"].make(write(tmp_path / "a.jsonl", rows), "links")
+    suite = suites()["title_links"].make(write_rows(tmp_path / "a.jsonl", rows), "links")
     assert suite.documents()[:1] + suite.documents()[3:4] == [Document("", "b0"), Document("t0", "")]
     assert suite.protocol["titles"] is True
 
@@ -76,11 +70,11 @@ def test_titles_are_posts_about_their_bodies(tmp_path):
     ("row", "field"), [({"title": "A", "body": "a"}, "post"), ({"title": "A", "body": " ", "post": "x"}, "body")]
 )
 def test_broken_lines_are_named(tmp_path, row, field):
-    path = write(tmp_path / "x.jsonl", [{"title": "A", "body": "a", "post": "x"}, row])
+    path = write_rows(tmp_path / "x.jsonl", [{"title": "A", "body": "a", "post": "x"}, row])
     with pytest.raises(InputError, match=rf"x\.jsonl:2: {field}"):
         PostLinking(path).documents()
     with pytest.raises(InputError, match="fewer than two articles"):
-        PostLinking(write(tmp_path / "y.jsonl", [{"title": "A", "body": "a", "post": "x"}])).documents()
+        PostLinking(write_rows(tmp_path / "y.jsonl", [{"title": "A", "body": "a", "post": "x"}])).documents()
 
 
 def test_a_resample_counts_a_pair_as_often_as_it_draws_both_articles(monkeypatch):
@@ -100,7 +94,7 @@ def test_a_resample_counts_a_pair_as_often_as_it_draws_both_articles(monkeypatch
 
 def test_ap_keeps_its_resamples_where_they_are_asked_for(tmp_path, monkeypatch):
     monkeypatch.setattr(retrieval, "_AT_ONCE", 2)  # cosines of many articles are those of one product
-    path = write(tmp_path / "x.jsonl", [{"title": f"t{n}", "body": f"b{n}"} for n in range(5)])
+    path = write_rows(tmp_path / "x.jsonl", [{"title": f"t{n}", "body": f"b{n}"} for n in range(5)])
     embeddings = np.random.default_rng(0).normal(size=(10, 4)).astype(np.float32)
     embeddings /= np.linalg.norm(embeddings, axis=1, keepdims=True)
     plain, kept = (suites()["title_links"].make(path, "x", {"draws": draws}) for draws in (False, True))

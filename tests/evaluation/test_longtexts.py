@@ -4,13 +4,14 @@ import json
 
 import numpy as np
 import pytest
-from benchmarking import circle, found
+from benchmarking import found
 from newsembed.errors import InputError
 from newsembed.evaluation.benchmark import discover
 from newsembed.evaluation.benchmarks.longtexts import MultiNews, StreamNews
 from newsembed.evaluation.encoders import Document, TfidfEncoder, encode_checked
 from newsembed.evaluation.suites import run_suites
 from newsembed.evaluation.tables import chosen_tables, filled, needed
+from vectors import circle
 
 
 def sources(word, count, separator):

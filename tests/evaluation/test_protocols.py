@@ -2,7 +2,8 @@
 
 import numpy as np
 import pytest
-from benchmarking import circle, found, write
+from benchmarking import found
+from json_lines import write_rows
 from newsembed.errors import InputError
 from newsembed.evaluation.benchmarks import bitext
 from newsembed.evaluation.benchmarks.bitext import BitextRetrieval
@@ -14,6 +15,7 @@ from newsembed.evaluation.benchmarks.sts import Sts
 from newsembed.evaluation.encoders import Document
 from newsembed.evaluation.statistics import spearman_interval
 from sklearn import metrics
+from vectors import circle
 
 # Protocols in the results manifest
 
@@ -58,7 +60,7 @@ def event(number, name, **more):
 def test_a_candidate_on_the_last_day_of_the_gap_counts(tmp_path):
     dates = ("2020-01-01", "2020-01-08", "2020-01-09", "2020-01-09")
     rows = [event(n, name, byline_date=date) for n, (name, date) in enumerate(zip("AAAB", dates, strict=True))]
-    path = write(tmp_path / "e.jsonl", rows)
+    path = write_rows(tmp_path / "e.jsonl", rows)
     scores = found(SameEventRetrieval(path, max_day_gap=7).score(circle(0, 50, 1, 2)))
     # d0: of its event only d1 is within 7 days, alone: 1. d1: d3 at 48 first, then d2 at 49, then d0: (1/2 + 2/3) / 2.
     # d2: d3, d1: 1/2.
@@ -71,13 +73,13 @@ def test_documents_without_a_language_are_a_part_of_their_own(tmp_path):
         event(n, name, language=language)
         for n, (name, language) in enumerate(zip("AABB", ["en", "", "en", ""], strict=True))
     ]
-    scores = found(SameEventRetrieval(write(tmp_path / "e.jsonl", rows)).score(circle(0, 1, 90, 91)))
+    scores = found(SameEventRetrieval(write_rows(tmp_path / "e.jsonl", rows)).score(circle(0, 1, 90, 91)))
     assert {part for _, part in scores} == {"all", "en", "unknown"}
     assert scores["mAP", "unknown"].count == 2
 
 
 def test_an_excluded_document_is_neither_query_nor_candidate(tmp_path):
-    path = write(tmp_path / "e.jsonl", [event(0, "A"), event(1, "B"), event(2, "A"), event(3, "B")])
+    path = write_rows(tmp_path / "e.jsonl", [event(0, "A"), event(1, "B"), event(2, "A"), event(3, "B")])
     benchmark = SameEventRetrieval(path, excluded=frozenset([Document("t1", "b")]))
     assert [d.title for d in benchmark.documents()] == ["t0", "t2", "t3"]
     assert benchmark.score(circle(0, 10, 20))[0].count == 2
@@ -89,7 +91,7 @@ def test_an_excluded_document_is_neither_query_nor_candidate(tmp_path):
 
 def test_a_language_with_one_class_is_not_clustered_by_itself(tmp_path):
     rows = [event(n, name, language="en" if n < 4 else "de") for n, name in enumerate("AABBAA")]
-    scores = found(Clustering(write(tmp_path / "e.jsonl", rows), seeds=2).score(circle(0, 0, 90, 90, 0, 0)))
+    scores = found(Clustering(write_rows(tmp_path / "e.jsonl", rows), seeds=2).score(circle(0, 0, 90, 90, 0, 0)))
     assert {part for _, part in scores} == {"all", "en"}
     assert (scores["ARI", "en"].count, scores["ARI", "all"].count, scores["ARI", "all"].runs) == (4, 6, 2)
     assert scores["ARI", "en"].value == 1
@@ -175,7 +177,7 @@ def test_both_directions_of_a_pair_and_their_mean(tmp_path, monkeypatch):
 
 def test_near_duplicates_by_level_against_scikit_learn(tmp_path):
     levels = [3, 0, 1, 1, 3, 0, 2]
-    path = write(
+    path = write_rows(
         tmp_path / "p.jsonl",
         [
             {"first": {"title": f"a{n}", "body": ""}, "second": {"title": f"b{n}", "body": ""}, "level": level}

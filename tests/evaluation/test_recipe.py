@@ -1,9 +1,7 @@
 """Recipes: what they read and refuse, and the table of main scores."""
 
-import json
-
 import pytest
-from benchmarking import parse
+from benchmarking import parse, write_events
 from newsembed.errors import InputError
 from newsembed.evaluation import command
 from newsembed.evaluation.command import read_recipe
@@ -32,14 +30,7 @@ seeds = 2
 
 @pytest.fixture
 def folder(tmp_path):
-    words = {"A": "storm coast wind", "B": "budget vote parliament", "C": "match goal cup"}
-    rows = [
-        {"id": f"{event}{i}", "title": f"{text} headline", "body": f"{text} report {i}", "publisher": str(i),
-         "language": "en", "event": event, "topic": "x", "byline_date": "2020-01-01"}
-        for event, text in words.items()
-        for i in range(3)
-    ]  # fmt: skip
-    (tmp_path / "events.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    write_events(tmp_path / "events.jsonl")
     (tmp_path / "recipe.toml").write_text(RECIPE)
     return tmp_path
 

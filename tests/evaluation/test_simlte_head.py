@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from benchmarking import write
+from json_lines import write_rows
 from newsembed.evaluation.benchmark import Result, Results, Score
 from newsembed.evaluation.benchmarks import classification
 from newsembed.evaluation.benchmarks.classification import NewsClassification, few_shot_scores
@@ -71,7 +71,7 @@ def test_the_head_and_the_shots_belong_to_the_protocol_and_the_default_stays(tmp
         for part in ("train", "test")
         for n in range(12)
     ]
-    path = str(write(tmp_path / "rows.jsonl", rows))
+    path = str(write_rows(tmp_path / "rows.jsonl", rows))
     plain = NewsClassification(path, "toy", format="labels")
     assert "head" not in plain.protocol
     assert plain.protocol["shots"] == [5, 10]

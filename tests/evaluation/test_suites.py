@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from benchmarking import parse
+from benchmarking import parse, write_events
 from newsembed.errors import InputError
 from newsembed.evaluation import command
 from newsembed.evaluation.benchmark import Result, Results, Score
@@ -20,18 +20,7 @@ STSB = Path(__file__).parents[2] / "../shared/data/benchmarks/sts/stsbenchmark/s
 
 @pytest.fixture
 def events(tmp_path):
-    words = {"A": "storm coast wind", "B": "budget vote parliament", "C": "match goal cup"}
-    rows = [
-        {
-            "id": f"{event}{i}", "title": f"{text} headline", "body": f"{text} report {i}", "publisher": str(i),
-            "language": "en", "event": event, "topic": "x", "byline_date": "2020-01-01",
-        }
-        for event, text in words.items()
-        for i in range(3)
-    ]  # fmt: skip
-    path = tmp_path / "events.jsonl"
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return str(path)
+    return write_events(tmp_path / "events.jsonl")
 
 
 class Broken:

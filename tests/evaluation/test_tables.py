@@ -6,20 +6,12 @@ import re
 from pathlib import Path
 
 import pytest
+from benchmarking import write_bbc
 from newsembed.errors import InputError
 from newsembed.evaluation.benchmark import Result, Results, Score
 from newsembed.evaluation.encoders import TfidfEncoder
 from newsembed.evaluation.suites import run_suites
-from newsembed.evaluation.tables import (
-    FORMATS,
-    chosen_tables,
-    filled,
-    joined,
-    lacking,
-    needed,
-    printed_tables,
-    text_of,
-)
+from newsembed.evaluation.tables import FORMATS, chosen_tables, filled, joined, lacking, needed, printed_tables, text_of
 from newsembed.launch import cli
 from newsembed.studies.ablate.table import load
 
@@ -96,10 +88,7 @@ def test_ours_stand_below_the_printed_rows_and_what_is_missing_has_a_reason(benc
 
 
 def test_the_table_of_simlte_takes_its_own_head_and_that_of_newsembed_the_other(tmp_path):
-    for label in ("business", "sport", "tech"):
-        (tmp_path / "bbc" / label).mkdir(parents=True)
-        for number in range(6):
-            (tmp_path / "bbc" / label / f"{number}.txt").write_text(f"{label} title\n\n{label} n{number}")
+    write_bbc(tmp_path / "bbc", {label: label for label in ("business", "sport", "tech")}, 6)
     tables = chosen_tables(["newsembed-8", "simlte-2"])
     found = needed(tables, str(tmp_path))
     assert [one.name for one in found] == ["bbc (bbc)", "bbc (bbc), SimLTE's head"]

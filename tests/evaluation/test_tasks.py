@@ -4,14 +4,11 @@ import json
 
 import numpy as np
 import pytest
-from benchmarking import found
+from benchmarking import found, write_bbc
 from newsembed.errors import InputError
 from newsembed.evaluation.benchmark import Result, Score, over_runs
 from newsembed.evaluation.benchmarks.bitext import BitextRetrieval
-from newsembed.evaluation.benchmarks.classification import (
-    NewsClassification,
-    logistic_regression,
-)
+from newsembed.evaluation.benchmarks.classification import NewsClassification, logistic_regression
 from newsembed.evaluation.benchmarks.duplicates import NearDuplicates
 from newsembed.evaluation.benchmarks.pairs import PairClassification
 from newsembed.evaluation.benchmarks.sts import Sts
@@ -87,10 +84,7 @@ WORDS = {"sport": "goal match cup", "tech": "phone chip code", "business": "prof
 
 @pytest.fixture
 def bbc(tmp_path):
-    for label, words in WORDS.items():
-        (tmp_path / "bbc" / label).mkdir(parents=True)
-        for number in range(16):
-            (tmp_path / "bbc" / label / f"{number:03}.txt").write_text(f"{words} {number}\n\nthe {words}")
+    write_bbc(tmp_path / "bbc", WORDS, 16)
     return tmp_path
 
 

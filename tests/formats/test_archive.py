@@ -1,24 +1,19 @@
 """An archive on an object store: written, searched, appended to, and locked; and what a lock leaves behind."""
 
 import datetime
-import sys
-from pathlib import Path
 
 import numpy as np
+import object_store
 import pytest
+from json_lines import write_rows
+from letters import Letters
 from newsembed.errors import InputError
 from newsembed.formats import archive_writer
 from newsembed.formats.archive import Archive, is_archive, read_runs, reading_tables
 from newsembed.formats.archive_writer import Writer
 from newsembed.formats.articles import ArticleText
 from newsembed.serving.index_command import append
-
-sys.path.insert(0, str(Path(__file__).parents[1]))
-sys.path.insert(0, str(Path(__file__).parents[1] / "serving"))
-sys.path.insert(0, str(Path(__file__).parents[1] / "updates"))
-import object_store
-from letters import Letters
-from stream import article, run, told, write
+from stream import article, run, told
 from tables import indexed
 
 ARTICLES = [ArticleText(f"d{n}", f"https://a.example/{n}", "a", f"storm {n}", "", "en") for n in range(5)]
@@ -57,7 +52,7 @@ def test_an_archive_on_an_object_store(stored):
 
 def test_an_update_of_an_archive_on_an_object_store(stored, tmp_path):
     uri, options = stored
-    news = [write(tmp_path / f"{n}.jsonl", [article(n, told("e", n), 1)]) for n in range(2)]
+    news = [write_rows(tmp_path / f"{n}.jsonl", [article(n, told("e", n), 1)]) for n in range(2)]
     for number, path in enumerate(news, 1):
         report = run(uri, path, beam_args=options)
         assert (report.version, report.articles, report.events) == (number, number, 1)

@@ -13,16 +13,10 @@ import pytest
 import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from json_lines import write_rows
 from newsembed.errors import InputError
 from newsembed.formats import articles as articles_module
-from newsembed.formats.articles import (
-    ArticleText,
-    article_files,
-    article_of,
-    read_articles,
-    read_rows,
-    write_articles,
-)
+from newsembed.formats.articles import ArticleText, article_files, article_of, read_articles, read_rows, write_articles
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 ARTICLES = st.builds(
@@ -143,7 +137,7 @@ def test_the_time_of_publication_is_the_date_where_there_is_no_byline_date(tmp_p
         {"published_at": "2024-05-05", "byline_date": "2024-01-02"},
     ]
     full = [{"title": "t", "body": "b", "byline_date": None, **row} for row in rows]
-    (tmp_path / "a.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in full))
+    write_rows(tmp_path / "a.jsonl", full)
     pq.write_table(pa.Table.from_pylist(full), tmp_path / "b.parquet")
     for name in ("a.jsonl", "b.parquet"):
         assert [one.byline_date for one in read_articles(str(tmp_path / name))] == [DAY] * 4

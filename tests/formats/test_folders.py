@@ -74,10 +74,7 @@ def test_a_folder_that_is_there_is_replaced_only_if_asked_and_only_if_a_command_
 
 def test_what_came_while_the_folder_was_written_stays(tmp_path):
     write(tmp_path / "out")
-    with (
-        pytest.raises(InputError, match="wrote them: mine"),
-        written(str(tmp_path / "out"), overwrite=True),
-    ):
+    with pytest.raises(InputError, match="wrote them: mine"), written(str(tmp_path / "out"), overwrite=True):
         (tmp_path / "out" / "mine").write_text("mine")
     assert found(tmp_path / "out") == ["SHA256SUMS", "file", "mine"]
     with pytest.raises(InputError, match="exists already"), written(str(tmp_path / "new")):

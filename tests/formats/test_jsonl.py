@@ -11,12 +11,7 @@ from hypothesis import strategies as st
 from newsembed.errors import InputError
 from newsembed.formats import jsonl
 
-PACK = {
-    ".jsonl": bytes,
-    ".jsonl.gz": gzip.compress,
-    ".jsonl.bz2": bz2.compress,
-    ".jsonl.zst": zstandard.compress,
-}
+PACK = {".jsonl": bytes, ".jsonl.gz": gzip.compress, ".jsonl.bz2": bz2.compress, ".jsonl.zst": zstandard.compress}
 
 
 @pytest.mark.parametrize("suffix", PACK)

@@ -87,11 +87,7 @@ def test_the_seconds_are_in_a_file_of_their_own(tmp_path):
 
 @pytest.mark.parametrize(
     ("text", "message"),
-    [
-        (None, "cannot be read: No such file"),
-        ("{", "not valid JSON"),
-        ("[]", "got a JSON list, expected an object"),
-    ],
+    [(None, "cannot be read: No such file"), ("{", "not valid JSON"), ("[]", "got a JSON list, expected an object")],
 )
 def test_a_folder_that_is_not_a_result_is_named(tmp_path, text, message):
     if text is not None:

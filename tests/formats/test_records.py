@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from newsembed.formats.records import doc_id_to_words, make_doc_id, words_to_doc_id
+from newsembed.formats.records import doc_id_to_words, words_to_doc_id
 
 
 @given(st.integers(0, 2**64 - 1))
@@ -19,8 +19,3 @@ def test_other_lengths_are_refused():
     for doc_id in ("", "0123", "0" * 17):
         with pytest.raises(ValueError, match="expected 16 hexadecimal digits"):
             doc_id_to_words(doc_id)
-
-
-def test_a_document_id_is_the_first_half_of_the_sha1_of_its_url():
-    # echo -n https://a.example/ | sha1sum
-    assert make_doc_id("https://a.example/") == "b8de1c4d08fa3849"

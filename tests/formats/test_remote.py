@@ -11,10 +11,8 @@ from newsembed.tests import object_store
 
 @pytest.fixture(scope="module")
 def store():
-    with object_store.running() as found:
-        stores.use_options(found.options)
+    with object_store.running() as found, object_store.used(found):
         yield found
-        stores.use_options([])
 
 
 def filled(store, name, names):

@@ -5,6 +5,7 @@ import json
 
 import numpy as np
 import pytest
+from json_lines import write_rows
 from newsembed.formats.arrays import write_safetensors
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz0123456789.,!"
@@ -63,6 +64,4 @@ def article_rows():
 
 @pytest.fixture(scope="session")
 def article_file(tmp_path_factory, article_rows):
-    path = tmp_path_factory.mktemp("articles") / "articles.jsonl"
-    path.write_text("".join(json.dumps(row) + "\n" for row in article_rows))
-    return str(path)
+    return write_rows(tmp_path_factory.mktemp("articles") / "articles.jsonl", article_rows)

@@ -114,10 +114,9 @@ def test_a_step_that_was_stopped_ends_the_demo_with_its_code(monkeypatch, tmp_pa
     assert "newsembed demo: stopped; run the same command again to resume" in capsys.readouterr().err
 
 
-def test_a_folder_of_another_newsroom_is_refused(tmp_path, capsys):
+def test_a_folder_of_another_newsroom_is_refused(tmp_path, refused):
     (tmp_path / "demo.json").write_text('{"scale": 1.0, "seconds": {}, "seed": 7}', encoding="utf-8")
-    assert cli.main(["demo", "--output", str(tmp_path), "--seed", "8"]) == 2
-    message = capsys.readouterr().err
+    message = refused("demo", "--output", str(tmp_path), "--seed", "8")
     assert "'seed': 7" in message
     assert "'seed': 8" in message
     assert "--output" in message

@@ -1,10 +1,10 @@
 """What the demo checks: every line of its table is met by good numbers, and missed alone by one bad number."""
 
 import dataclasses
-import json
 import types
 
 import pytest
+from json_lines import write_rows
 from newsembed.beam_pipelines.entities.linking import Linker
 from newsembed.beam_pipelines.entities.tables import Alias, write_aliases
 from newsembed.evaluation.benchmark import Result, Results, Score
@@ -12,6 +12,7 @@ from newsembed.formats import parquet
 from newsembed.formats.records import Article, Triplet, make_doc_id
 from newsembed.launch.demo import QUERIES, Places, checks
 from newsembed.launch.demo.checks import PRECISION, RECALL, Name, found_names, score_names
+from newsembed.tests.document_table import numbered_triplet
 
 HELD_OUT, PARAPHRASES = "events heldout.jsonl", "events paraphrases.jsonl"
 BALANCE = "every job: in = out + rejected + failed, and something out"
@@ -89,14 +90,7 @@ def test_mining_just_below_its_bar_is_missed(name, bar):
 
 @pytest.mark.parametrize(
     "change",
-    [
-        {"failed": {}},
-        {"rejected": {}},
-        {"rejected": {"no_title": 1}},
-        {"in": 11},
-        {"out": 8},
-        {"in": 3, "out": 0},
-    ],
+    [{"failed": {}}, {"rejected": {}}, {"rejected": {"no_title": 1}}, {"in": 11}, {"out": 8}, {"in": 3, "out": 0}],
 )
 def test_a_job_that_does_not_add_up_or_writes_nothing_is_missed(change):
     numbers = good()
@@ -125,21 +119,12 @@ def test_encoders_in_another_order_are_missed(part, encoder, value):
 
 @pytest.mark.parametrize(
     ("benchmark", "value", "name"),
-    [
-        (HELD_OUT, 0.53, BEATS_TFIDF),
-        (PARAPHRASES, 0.31, "cross-publisher paraphrases, mAP: trained > TF-IDF"),
-    ],
+    [(HELD_OUT, 0.53, BEATS_TFIDF), (PARAPHRASES, 0.31, "cross-publisher paraphrases, mAP: trained > TF-IDF")],
 )
 def test_an_encoder_no_better_than_words_is_missed(benchmark, value, name):
     numbers = good()
     numbers.scores["tfidf", benchmark, "all"] = value
     assert missed(numbers) == [name]
-
-
-def triplet(anchor, positive, negative):
-    return Triplet(
-        f"{anchor:016x}", f"{positive:016x}", f"{negative:016x}", "en", (0.5, 0.5, 0.5), (0.5, 0.5, 0.5), 1, 400, 0.1
-    )
 
 
 def test_mining_is_scored_against_the_truth_by_hand():
@@ -150,7 +135,13 @@ def test_mining_is_scored_against_the_truth_by_hand():
         )
     }
     publishers = {f"{n:016x}": publisher for n, publisher in enumerate("ababab")}
-    mined = [triplet(1, 0, 2), triplet(1, 0, 2), triplet(0, 2, 1), triplet(3, 4, 4), triplet(0, 9, 9)]
+    mined = [
+        numbered_triplet(1, 0, 2),
+        numbered_triplet(1, 0, 2),
+        numbered_triplet(0, 2, 1),
+        numbered_triplet(3, 4, 4),
+        numbered_triplet(0, 9, 9),
+    ]
     scored = checks.score_mining(iter(mined), truth, publishers)
     assert scored["positive pairs"] == 4  # (1,0) (0,2) (3,4) (0,9)
     assert scored["positive precision"] == pytest.approx(1 / 4)
@@ -201,7 +192,7 @@ def finished(tmp_path, monkeypatch):
         {"url": url, "event": event, "near_duplicate_group": None}
         for url, event in zip(urls, ["e1", "e1", "e2"], strict=True)
     ]
-    (tmp_path / "newsroom/truth.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    write_rows(tmp_path / "newsroom/truth.jsonl", rows)
     articles = [Article(doc_id, url, url.split("/")[2], "title", "body") for doc_id, url in zip(ids, urls, strict=True)]
     part = "part-00000-of-00001.parquet"
     parquet.write_shard(f"{places.work}/clean/articles/{part}", articles, Article)

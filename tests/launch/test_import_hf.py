@@ -19,8 +19,6 @@ from newsembed.learning.model_files import architecture_gin
 from newsembed.serving.encoder import load_encoder
 from newsembed.training.gin_config import load_gin
 from newsembed.training.huggingface import read_huggingface
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "models"))
 from reference_encoders import CONFIGS, forward, pieces_of, random_arrays, write_folder
 
 

@@ -2,11 +2,11 @@
 
 import json
 import shutil
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
+import reference_encoders
 import safetensors.numpy
 from newsembed.errors import InputError
 from newsembed.formats.model_folder import ModelFolder
@@ -15,13 +15,9 @@ from newsembed.launch import cli
 from newsembed.serving.encoder import load_encoder
 from newsembed.serving.saved_model import SavedModelEncoder
 from newsembed.serving.server import Service
-from tokenizers import Tokenizer
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "models"))
-sys.path.insert(0, str(Path(__file__).parents[1] / "tasks"))
-import reference_encoders
 from reference_encoders import CONFIGS, forward, random_arrays, write_folder
 from tokenizer_families import FAMILIES, special_names, train
+from tokenizers import Tokenizer
 
 KINDS = {"uncased": "bert", "cased": "bert", "unigram": "xlm-roberta", "byte_level": "modernbert"}
 IN_GRAPH = ("uncased", "cased")

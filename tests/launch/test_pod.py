@@ -135,6 +135,5 @@ def test_a_gin_file_of_the_other_machines_is_not_checked(capsys):
         (["gke", "print", "a", "--type", "t", "--", *TRAIN], "--image: gke print needs it"),
     ],
 )
-def test_what_does_not_fit_is_named(capsys, options, message):
-    assert cli.main(["launch", *options]) == 2
-    assert message.replace("PLACE", "--place") in capsys.readouterr().err
+def test_what_does_not_fit_is_named(refused, options, message):
+    assert message.replace("PLACE", "--place") in refused("launch", *options)

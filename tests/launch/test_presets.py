@@ -54,9 +54,10 @@ def test_options_that_are_given_win_over_the_preset(monkeypatch):
     assert options_of(monkeypatch)["vocabulary"].size == 32_000
 
 
-def test_a_preset_may_be_in_a_file_and_unknown_ones_are_refused(monkeypatch, tmp_path, capsys):
+def test_a_preset_may_be_in_a_file_and_unknown_ones_are_refused(monkeypatch, tmp_path, refused):
     (tmp_path / "build.txt").write_text("--preset=paper --pack.max_length=64")
     options = options_of(monkeypatch, f"@{tmp_path}/build.txt", "--pack.max_length=128")
     assert (options["vocabulary"].size, options["pack"].max_length) == (500_000, 128)  # words after the file win
-    assert cli.main(["build", "--articles", "a", "--output", "work", "--preset=newspaper"]) == 2
-    assert "--preset: got newspaper, expected one of paper" in capsys.readouterr().err
+    assert "--preset: got newspaper, expected one of paper" in refused(
+        "build", "--articles", "a", "--output", "work", "--preset=newspaper"
+    )

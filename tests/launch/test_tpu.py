@@ -135,6 +135,14 @@ def cloud(tmp_path, monkeypatch):
         kill(unit)
 
 
+def trained_while(path, action):
+    """The exit code of a run; the action is done when the path is there."""
+    thread = when(path, action)
+    code = cli.main([*RUN, "--yes", *TRAIN])
+    thread.join()
+    return code
+
+
 def calls(cloud):
     lines = [json.loads(line) for line in (cloud / "calls").read_text().splitlines()]
     return [words[3] for words in lines if words[0] == "compute" and words[3] != "describe"]
@@ -155,9 +163,7 @@ def test_a_slice_that_is_taken_away_is_asked_for_again_and_the_run_goes_on(cloud
         for unit in cloud.glob("host*/unit"):
             kill(unit)
 
-    thread = when(cloud / "saved-w-0-2", take_away)
-    assert cli.main([*RUN, "--yes", *TRAIN]) == 0
-    thread.join()
+    assert trained_while(cloud / "saved-w-0-2", take_away) == 0
     assert "taken away" in capsys.readouterr().err
     assert calls(cloud).count("create") == 2
     assert set((cloud / "steps").read_text().splitlines()) == ALL_STEPS
@@ -184,9 +190,7 @@ def test_a_host_that_was_restarted_goes_on_with_the_others_on_the_same_slice(clo
         (cloud / "slow-w-0").unlink()
 
     (cloud / "slow-w-0").touch()  # it waits for the other
-    thread = when(cloud / "saved-w-1-2", restart)
-    assert cli.main([*RUN, "--yes", *TRAIN]) == 0
-    thread.join()
+    assert trained_while(cloud / "saved-w-1-2", restart) == 0
     said = capsys.readouterr().err
     assert "w-1 no run" in said
     assert "a host of it was restarted" in said
@@ -196,9 +200,7 @@ def test_a_host_that_was_restarted_goes_on_with_the_others_on_the_same_slice(clo
 
 def test_a_run_that_was_killed_ends_the_others(cloud, capsys):
     (cloud / "slow").touch()
-    thread = when(cloud / "host1/newsembed-train.log", lambda: kill(cloud / "host1/unit"))
-    assert cli.main([*RUN, "--yes", *TRAIN]) == 1
-    thread.join()
+    assert trained_while(cloud / "host1/newsembed-train.log", lambda: kill(cloud / "host1/unit")) == 1
     assert "w-1 was killed; the other hosts were stopped" in capsys.readouterr().err
 
 
@@ -240,33 +242,27 @@ def test_the_hosts_of_a_slice_that_is_not_there_are_not_asked(cloud, capsys):
 
 
 def test_a_lost_connection_ends_nothing(cloud):
-    thread = when(cloud / "saved-w-0-1", (cloud / "unreachable").touch)
-    assert cli.main([*RUN, "--yes", *TRAIN]) == 0
-    thread.join()
+    assert trained_while(cloud / "saved-w-0-1", (cloud / "unreachable").touch) == 0
     assert calls(cloud).count("create") == 1
 
 
-def test_money_is_spent_only_if_that_is_said(cloud, capsys):
-    assert cli.main([*RUN, *TRAIN]) == 2
-    assert "--yes: 1 x v4-16 costs money" in capsys.readouterr().err
+def test_money_is_spent_only_if_that_is_said(cloud, refused):
+    assert "--yes: 1 x v4-16 costs money" in refused(*RUN, *TRAIN)
     assert calls(cloud) == []
 
 
-def test_mistyped_options_of_the_training_are_refused_before_money_is_spent(cloud, capsys):
-    assert cli.main([*RUN, "--yes", *TRAIN, "--gin.TRAIN_STEP=3"]) == 2
-    assert "TRAIN_STEP: got a key that nothing uses" in capsys.readouterr().err
-    assert cli.main([*RUN, "--yes", *TRAIN[:-1]]) == 2
-    assert "VOCABULARY_PATH: the key is required" in capsys.readouterr().err
+def test_mistyped_options_of_the_training_are_refused_before_money_is_spent(cloud, capsys, refused):
+    assert "TRAIN_STEP: got a key that nothing uses" in refused(*RUN, "--yes", *TRAIN, "--gin.TRAIN_STEP=3")
+    assert "VOCABULARY_PATH: the key is required" in refused(*RUN, "--yes", *TRAIN[:-1])
     with pytest.raises(SystemExit, match="2"):
         cli.main([*RUN, "--yes", *TRAIN, "--num_process=2"])
     assert "did you mean --num_processes" in capsys.readouterr().err
     assert not (cloud / "calls").exists()
 
 
-def test_an_installation_that_fails_ends_the_command(cloud, capsys):
+def test_an_installation_that_fails_ends_the_command(cloud, refused):
     (cloud / "no_pip").touch()
-    assert cli.main([*RUN, "--yes", *TRAIN]) == 2
-    assert "gcloud: `gcloud compute tpus tpu-vm ssh news" in capsys.readouterr().err
+    assert "gcloud: `gcloud compute tpus tpu-vm ssh news" in refused(*RUN, "--yes", *TRAIN)
 
 
 def test_several_slices_are_one_request(cloud, capsys):

@@ -28,7 +28,7 @@ def test_the_encoder_of_the_command_line_with_how_it_reads():
         given(encoder="tfidf")
 
 
-def test_an_archive_whose_encoder_is_elsewhere_asks_for_it(monkeypatch, tmp_path, capsys):
+def test_an_archive_whose_encoder_is_elsewhere_asks_for_it(monkeypatch, tmp_path, refused):
     choices = {"moved": EncoderChoice("model:work/trained@40"), "here": EncoderChoice(f"savedmodel:{tmp_path}")}
     monkeypatch.setattr(module, "check_sources", lambda _: None)
     monkeypatch.setattr(module, "current_choice", lambda archive, given: given or choices[archive])
@@ -36,8 +36,7 @@ def test_an_archive_whose_encoder_is_elsewhere_asks_for_it(monkeypatch, tmp_path
     monkeypatch.setattr(module, "update", lambda _archive, encoder, *_, **__: encoder)
     loaded = []
     monkeypatch.setattr(module, "print_report", lambda _, report: loaded.append(report))
-    assert cli.main(["update", "--archive", "moved", "--articles", "a.jsonl"]) == 2
-    shown = capsys.readouterr().err
+    shown = refused("update", "--archive", "moved", "--articles", "a.jsonl")
     assert "moved: the encoder of the archive was not found: model:work/trained@40" in shown
     assert "--encoder model:DIR" in shown
     assert cli.main(["update", "--archive", "here", "--articles", "a.jsonl"]) == 0

@@ -1,7 +1,6 @@
 """The description of a model in its folder: which other model is refused, and the architecture as gin."""
 
 import dataclasses
-import sys
 from pathlib import Path
 
 import gin
@@ -12,11 +11,8 @@ from newsembed.formats.vocabulary import read_vocabulary
 from newsembed.learning.model_files import architecture_gin, check_same_model, write_model_files
 from newsembed.models.encoders import ContextConfig, HybridConfig, config_from_dict
 from newsembed.training.gin_config import load_gin
-from toy_corpus import toy_config, write_vocabulary
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "models"))
-
 from toy_architecture import MeanConfig
+from toy_corpus import toy_config, write_vocabulary
 
 
 @pytest.fixture

@@ -78,10 +78,7 @@ def test_rates_of_the_first_steps(options, expected):
 
 @pytest.mark.parametrize(
     ("options", "message"),
-    [
-        ({"decay": "linear"}, "number of steps"),
-        ({"decay": "inverse_root"}, "WARMUP_STEPS: got 0"),
-    ],
+    [({"decay": "linear"}, "number of steps"), ({"decay": "inverse_root"}, "WARMUP_STEPS: got 0")],
 )
 def test_impossible_schedules_say_why(options, message):
     with pytest.raises(InputError, match=message):

@@ -4,12 +4,7 @@ import jax
 import numpy as np
 import pytest
 from newsembed.errors import InputError
-from newsembed.learning.partitioning import (
-    DataShare,
-    Partitioner,
-    check_batch_size,
-    data_share,
-)
+from newsembed.learning.partitioning import DataShare, Partitioner, check_batch_size, data_share
 
 
 class Device:

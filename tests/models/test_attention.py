@@ -108,11 +108,7 @@ def test_the_bias_of_relative_positions_is_looked_up_by_side_and_distance():
 
 @pytest.mark.parametrize(
     ("backend", "version", "expected"),
-    [
-        ("cpu", "", "cpu"),
-        ("gpu", "PJRT C API\nCUDA 12030", "cuda"),
-        ("gpu", "PJRT C API\nrocm 60200", "rocm"),
-    ],
+    [("cpu", "", "cpu"), ("gpu", "PJRT C API\nCUDA 12030", "cuda"), ("gpu", "PJRT C API\nrocm 60200", "rocm")],
 )
 def test_the_platform_is_named_by_its_maker(monkeypatch, backend, version, expected):
     device = types.SimpleNamespace(client=types.SimpleNamespace(platform_version=version))

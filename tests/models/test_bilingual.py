@@ -1,13 +1,13 @@
 """NTDV over its translators: against float64 NumPy, sizes, sums of heads, languages, padding and export."""
 
 import dataclasses
-import functools
 
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from compiled_methods import compiled
 from drawn_parameters import drawn
 from newsembed.models.architecture import Architecture
 from newsembed.models.encoders import AttentiveConfig, BilingualConfig, Capability, config_from_dict
@@ -24,11 +24,6 @@ TARGET = [2, 12, 39, 5, 6, 21]
 @pytest.fixture(scope="module")
 def params():
     return drawn(CONFIG)
-
-
-@functools.cache
-def compiled(config, method, *translator):
-    return jax.jit(lambda params, *given: config.module().apply({"params": params}, *given, *translator, method=method))
 
 
 def run(params, method, *arrays, translator=(), config=CONFIG):

@@ -1,13 +1,13 @@
 """The context encoder: untrained it is its table, trained it follows its formula; packed rows, padding, sizes."""
 
 import dataclasses
-import functools
 
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from compiled_methods import compiled
 from newsembed.models.attention import visible
 from newsembed.models.blocks import make_block, make_context
 from newsembed.models.encoders import Capability, ContextConfig, EncoderConfig, config_from_dict, named_kind
@@ -36,11 +36,6 @@ def trained():
     params = fresh()
     keys = iter(jax.random.split(jax.random.key(2), 100))
     return jax.tree.map(lambda array: array + jax.random.normal(next(keys), array.shape) / 4, params)
-
-
-@functools.cache
-def compiled(config, method):
-    return jax.jit(lambda params, rows: config.module().apply({"params": params}, rows, method=method))
 
 
 def run(config, params, rows, method="embed"):

@@ -1,13 +1,13 @@
 """Windows and the lexical part: equal to a reference in NumPy, and the dense part is the news encoder's."""
 
 import dataclasses
-import functools
 import json
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from compiled_methods import compiled
 from drawn_parameters import drawn
 from newsembed.models.encoders import Capability, EncoderConfig, HybridConfig, config_from_dict, named_kind
 
@@ -18,11 +18,6 @@ NEWS = EncoderConfig(
 WORDS = {"embedding_size": 14, "lexical_size": 6, "lexical_lead_length": 4}
 HYBRID = HybridConfig(**{field.name: getattr(NEWS, field.name) for field in dataclasses.fields(NEWS)} | WORDS)
 TEXT = [2, 9, 17, 17, 30, 8, 22, 17, 11, 3]
-
-
-@functools.cache
-def compiled(config, method):
-    return jax.jit(lambda params, rows: config.module().apply({"params": params}, rows, method=method))
 
 
 def run(config, params, rows, method="embed"):

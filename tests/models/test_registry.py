@@ -1,8 +1,6 @@
 """Architectures are found by kind, and refused by name where a capability is missing."""
 
 import dataclasses
-import sys
-from pathlib import Path
 
 import pytest
 from newsembed.errors import InputError
@@ -16,8 +14,6 @@ from newsembed.models.encoders import (
     register,
     require,
 )
-
-sys.path.insert(0, str(Path(__file__).parent))
 from toy_architecture import MeanConfig
 
 SMALL = EncoderConfig(vocab_size=9, hidden_size=4, num_heads=2, mlp_size=4, num_layers=1)

@@ -1,12 +1,11 @@
 """Encoders that learn by translation: sizes, causality, what the decoder reads, padding, and references in NumPy."""
 
-import functools
-
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from compiled_methods import compiled
 from drawn_parameters import drawn
 from newsembed.models.architecture import Architecture
 from newsembed.models.attention import largest_of_tokens
@@ -35,11 +34,6 @@ LONG = {"T-MDE_F": pytest.mark.long}
 def model(request):
     config = MODELS[request.param]
     return config, drawn(config)
-
-
-@functools.cache
-def compiled(config, method):
-    return jax.jit(lambda params, *given: config.module().apply({"params": params}, *given, method=method))
 
 
 def run(model, method, *arguments):

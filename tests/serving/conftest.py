@@ -9,6 +9,7 @@ import numpy as np
 import orbax.checkpoint as ocp
 import pytest
 from flax import linen as nn
+from json_lines import write_rows
 from newsembed.models.encoders import named_kind
 from newsembed.models.encoders.news import EncoderConfig
 
@@ -87,6 +88,4 @@ def model_dir(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def articles(tmp_path_factory):
-    path = tmp_path_factory.mktemp("articles") / "articles.jsonl"
-    path.write_text("".join(json.dumps(row) + "\n" for row in article_rows()))
-    return str(path)
+    return write_rows(tmp_path_factory.mktemp("articles") / "articles.jsonl", article_rows())

@@ -1,17 +1,13 @@
 """Requests share calls of the encoder, and each gets the vectors that it would get alone."""
 
-import sys
 import threading
 from concurrent.futures import CancelledError, wait
-from pathlib import Path
 
 import numpy as np
 import pytest
+from letters import Letters
 from newsembed.serving.batching import Batcher, BatchOptions
 from newsembed.serving.gate import RefusedError
-
-sys.path.insert(0, str(Path(__file__).parent))
-from letters import Letters
 
 HANG = 60  # seconds; whoever waits this long has failed
 WORDS = ["storm", "rain", "budget", "vote", "cup", "match", "goal", "wind"]

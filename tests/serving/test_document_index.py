@@ -2,8 +2,6 @@
 
 import dataclasses
 import datetime
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,9 +10,8 @@ from newsembed.formats.archive import IndexedDocument
 from newsembed.serving.extracts import Extract
 from newsembed.serving.filters import DateRange, Filters
 from newsembed.serving.index import Hit
-
-sys.path.insert(0, str(Path(__file__).parent))
 from tables import index_of
+from vectors import unit
 
 FIRST = datetime.date(2024, 1, 1)
 
@@ -25,11 +22,6 @@ def documents(count):
         IndexedDocument(f"d{n}", f"https://a.example/{n}", "a.example", f"title {n}", FIRST + datetime.timedelta(n))
         for n in range(count)
     ]
-
-
-def unit_rows(count, dimensions=8, seed=0):
-    rows = np.random.default_rng(seed).normal(size=(count, dimensions)).astype(np.float32)
-    return rows / np.linalg.norm(rows, axis=1, keepdims=True)
 
 
 def numbers(hits):
@@ -53,7 +45,7 @@ def test_a_hit_has_no_number_and_no_extract_unless_they_are_given():
 
 def test_a_url_is_found_in_any_spelling_and_as_it_is_written_first():
     urls = ("http://a.example/1", "https://www.a.example/1", "not a url", "", "https://a.example/2?b=1&a=2")
-    index = index_of(unit_rows(5), [IndexedDocument(f"d{n}", url, "p", "t", None) for n, url in enumerate(urls)])
+    index = index_of(unit(0, 5), [IndexedDocument(f"d{n}", url, "p", "t", None) for n, url in enumerate(urls)])
     assert [index.number_of(url) for url in urls if url] == [0, 1, 2, 4]
     for spelling, place in (
         ("HTTPS://WWW.A.example:443/1/?utm_source=x#top", 0),  # the first of two
@@ -72,7 +64,7 @@ def test_a_url_is_found_in_any_spelling_and_as_it_is_written_first():
 
 
 def test_the_spread_of_a_query_is_over_at_most_4096_documents():
-    rows, query = unit_rows(4_098, 2), np.array([0.3, 0.4], np.float32)
+    rows, query = unit(0, 4_098, 2), np.array([0.3, 0.4], np.float32)
     for count, step in ((4_096, 1), (4_097, 2), (4_098, 2)):
         cosines = rows[:count:step].astype(float) @ (query / 0.5)
         found = index_of(rows[:count], documents(count)).deviations(query, np.array([0.5, 0.1]), np.array([0, 1]))
@@ -123,14 +115,14 @@ MIXED = [
 
 
 def test_documents_pass_all_filters_together():
-    index = index_of(unit_rows(6), MIXED)
+    index = index_of(unit(0, 6), MIXED)
     dates = DateRange(until=FIRST + datetime.timedelta(3))
     filters = index.filters(dates, ["En-AU"], ["a.EXAMPLE"])
     assert filters == Filters(dates, ("EN-us", "en", "en-GB"), ("A.example",))
     assert index.passing(filters).tolist() == [True, False, False, False, False, True]
     assert index.count(filters) == 2
     assert index.passing(Filters()).tolist() == [True] * 6
-    assert sorted(numbers(index.search(unit_rows(1)[0], 9, filters))) == [0, 5]
+    assert sorted(numbers(index.search(unit(0, 1)[0], 9, filters))) == [0, 5]
     with pytest.raises(InputError, match="has the language 'fr'"):
         index.filters(languages=["fr"])
     with pytest.raises(InputError, match=r"has the publisher 'c\.example'"):
@@ -138,7 +130,7 @@ def test_documents_pass_all_filters_together():
 
 
 def test_the_error_without_a_document_names_what_is_in_the_way():
-    index = index_of(unit_rows(6), MIXED)
+    index = index_of(unit(0, 6), MIXED)
     late = index.nothing_left(Filters(DateRange(since=datetime.date(2025, 1, 1)), ("en",)))
     assert late.problem == (
         "no article of the index has a byline date in this range; it has dates from 2024-01-01 to 2024-01-10"
@@ -146,7 +138,7 @@ def test_the_error_without_a_document_names_what_is_in_the_way():
     assert (late.field, late.remedy) == ("--since, --until", "give days within the archive's")
     other = index.nothing_left(Filters(languages=("de",), publishers=("B.example",)))
     assert (other.problem, other.field) == ("no article of the index passes all filters", "filters")
-    undated = index_of(unit_rows(2), [MIXED[4]] * 2)
+    undated = index_of(unit(0, 2), [MIXED[4]] * 2)
     assert undated.span() == "articles without dates only"
     late = undated.nothing_left(Filters(DateRange(since=FIRST)))
     assert late.problem.endswith("; it has articles without dates only")
@@ -154,7 +146,7 @@ def test_the_error_without_a_document_names_what_is_in_the_way():
 
 
 def test_a_search_by_address_has_as_many_answers_as_asked_for():
-    index = index_of(unit_rows(9), documents(9))
+    index = index_of(unit(0, 9), documents(9))
     cosines = index.embeddings @ index.embeddings[4]
     expected = [number for number in np.argsort(-cosines).tolist() if number != 4]
     for count in (1, 3, 8, 20):

@@ -1,22 +1,13 @@
 """Events: values by hand for the rule, one run against many, and merges."""
 
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
 from newsembed.serving import events as events_module
 from newsembed.serving.events import NO_EVENT, UNDATED, EventOptions, Merge, Scale, assign, inherited
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "updates"))
 from stream import b_cubed
+from vectors import circle
 
 OPTIONS = EventOptions(threshold=0.8, days=2, day_decay=0.0)
-
-
-def at(*degrees):
-    """Unit vectors in the plane."""
-    return np.array([[np.cos(np.radians(one)), np.sin(np.radians(one))] for one in degrees], np.float32)
 
 
 def grouped(vectors, days, events=None, options=OPTIONS, doc_ids=None, languages=None):
@@ -26,72 +17,68 @@ def grouped(vectors, days, events=None, options=OPTIONS, doc_ids=None, languages
     return assign(doc_ids, np.array(days), events, languages, vectors.__getitem__, options)
 
 
-def test_an_article_joins_the_most_similar_event_of_near_days_or_opens_one():
-    # cos 20 = 0.94, cos 40 = 0.77
-    events, merges = grouped(at(0, 90, 20, 60, 0, 0), [1, 1, 2, 3, 4, 7])
-    #  60 is 0.87 from 90; the second 0 is 2 days from 20; the last is 3 days from everything
-    assert (events.tolist(), merges) == ([1, 2, 1, 2, 1, 6], [])
-
-
-def test_the_similarity_is_the_mean_over_the_articles_of_the_event():
+# Angles of the articles, their days, their events so far, options, the events in the end, and the merges.
+DECAYED, ALMOST = EventOptions(0.8, 5, 0.05), EventOptions(0.89, 2, 0.0)
+RULES = {
+    # cos 20 = 0.94, cos 40 = 0.77, so 60 is 0.87 from 90; the second 0 is 2 days from 20, the last 3 from everything.
+    "the most similar event of near days": ((0, 90, 20, 60, 0, 0), [1, 1, 2, 3, 4, 7], [0] * 6, [1, 2, 1, 2, 1, 6], []),
     # 30 from 0 is 0.87, but the mean with -30 (0.5) is 0.68.
-    assert grouped(at(0, -30, 30), [1, 1, 1], [1, 1, 0])[0].tolist() == [1, 1, 3]
-    assert grouped(at(0, 30), [1, 1], [1, 0])[0].tolist() == [1, 1]
-
-
-def test_every_day_between_takes_something_from_the_similarity():
-    decayed = EventOptions(threshold=0.8, days=5, day_decay=0.05)
-    # cos 20 = 0.94 less two days is 0.84, less three 0.79
-    assert grouped(at(0, 20), [1, 3], options=decayed)[0].tolist() == [1, 1]
-    assert grouped(at(0, 20), [1, 4], options=decayed)[0].tolist() == [1, 2]
-
-
-def test_articles_of_far_days_of_an_event_do_not_count():
+    "the mean over the articles of the event": ((0, -30, 30), [1, 1, 1], [1, 1, 0], [1, 1, 3], []),
+    "the mean over one article": ((0, 30), [1, 1], [1, 0], [1, 1], []),
+    # cos 20 = 0.94 less two days is 0.84, less three 0.79.
+    "a day takes something": ((0, 20), [1, 3], [0, 0], [1, 1], [], DECAYED),
+    "three days take too much": ((0, 20), [1, 4], [0, 0], [1, 2], [], DECAYED),
     # The event has moved on: its article of day 1 is no reason to refuse one of day 5.
-    assert grouped(at(0, 30, 50), [1, 3, 5], [1, 1, 0])[0].tolist() == [1, 1, 1]
-
-
-def test_a_late_article_between_two_events_merges_them_into_the_larger():
+    "articles of far days do not count": ((0, 30, 50), [1, 3, 5], [1, 1, 0], [1, 1, 1], []),
     # 18 is nearest to 35 and joins that event; its three articles have a mean of 0.86 with 0.
-    vectors, days = at(0, 35, 35, 18), [5, 5, 5, 5]
-    events, merges = grouped(vectors, days, [1, 2, 2, 0])
-    assert (events.tolist(), merges) == ([2, 2, 2, 2], [Merge(1, 2, 4)])
-
-
-def test_the_article_that_shows_two_events_to_be_one_counts_once():
+    "the larger of two events stays": ((0, 35, 35, 18), [5] * 4, [1, 2, 2, 0], [2] * 4, [(1, 2, 4)]),
+    # 16 joins 0, so that both events have two articles; the means of (0, 16) with 35 is 0.88.
+    "the earlier of equal ones": ((0, 35, 35, 16), [5, 4, 4, 5], [1, 2, 2, 0], [2] * 4, [(1, 2, 4)]),
+    "the earlier of equal ones, the other way": ((0, 35, 35, 16), [4, 5, 5, 5], [1, 2, 2, 0], [1] * 4, [(2, 1, 4)]),
+    "the smaller id of equal ones": ((0, 35, 35, 16), [5, 5, 5, 5], [1, 2, 2, 0], [1] * 4, [(2, 1, 4)]),
+    # Without it the mean of (0, 16) with 35 is 0.88; the articles at 35 are 2 days away.
+    "a small decay": ((0, 35, 35, 16), [7, 5, 5, 7], [1, 2, 2, 0], [2] * 4, [(1, 2, 4)], EventOptions(0.8, 2, 0.03)),
+    "the decay counts in merges": (
+        (0, 35, 35, 16),
+        [7, 5, 5, 7],
+        [1, 2, 2, 0],
+        [1, 2, 2, 1],
+        [],
+        EventOptions(0.8, 2, 0.05),
+    ),
     # 18 joins 0; the mean of both with 36 is (0.951 + 0.809) / 2 = 0.880, and would be 0.904 if 18 counted twice.
-    almost = EventOptions(threshold=0.89, days=2, day_decay=0.0)
-    events, merges = grouped(at(0, 36, 18), [5, 5, 5], [1, 2, 0], almost)
-    assert (len(set(events.tolist())), merges) == (2, [])
-
-
-def test_events_that_only_the_new_article_is_like_stay_two():
+    "what shows two to be one counts once": ((0, 36, 18), [5, 5, 5], [1, 2, 0], [1, 2, 1], [], ALMOST),
     # 0 and 60 are each 0.87 from 30, and 0.5 from each other.
-    events, merges = grouped(at(0, 60, 30), [5, 5, 5], [1, 2, 0])
-    assert (events.tolist(), merges) == ([1, 2, 1], [])
+    "both are like the new article only": ((0, 60, 30), [5, 5, 5], [1, 2, 0], [1, 2, 1], []),
+    "a merge reaches far days": ((0, 35, 35, 18, 0), [5, 5, 5, 5, 1], [1, 2, 2, 0, 1], [2] * 5, [(1, 2, 4)]),
+    "no date, no event": ((0, 0), [UNDATED, 5], [0, 0], [NO_EVENT, 2], []),
+    "days before count, too": ((0, 0), [3, 1], [1, 0], [1, 1], []),
+    "three days before": ((0, 0), [4, 1], [1, 0], [1, 2], []),
+    "the threshold is enough": ((0, 0), [5, 5], [1, 0], [1, 1], [], EventOptions(1.0, 2, 0.0)),
+    # Both others are opposite; the event of day 1 is known to the run, because day 3 is new, too.
+    "far days, any threshold": ((0, 180, 180), [1, 5, 3], [1, 0, 0], [1, 3, 3], [], EventOptions(-0.5, 2, 0.0)),
+}
 
 
-def test_a_merge_reaches_articles_of_the_event_that_are_far_in_time():
-    events, merges = grouped(at(0, 35, 35, 18, 0), [5, 5, 5, 5, 1], [1, 2, 2, 0, 1])
-    assert (events.tolist(), [merge.event for merge in merges]) == ([2, 2, 2, 2, 2], [1])
+@pytest.mark.parametrize("rule", RULES)
+def test_articles_join_the_most_similar_event_of_near_days_which_may_merge(rule):
+    degrees, days, before, expected, merges, *options = RULES[rule]
+    events, found = grouped(circle(*degrees), days, before, *options)
+    assert (events.tolist(), found) == (expected, [Merge(*merge) for merge in merges])
 
 
 def test_merges_of_one_run_follow_one_another():
     # The first new article joins 1 and 2, the second the result and 3; an article of 1 is days away.
-    vectors, days = at(0, 20, 20, 50, 50, 50, 50, 11, 32, 0), [5, 5, 5, 5, 5, 5, 5, 5, 6, 1]
+    vectors, days = circle(0, 20, 20, 50, 50, 50, 50, 11, 32, 0), [5, 5, 5, 5, 5, 5, 5, 5, 6, 1]
     events, merges = grouped(vectors, days, [1, 2, 2, 3, 3, 3, 3, 0, 0, 1])
     assert [(merge.event, merge.into) for merge in merges] == [(1, 2), (2, 3)]
     assert set(events.tolist()) == {3}
 
 
-def test_articles_without_a_date_have_no_event():
-    assert grouped(at(0, 0), [UNDATED, 5])[0].tolist() == [NO_EVENT, 2]
-
-
 def test_the_order_of_the_rows_does_not_matter():
     draw = np.random.default_rng(0)
-    vectors, days, ids = at(*draw.uniform(0, 360, 60)), draw.integers(1, 20, 60), draw.permutation(60).astype(np.uint64)
-    ids += 1
+    vectors, days = circle(*draw.uniform(0, 360, 60)), draw.integers(1, 20, 60)
+    ids = draw.permutation(60).astype(np.uint64) + np.uint64(1)
     first = dict(zip(ids.tolist(), grouped(vectors, days, doc_ids=ids)[0].tolist(), strict=True))
     order = draw.permutation(60)
     second = grouped(vectors[order], days[order], doc_ids=ids[order])[0].tolist()
@@ -135,11 +122,6 @@ def test_one_run_and_a_run_each_day_find_nearly_the_same_events(late, least):
     assert b_cubed(found, dict(zip(ids.tolist(), once.tolist(), strict=True))) >= least
 
 
-def test_days_count_after_an_article_that_arrives_late_as_before_it():
-    assert grouped(at(0, 0), [3, 1], [1, 0])[0].tolist() == [1, 1]
-    assert grouped(at(0, 0), [4, 1], [1, 0])[0].tolist() == [1, 2]
-
-
 def test_blocks_of_any_size_give_the_same_events(monkeypatch):
     vectors, days, _ = stream_of_days(np.random.default_rng(3), 0.0)
     options = EventOptions(threshold=0.45, day_decay=0.05)
@@ -152,45 +134,19 @@ def test_blocks_of_any_size_give_the_same_events(monkeypatch):
         assert found == merges
 
 
-def test_a_similarity_of_the_threshold_is_enough():
-    assert grouped(at(0, 0), [5, 5], [1, 0], EventOptions(1.0, 2, 0.0))[0].tolist() == [1, 1]
-
-
-def test_events_that_have_no_article_of_near_days_are_not_joined_whatever_the_threshold():
-    # Both others are opposite; the event of day 1 is known to the run, because day 3 is new, too.
-    anything = EventOptions(threshold=-0.5, days=2, day_decay=0.0)
-    events, _ = grouped(at(0, 180, 180), [1, 5, 3], [1, 0, 0], anything)
-    assert events.tolist() == [1, 3, 3]
-
-
 def test_of_equally_similar_events_the_one_with_the_smaller_id_is_joined():
     # Both are 30 degrees away; the one with the larger id was opened first.
     ids = np.array([9, 3, 5], np.uint64)
-    assert grouped(at(-30, 30, 0), [4, 5, 5], doc_ids=ids)[0].tolist() == [9, 3, 3]
+    assert grouped(circle(-30, 30, 0), [4, 5, 5], doc_ids=ids)[0].tolist() == [9, 3, 3]
     ids = np.array([2, 3, 5], np.uint64)
-    assert grouped(at(-30, 30, 0), [4, 5, 5], doc_ids=ids)[0].tolist() == [2, 3, 2]
-
-
-@pytest.mark.parametrize(("days", "into"), [([5, 4, 4, 5], 2), ([4, 5, 5, 5], 1), ([5, 5, 5, 5], 1)])
-def test_of_two_events_of_one_size_the_earlier_one_and_then_the_smaller_id_stays(days, into):
-    # 16 joins 0, so that both events have two articles; the means of (0, 16) with 35 is 0.88.
-    events, merges = grouped(at(0, 35, 35, 16), days, [1, 2, 2, 0])
-    assert events.tolist() == [into] * 4
-    assert merges == [Merge(3 - into, into, 4)]
-
-
-def test_the_decay_counts_in_merges():
-    # Without it the mean of (0, 16) with 35 is 0.88; the articles at 35 are 2 days away.
-    vectors, days = at(0, 35, 35, 16), [7, 5, 5, 7]
-    assert len(grouped(vectors, days, [1, 2, 2, 0], EventOptions(0.8, 2, 0.03))[1]) == 1
-    assert grouped(vectors, days, [1, 2, 2, 0], EventOptions(0.8, 2, 0.05))[1] == []
+    assert grouped(circle(-30, 30, 0), [4, 5, 5], doc_ids=ids)[0].tolist() == [2, 3, 2]
 
 
 def test_the_events_that_are_given_stay_as_they_are():
     for days in ([5, 5], [5, 6]):
         given = np.array([1, NO_EVENT if days[1] == 6 else 2], np.uint64)
         before = given.copy()
-        found, _ = grouped(at(0, 0), days, given)
+        found, _ = grouped(circle(0, 0), days, given)
         found[:] = 99
         np.testing.assert_array_equal(given, before)
 
@@ -283,8 +239,8 @@ def test_each_language_of_enough_articles_has_a_mean_of_its_own():
 
 
 def test_a_few_articles_have_a_fixed_threshold():
-    assert grouped(at(0, 50, -50), [5, 5, 5], options=EventOptions())[0].tolist() == [1, 1, 3]  # cos 50 = 0.64
-    scale = scale_of(at(*range(40)), [UNDATED] * 25 + [5] * 15, ["en"] * 40)
+    assert grouped(circle(0, 50, -50), [5, 5, 5], options=EventOptions())[0].tolist() == [1, 1, 3]  # cos 50 = 0.64
+    scale = scale_of(circle(*range(40)), [UNDATED] * 25 + [5] * 15, ["en"] * 40)
     assert (scale.languages, scale.means.any()) == ((), False)
 
 

@@ -10,14 +10,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from letters import parsed
 from newsembed.errors import InputError
 from newsembed.serving import export
 from newsembed.serving.batching import Batcher, BatchOptions
 from newsembed.serving.encoder import load_encoder
 from newsembed.serving.saved_model import SavedModelEncoder
-
-sys.path.insert(0, str(Path(__file__).parent))
-from letters import parsed
 
 TITLES = ["Storm hits the coast", "", "Budget", "嵐 Küste", "", "goal " * 200, "cup"]
 BODIES = ["Wind and rain.", "a goal in the match", "", "Sturm! " * 30, "", "", "the vote of parliament, 2024. " * 9]

@@ -5,13 +5,12 @@ import functools
 import json
 import os
 import stat
-import sys
-from pathlib import Path
 
 import jax
 import numpy as np
 import pytest
 import safetensors.numpy
+from letters import parsed
 from newsembed.errors import InputError
 from newsembed.formats.vocabulary import SPECIAL_TOKENS
 from newsembed.models.attention import term_weights
@@ -20,12 +19,8 @@ from newsembed.serving.encoder import load_encoder
 from newsembed.tasks import huggingface_tokenizer
 from newsembed.tasks.vocabulary import Vocabulary
 from newsembed.training.huggingface import read_huggingface
-from tokenizers import Tokenizer
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "models"))
-sys.path.insert(0, str(Path(__file__).parent))
-from letters import parsed
 from reference_encoders import PREFIXES, forward
+from tokenizers import Tokenizer
 
 TITLES = ["Storm hits the coast", "", "Budget", "", "goal " * 200]
 BODIES = ["Wind and rain.", "a goal in the match", "", "", "the vote of parliament, 2024. " * 9]

@@ -3,11 +3,11 @@
 import datetime
 import json
 import random
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
+from json_lines import write_rows
+from letters import Letters
 from newsembed.errors import InputError
 from newsembed.formats.articles import ArticleText
 from newsembed.launch import api
@@ -17,9 +17,6 @@ from newsembed.serving.filters import DateRange, Filters
 from newsembed.serving.index import DocumentIndex, Hit, QueryWord
 from newsembed.serving.ranking import DEFAULT, NO_RANK, Evidence, Ranking, learn
 from starlette.testclient import TestClient
-
-sys.path.insert(0, str(Path(__file__).parent))
-from letters import Letters
 from tables import indexed
 
 DAY = datetime.date(2024, 1, 1)
@@ -285,12 +282,6 @@ def test_filters(index):
     two = index.filters(publishers=["A.example", "c.example"])
     assert set(titles(find(index, "wind", filters=two))) == {TEXTS[n][0] for n in (0, 2, 3, 4)}
     assert find(index, "wind", mode="vectors", filters=two).hits[0].document.publisher != "b.example"
-    with pytest.raises(InputError, match=r"no article of the index has the publisher 'b\.exampel'") as caught:
-        index.filters(publishers=["b.exampel"])
-    assert caught.value.remedy.startswith("the index has b.example")
-    with pytest.raises(InputError, match="the language 'fr'") as caught:
-        index.filters(languages=["fr"])
-    assert caught.value.remedy == "the index has de, en"
     nothing = index.filters(DateRange(until=DAY), ["de"])
     with pytest.raises(InputError, match="no article of the index passes all filters"):
         find(index, "wind", filters=nothing)
@@ -339,7 +330,7 @@ def test_the_command_searches_in_each_mode(folder, capsys, monkeypatch):
 def test_articles_are_added_by_the_command(folder, tmp_path, capsys):
     rows = [{"doc_id": "d2", "title": "known", "body": ""}, {"doc_id": "d9", "title": "Zebra", "body": "stripes"}]
     rows += [{"doc_id": "d8", "title": " ", "body": ""}, {"doc_id": "d9", "title": "Zebra, later", "body": ""}]
-    (tmp_path / "today.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    write_rows(tmp_path / "today.jsonl", rows)
     undated = "without a date (byline_date or published_at, YYYY-MM-DD)"
     both = "1 with the URL or doc_id of another left out"
     first = f"1 with another text or date than before, {both}, 2 {undated}:"

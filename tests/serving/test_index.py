@@ -4,41 +4,29 @@ import dataclasses
 import datetime
 import json
 import shutil
-import sys
-from pathlib import Path
 
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from letters import parsed
 from newsembed.errors import InputError
 from newsembed.formats.archive import IndexedDocument
 from newsembed.formats.archive_writer import Writer
 from newsembed.formats.articles import ArticleText, read_articles
-from newsembed.launch.cli import parsed
 from newsembed.serving import embed, index_command, search
 from newsembed.serving.encoder import load_encoder
 from newsembed.serving.filters import DateRange, Filters
 from newsembed.serving.index import DocumentIndex
-
-sys.path.insert(0, str(Path(__file__).parent))
 from tables import index_of
+from vectors import unit
 
 
 def documents(count):
     return [
         IndexedDocument(f"{i:016x}", f"https://a.example/{i}", "a.example", f"title {i}", None) for i in range(count)
     ]
-
-
-def unit_rows(count, dimensions=8, seed=0):
-    rows = np.random.default_rng(seed).normal(size=(count, dimensions)).astype(np.float32)
-    return rows / np.linalg.norm(rows, axis=1, keepdims=True)
-
-
-def parse(module, *arguments):
-    return parsed("a command", module, arguments)
 
 
 # Articles
@@ -74,7 +62,7 @@ BOUNDS = [
 @pytest.mark.parametrize("bounds", BOUNDS)
 @pytest.mark.parametrize("exact_limit", [4, 1_000])
 def test_a_search_among_dates_is_the_search_of_those_documents_alone(bounds, exact_limit):
-    rows, listed, query = unit_rows(60), dated(60), unit_rows(1, seed=9)[0]
+    rows, listed, query = unit(0, 60), dated(60), unit(9, 1)[0]
     since, until = bounds.get("since", datetime.date.min), bounds.get("until", datetime.date.max)
     inside = [
         number
@@ -88,7 +76,7 @@ def test_a_search_among_dates_is_the_search_of_those_documents_alone(bounds, exa
 
 
 def test_a_search_by_url_among_the_days_around_its_article():
-    index = index_of(unit_rows(60), dated(60))
+    index = index_of(unit(0, 60), dated(60))
     url = "https://a.example/20"
     hits = index.search_url(url, 50, Filters(index.dates_around(url, 3)))
     assert {hit.document.url for hit in hits} == {f"https://a.example/{number}" for number in (17, 18, 21, 22, 23)}
@@ -110,7 +98,7 @@ def test_a_folder_without_an_index_says_so(tmp_path):
 
 def test_many_vectors_are_searched_in_the_database(tmp_path, monkeypatch):
     monkeypatch.setattr("newsembed.formats.archive_writer.EXACT_LIMIT", 1_000)
-    rows, queries = unit_rows(4000, 16), unit_rows(50, 16, seed=3)
+    rows, queries = unit(0, 4000, 16), unit(3, 50, 16)
     index = index_of(rows, documents(4000), tmp_path, exact_limit=1_000)
     assert not index.is_exact
     assert {one.columns[0] for one in index.archive._articles.list_indices()} >= {"vector", "words", "byline_date"}
@@ -130,7 +118,7 @@ def test_many_vectors_are_searched_in_the_database(tmp_path, monkeypatch):
 
 
 def test_bad_queries():
-    index = index_of(unit_rows(3), documents(3))
+    index = index_of(unit(0, 3), documents(3))
     with pytest.raises(InputError, match="5 dimensions, the index 8"):
         index.search(np.ones(5, np.float32), 1)
     with pytest.raises(InputError, match="at least 1"):
@@ -142,15 +130,15 @@ def test_bad_queries():
 
 def test_index_and_search_commands(model_dir, articles, tmp_path, capsys):
     output = str(tmp_path / "index")
-    assert index_command.run(parse(index_command, "--model", model_dir, "--input", articles, "--output", output)) == 0
+    assert index_command.run(parsed(index_command, "--model", model_dir, "--input", articles, "--output", output)) == 0
     assert "5 articles indexed for exact search, 1 without a date (byline_date or" in capsys.readouterr().out
     assert (
-        search.run(parse(search, "--index", output, "Storm hits the coast Wind and rain.", "--count", "3", "--json"))
+        search.run(parsed(search, "--index", output, "Storm hits the coast Wind and rain.", "--count", "3", "--json"))
         == 0
     )
     hits = json.loads(capsys.readouterr().out)
     assert [hit["rank"] for hit in hits] == [1, 2, 3]
-    assert search.run(parse(search, "--index", output, "https://a.example/0")) == 0
+    assert search.run(parsed(search, "--index", output, "https://a.example/0")) == 0
     shown = capsys.readouterr().out
     lines = [line for line in shown.splitlines() if "example" in line and "https" not in line]
     assert len(lines) == 4
@@ -159,24 +147,24 @@ def test_index_and_search_commands(model_dir, articles, tmp_path, capsys):
     assert "d.example" in lines[0]
     assert "2024-03-01" in lines[0]
     assert "a.example" not in lines[0]
-    assert search.run(parse(search, "--index", output, "storm", "--since", "2024-02-01", "--json")) == 0
+    assert search.run(parsed(search, "--index", output, "storm", "--since", "2024-02-01", "--json")) == 0
     assert {hit["byline_date"][:7] for hit in json.loads(capsys.readouterr().out)} == {"2024-03"}
-    assert search.run(parse(search, "--index", output, "https://a.example/0", "--days", "5", "--json")) == 0
+    assert search.run(parsed(search, "--index", output, "https://a.example/0", "--days", "5", "--json")) == 0
     assert {hit["byline_date"] for hit in json.loads(capsys.readouterr().out)} <= {
         "2024-01-02",
         "2024-01-03",
         "2024-01-04",
     }
     with pytest.raises(InputError, match="days are counted from an article"):
-        search.run(parse(search, "--index", output, "storm", "--days", "5"))
+        search.run(parsed(search, "--index", output, "storm", "--days", "5"))
     with pytest.raises(InputError, match="--since: got '1/2/24', expected a day as YYYY-MM-DD"):
-        search.run(parse(search, "--index", output, "storm", "--since", "1/2/24"))
+        search.run(parsed(search, "--index", output, "storm", "--since", "1/2/24"))
 
 
 def test_an_index_is_replaced_only_if_asked(model_dir, articles, tmp_path, monkeypatch, capsys):
     output = tmp_path / "index"
     given = ["--model", model_dir, "--input", articles, "--output", str(output)]
-    assert index_command.run(parse(index_command, *given)) == 0
+    assert index_command.run(parsed(index_command, *given)) == 0
     before = DocumentIndex.load(str(output)).documents
     few = tmp_path / "few.jsonl"
     few.write_text('{"title": "One", "body": "article"}\n')
@@ -184,42 +172,42 @@ def test_an_index_is_replaced_only_if_asked(model_dir, articles, tmp_path, monke
     with monkeypatch.context() as patch:
         patch.setattr(index_command, "encoder_from_spec", lambda *_, **__: pytest.fail("the folder is checked first"))
         with pytest.raises(InputError, match="index: --output: has an index already") as error:
-            index_command.run(parse(index_command, *given))
-        index_of(unit_rows(1), documents(1), tmp_path / "archive", clean={})
+            index_command.run(parsed(index_command, *given))
+        index_of(unit(0, 1), documents(1), tmp_path / "archive", clean={})
         archive = [*given[:5], str(tmp_path / "archive")]
         for more in (["--append"], ["--overwrite"]):
             with pytest.raises(InputError, match="is an archive of newsembed update"):
-                index_command.run(parse(index_command, *archive, *more))
+                index_command.run(parsed(index_command, *archive, *more))
     assert "--append" in error.value.remedy
     assert "--overwrite" in error.value.remedy
     assert DocumentIndex.load(str(output)).documents == before
     with Writer(str(output)), pytest.raises(InputError, match="--output: another run is writing to this folder"):
-        index_command.run(parse(index_command, *given, "--append"))
-    assert index_command.run(parse(index_command, *given, "--append")) == 0
+        index_command.run(parsed(index_command, *given, "--append"))
+    assert index_command.run(parsed(index_command, *given, "--append")) == 0
     assert len(DocumentIndex.load(str(output))) == 6
-    assert index_command.run(parse(index_command, *given, "--overwrite")) == 0
+    assert index_command.run(parsed(index_command, *given, "--overwrite")) == 0
     assert [document.title for document in DocumentIndex.load(str(output)).documents] == ["One"]
     with pytest.raises(InputError, match="--overwrite: given with --append"):
-        parse(index_command, *given, "--append", "--overwrite")
+        parsed(index_command, *given, "--append", "--overwrite")
 
 
 def test_a_query_needs_the_encoder_of_the_index(model_dir, tmp_path):
-    unit = unit_rows(3)
-    index_of(unit, documents(3), tmp_path / "other", encoder=f"model:{model_dir}@10", encoder_digest="another")
+    rows = unit(0, 3)
+    index_of(rows, documents(3), tmp_path / "other", encoder=f"model:{model_dir}@10", encoder_digest="another")
     with pytest.raises(InputError, match="is not the encoder that built the index"):
-        search.run(parse(search, "--index", str(tmp_path / "other"), "storm"))
-    index_of(unit, documents(3), tmp_path / "unnamed")
+        search.run(parsed(search, "--index", str(tmp_path / "other"), "storm"))
+    index_of(rows, documents(3), tmp_path / "unnamed")
     with pytest.raises(InputError, match="does not say which encoder"):
-        search.run(parse(search, "--index", str(tmp_path / "unnamed"), "storm"))
+        search.run(parsed(search, "--index", str(tmp_path / "unnamed"), "storm"))
     with pytest.raises(InputError, match="query is empty"):
-        search.find_words(index_of(unit, documents(3)), load_encoder(model_dir), "  ", 3)
+        search.find_words(index_of(rows, documents(3)), load_encoder(model_dir), "  ", 3)
 
 
 def test_an_index_finds_its_encoder_from_any_folder_and_after_both_moved(model_dir, articles, tmp_path, monkeypatch):
     (tmp_path / "built").mkdir()
     monkeypatch.chdir(tmp_path / "built")
     shutil.copytree(model_dir, "model")
-    index_command.run(parse(index_command, "--model", "model@10", "--input", articles, "--output", "indexes/one"))
+    index_command.run(parsed(index_command, "--model", "model@10", "--input", articles, "--output", "indexes/one"))
     facts = DocumentIndex.load("indexes/one").settings
     assert (facts["encoder"], facts["encoder_beside"]) == ("model:model@10", "model:../../model@10")
     assert DocumentIndex.load("indexes/one").encoder == "model:model@10"
@@ -241,18 +229,18 @@ def test_a_failed_embed_leaves_no_file(model_dir, tmp_path, monkeypatch):
     monkeypatch.setattr(embed, "_CHUNK", 1)
     output = str(tmp_path / "vectors.parquet")
     with pytest.raises(InputError, match="the field is missing"):
-        embed.run(parse(embed, "--model", model_dir, "--input", str(tmp_path / "bad.jsonl"), "--output", output))
+        embed.run(parsed(embed, "--model", model_dir, "--input", str(tmp_path / "bad.jsonl"), "--output", output))
     assert [path.name for path in tmp_path.iterdir()] == ["bad.jsonl"]
     monkeypatch.setattr(embed, "encoder_from_spec", lambda *_, **__: pytest.fail("the input is checked first"))
     with pytest.raises(InputError, match="no such file or folder"):
-        embed.run(parse(embed, "--model", model_dir, "--input", str(tmp_path / "none.jsonl"), "--output", output))
+        embed.run(parsed(embed, "--model", model_dir, "--input", str(tmp_path / "none.jsonl"), "--output", output))
 
 
 def test_titles_with_markup_are_shown_as_they_are(capsys):
     from rich.console import Console
 
-    hit = index_of(unit_rows(1), [IndexedDocument("d", "u", "[red]p", "[bold]News[/bold] [1/2]")]).search(
-        unit_rows(1)[0], 1
+    hit = index_of(unit(0, 1), [IndexedDocument("d", "u", "[red]p", "[bold]News[/bold] [1/2]")]).search(
+        unit(0, 1)[0], 1
     )
     search.print_results(hit, Console())
     assert "[bold]News[/bold] [1/2]" in capsys.readouterr().out
@@ -263,10 +251,10 @@ def test_embed_writes_folder_and_parquet_alike(model_dir, articles, tmp_path, ca
     with open(articles, encoding="utf-8") as file:
         (tmp_path / "a.jsonl").write_text(file.read() + '{"title": " ", "body": "", "url": "u"}\n')
     source = str(tmp_path / "a.jsonl")
-    assert embed.run(parse(embed, "--model", model_dir, "--input", source, "--output", str(tmp_path / "v"))) == 0
+    assert embed.run(parsed(embed, "--model", model_dir, "--input", source, "--output", str(tmp_path / "v"))) == 0
     assert "5 articles embedded, 1 without text left out" in capsys.readouterr().out
     assert (
-        embed.run(parse(embed, "--model", model_dir, "--input", source, "--output", str(tmp_path / "v.parquet"))) == 0
+        embed.run(parsed(embed, "--model", model_dir, "--input", source, "--output", str(tmp_path / "v.parquet"))) == 0
     )
     vectors = np.load(tmp_path / "v/embeddings.npy")
     table = pq.read_table(tmp_path / "v.parquet")
@@ -280,13 +268,13 @@ def test_embed_writes_folder_and_parquet_alike(model_dir, articles, tmp_path, ca
 @pytest.mark.parametrize("output", ["v", "v.parquet", "v.lance"])
 def test_embed_replaces_vectors_only_when_asked(model_dir, articles, tmp_path, output):
     options = ("--model", model_dir, "--input", articles, "--output", str(tmp_path / output))
-    assert embed.run(parse(embed, *options)) == 0
+    assert embed.run(parsed(embed, *options)) == 0
     before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")}
     with pytest.raises(InputError, match="there are vectors already") as caught:
-        embed.run(parse(embed, *options))
+        embed.run(parsed(embed, *options))
     assert "--overwrite" in caught.value.remedy
     assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")} == before
-    assert embed.run(parse(embed, *options, "--overwrite")) == 0
+    assert embed.run(parsed(embed, *options, "--overwrite")) == 0
 
 
 @pytest.mark.parametrize(("seconds", "told"), [(0.0, [2, 4, 5]), (1e9, [])])
@@ -302,9 +290,9 @@ def test_many_articles_are_counted_while_they_are_embedded(model_dir, articles, 
 def test_embed_makes_no_folder_with_the_name_of_another_kind_of_file(model_dir, articles, tmp_path, name):
     options = ("--model", model_dir, "--input", articles, "--output", str(tmp_path / name))
     with pytest.raises(InputError, match="only files that end in .parquet are written"):
-        embed.run(parse(embed, *options))
+        embed.run(parsed(embed, *options))
     (tmp_path / name).mkdir()
-    assert embed.run(parse(embed, *options)) == 0
+    assert embed.run(parsed(embed, *options)) == 0
     assert (tmp_path / name / "embeddings.npy").exists()
 
 

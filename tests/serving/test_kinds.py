@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 from drawn_parameters import drawn
+from json_lines import write_rows
 from newsembed.formats.model_folder import ModelDescription, ModelFolder
 from newsembed.formats.vocabulary import SPECIAL_TOKENS
 from newsembed.launch import cli
@@ -71,7 +72,7 @@ def test_raw_strings_go_through_export_index_and_search(folder, tmp_path, capsys
         return
     rows = zip(TITLES, BODIES, strict=True)
     articles = [{"url": f"http://x.example/{n}", "title": title, "body": body} for n, (title, body) in enumerate(rows)]
-    (tmp_path / "articles.jsonl").write_text("".join(json.dumps(row) + "\n" for row in articles))
+    write_rows(tmp_path / "articles.jsonl", articles)
     given = ["--input", str(tmp_path / "articles.jsonl"), "--saved_model", saved]
     assert cli.main(["index", *given, "--output", index]) == 0
     capsys.readouterr()

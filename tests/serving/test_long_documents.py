@@ -105,10 +105,7 @@ def test_a_saved_model_reads_as_the_encoder_that_it_was_exported_from(model_dir,
     assert saved.facts["long_documents"] == "windows"
     assert saved.digest == f"savedmodel-{encoder.digest}"
     SavedModelEncoder(output, long_documents="windows")
-    with pytest.raises(
-        InputError,
-        match="--long_documents: got head, the SavedModel reads long documents by windows",
-    ):
+    with pytest.raises(InputError, match="--long_documents: got head, the SavedModel reads long documents by windows"):
         SavedModelEncoder(output, long_documents="head")
 
 

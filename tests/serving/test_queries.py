@@ -2,9 +2,7 @@
 
 import dataclasses
 import datetime
-import sys
 import types
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,8 +14,6 @@ from newsembed.serving import embed, search
 from newsembed.serving.extracts import Extract
 from newsembed.serving.filters import ALL_DATES, DateRange
 from newsembed.serving.index import Hit
-
-sys.path.insert(0, str(Path(__file__).parent))
 from tables import index_of
 
 DAY = datetime.date(2024, 1, 10)
@@ -131,14 +127,8 @@ def test_the_index_names_its_encoder_unless_another_is_given(index, monkeypatch)
     search.index_encoder(index, "savedmodel:moved", query_prompt="q ")
     unset = {"long_documents": None, "progress": False}
     assert made == [
-        (
-            "model:there",
-            {"max_length": 7, "document_prompt": None, "query_prompt": None, **unset},
-        ),
-        (
-            "savedmodel:moved",
-            {"max_length": None, "document_prompt": "d ", "query_prompt": "q ", **unset},
-        ),
+        ("model:there", {"max_length": 7, "document_prompt": None, "query_prompt": None, **unset}),
+        ("savedmodel:moved", {"max_length": None, "document_prompt": "d ", "query_prompt": "q ", **unset}),
     ]
     index.settings.update(document_prompt=None, max_length=64)
     for spec, given in (("model:there", None), ("model:there", 7), ("savedmodel:moved", None)):

@@ -2,21 +2,18 @@
 
 import logging
 import shutil
-import sys
 import threading
 from pathlib import Path
 
 import numpy as np
 import pytest
+from letters import Letters
 from newsembed.errors import InputError
 from newsembed.formats.archive import IndexedDocument
 from newsembed.serving import server
 from newsembed.serving import service as service_module
 from newsembed.serving.service import Watcher
 from starlette.testclient import TestClient
-
-sys.path.insert(0, str(Path(__file__).parent))
-from letters import Letters
 from tables import index_of
 
 TITLES = ["alpha", "beta", "gamma", "delta"]

@@ -2,11 +2,10 @@
 
 import io
 import json
-import sys
 import threading
-from pathlib import Path
 
 import pytest
+from letters import Letters
 from newsembed.errors import InputError
 from newsembed.launch.cli import parsed
 from newsembed.serving import bodies, server
@@ -17,9 +16,6 @@ from newsembed.serving.gate import Access, Limits
 from newsembed.serving.interface import TokenCounter, most_tokens
 from prometheus_client.parser import text_string_to_metric_families
 from starlette.testclient import TestClient
-
-sys.path.insert(0, str(Path(__file__).parent))
-from letters import Letters
 
 KEY = "a-key-of-24-characters-x"
 JSON = {"content-type": "application/json"}

@@ -6,14 +6,13 @@ import json
 import math
 import re
 import socket
-import sys
 import zlib
-from pathlib import Path
 
 import brotli
 import numpy as np
 import pytest
 import zstandard
+from letters import Letters
 from newsembed.errors import InputError
 from newsembed.formats.archive import IndexedDocument
 from newsembed.launch.cli import parsed
@@ -21,9 +20,6 @@ from newsembed.serving import server
 from newsembed.serving.batching import BatchOptions
 from newsembed.serving.gate import Limits
 from starlette.testclient import TestClient
-
-sys.path.insert(0, str(Path(__file__).parent))
-from letters import Letters
 from tables import index_of
 
 BOTH = {"instances": ["a", {"title": "b"}]}

@@ -7,11 +7,7 @@ from newsembed.serving import encoder, saved_model, specs
 
 def test_a_short_text_names_an_encoder(monkeypatch):
     made = []
-    for module, name in (
-        (encoder, "load_fastest"),
-        (encoder, "fresh_encoder"),
-        (saved_model, "SavedModelEncoder"),
-    ):
+    for module, name in ((encoder, "load_fastest"), (encoder, "fresh_encoder"), (saved_model, "SavedModelEncoder")):
         monkeypatch.setattr(module, name, lambda *where, name=name, **options: made.append((name, *where, options)))
     monkeypatch.setattr(specs, "allow", lambda folder: made.append(("allow", folder)))
     for spec in ("model:dir", "model:dir@7", "random:dir", "random:dir@7", "savedmodel:dir@7"):

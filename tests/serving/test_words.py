@@ -4,8 +4,6 @@ import collections
 import datetime
 import math
 import random
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,8 +15,6 @@ from newsembed.serving.analysis import clean, stemmer_of, terms, words_of
 from newsembed.serving.extracts import LENGTH, extract
 from newsembed.serving.filters import DateRange, Filters
 from newsembed.serving.index import MAX_WORDS, DocumentIndex
-
-sys.path.insert(0, str(Path(__file__).parent))
 from tables import index_of
 
 VOCABULARY = ["storm", "coast", "wind", "rain", "vote", "budget", "goal", "match", "river", "bridge"]

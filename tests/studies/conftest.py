@@ -1,21 +1,17 @@
 """A build of manifests only, and tools that stand for mining, training and encoding."""
 
 import datetime
-import json
 import os
-import sys
 import zlib
-from pathlib import Path
 
 import numpy as np
 import pytest
+from json_lines import write_rows
+from manifests import write_manifest
 from newsembed.beam_pipelines.workflow import STEPS
 from newsembed.launch.parsing import Parser, add_options, parse
 from newsembed.studies.shared.mining import affected
 from newsembed.studies.shared.study import Tools
-
-sys.path.insert(0, str(Path(__file__).parent))
-from manifests import write_manifest
 
 FIRST_DAY = datetime.date(2021, 1, 1)
 
@@ -58,8 +54,7 @@ def heldout(tmp_path):
         for event in range(8)
         for publisher in ("a", "b", "c")
     ]
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return str(path)
+    return write_rows(path, rows)
 
 
 class EventVectors:

@@ -9,7 +9,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 # style sheet -> (colours of text, colours behind it)
 COLOURS = {
-    "serving/explorer/style.css": (("text", "soft", "accent", "bad", "strong", "fair", "weak"), ("back", "card")),
+    "serving/explorer/style.css": (("text", "soft", "accent", "bad", "strong", "fair", "weak"), ("back", "card"))
 }
 
 

@@ -6,10 +6,11 @@ import json
 import os
 import pathlib
 import re
-import sys
 
 import numpy as np
 import pytest
+from drawn_parameters import drawn
+from json_lines import write_rows
 from newsembed.formats.model_folder import ModelFolder
 from newsembed.formats.vocabulary import SPECIAL_TOKENS, read_vocabulary
 from newsembed.launch import cli
@@ -17,9 +18,6 @@ from newsembed.learning.model_files import write_model_files
 from newsembed.models.encoders.news import EncoderConfig
 from newsembed.serving.static import is_static
 from newsembed.studies.diagnose.parts import PARTS as FUNCTIONS
-
-sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "models"))
-from drawn_parameters import drawn
 
 WORDS = {
     "storm": ["storm", "coast", "wind", "rain"],
@@ -70,9 +68,8 @@ def articles():
 
 
 def diagnose(tmp_path, rows, *arguments):
-    path = tmp_path / "articles.jsonl"
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return cli.main(["diagnose", "--articles", str(path), "--output", str(tmp_path / "out"), *arguments])
+    path = write_rows(tmp_path / "articles.jsonl", rows)
+    return cli.main(["diagnose", "--articles", path, "--output", str(tmp_path / "out"), *arguments])
 
 
 def written(tmp_path):

@@ -11,14 +11,9 @@ from newsembed.studies.diagnose import DiagnoseOptions, parts
 from newsembed.studies.diagnose.parts import Diagnosis
 from newsembed.studies.shared.pages import Included, Part, Table, markdown, page
 from scipy.spatial.distance import pdist
+from vectors import circle
 
 OPTIONS = DiagnoseOptions(encoder=("a",), articles="", output="", neighbors=2)
-
-
-def circle(*degrees):
-    """Unit vectors at some angles."""
-    angles = np.radians(degrees)
-    return np.stack([np.cos(angles), np.sin(angles)], axis=1).astype(np.float32)
 
 
 ARTICLES = [

@@ -2,11 +2,14 @@
 
 import json
 import os
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
+from drawn_parameters import drawn
+from json_lines import write_rows
+from manifests import write_manifest
+from newsembed.beam_pipelines.workflow import STEPS
 from newsembed.errors import InputError
 from newsembed.formats.articles import ArticleText
 from newsembed.formats.model_folder import ModelFolder
@@ -25,8 +28,6 @@ SIZES = {"size": 4, "lead_length": 4, "max_length": 16}
 @pytest.fixture(scope="module")
 def encoder(tmp_path_factory):
     """A folder with a transformer of random weights."""
-    import flax.linen as nn
-    import jax
     from newsembed.learning.model_files import architecture_gin, write_model_files
 
     folder = str(tmp_path_factory.mktemp("encoder"))
@@ -34,11 +35,8 @@ def encoder(tmp_path_factory):
         len(PIECES), hidden_size=8, num_layers=1, num_heads=2, mlp_size=8, max_length=12, embedding_size=WIDTH,
         num_topics=2, pooling="mean",
     )  # fmt: skip
-    shapes = nn.unbox(jax.eval_shape(config.module().init, jax.random.key(0), np.ones((1, 4), np.int32)))["params"]
-    rng = np.random.default_rng(1)
-    params = jax.tree.map(lambda array: rng.normal(size=array.shape).astype(np.float32), shapes)
     write_model_files(folder, config, Vocabulary(PIECES).file(), 10)
-    ModelFolder(folder).write_import(params, architecture_gin(config), {})
+    ModelFolder(folder).write_import(drawn(config, 1.0), architecture_gin(config), {})
     return folder
 
 
@@ -51,8 +49,7 @@ def articles(tmp_path_factory):
     for number in range(40):
         body = " ".join([*rng.choice(list("abcdefgh"), 20), "gab", *["hag"] * (number % 2), "rare"[: 4 * (number < 2)]])
         rows.append({"title": "flood a", "body": body})
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return str(path)
+    return write_rows(path, rows)
 
 
 def distilled(encoder, output, articles=None, **settings):
@@ -205,10 +202,6 @@ def test_the_pairs_of_a_build_train_it(encoder, articles, tmp_path):
 
 
 def small_build(folder):
-    sys.path.insert(0, str(Path(__file__).parent))
-    from manifests import write_manifest
-    from newsembed.beam_pipelines.workflow import STEPS
-
     for step in STEPS:
         write_manifest(f"{folder}/{step.job}", step.job)
     return str(folder)

@@ -4,7 +4,6 @@ import json
 import os
 import random
 import signal
-import sys
 from pathlib import Path
 
 import jax
@@ -18,8 +17,6 @@ from newsembed.launch import cli
 from newsembed.studies.finetune import TRAININGS, Finetune, FinetuneOptions
 from newsembed.studies.finetune.results import best_step
 from newsembed.training.loop import Loop
-
-sys.path.insert(0, str(Path(__file__).parent))
 from xtreme_sets import write, write_encoder, write_questions, write_sets
 
 QUICK = {"max_length": 24, "learning_rate": 1e-2, "epochs": 20.0, "batch_size": 32}

@@ -463,7 +463,7 @@ def test_ctrl_c_keeps_the_answers_and_shows_the_counts(work, tmp_path, monkeypat
     assert "stopped; run the same command again to resume" in capsys.readouterr().out
 
 
-def test_user_errors(work, tmp_path, capsys, monkeypatch):
+def test_user_errors(work, tmp_path, capsys, refused, monkeypatch):
     path = tmp_path / "labels.tsv"
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))
@@ -476,5 +476,4 @@ def test_user_errors(work, tmp_path, capsys, monkeypatch):
     assert command(str(tmp_path / "nowhere"), path) == 2
     assert "nowhere/clean: no such file or folder" in capsys.readouterr().err
     monkeypatch.setattr("getpass.getuser", lambda: {}["no name"])
-    assert cli.main(["label", "--work", work, "--output", str(path)]) == 2
-    assert "--annotator: this login has no name" in capsys.readouterr().err
+    assert "--annotator: this login has no name" in refused("label", "--work", work, "--output", str(path))

@@ -36,14 +36,12 @@ def test_the_file_holds_labels_with_provenance_that_triplets_reads(tmp_path):
     assert lines[:3] == [FORMAT, "# code_version 9", "# clean x"]
     assert lines[3].startswith("# anchor\tother\tlabel\t")
     anchor, other, value, annotator, time, score, sampled = lines[5].split("\t")
-    assert (anchor, other, value, annotator, score, sampled) == (
-        doc(2),
-        doc(3),
-        "0",
-        "Ann Otator",
-        "0.1235",
-        "uncertain",
-    )
+    assert anchor == doc(2)
+    assert other == doc(3)
+    assert value == "0"
+    assert annotator == "Ann Otator"
+    assert score == "0.1235"
+    assert sampled == "uncertain"
     age = datetime.datetime.now(datetime.UTC) - datetime.datetime.fromisoformat(time)
     assert datetime.timedelta() <= age < datetime.timedelta(minutes=5)
     assert lines[6].startswith(f"# skipped\t{doc(4)}\t{doc(5)}\tAnn Otator")

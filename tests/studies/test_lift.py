@@ -6,11 +6,12 @@ import datetime
 import json
 import os
 import shutil
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
+from drawn_parameters import drawn
+from manifests import write_manifest
 from newsembed.beam_pipelines.workflow import STEPS
 from newsembed.errors import InputError
 from newsembed.formats import parquet
@@ -28,11 +29,6 @@ from newsembed.studies.lift.centring import centred_head, sampled
 from newsembed.studies.shared import static
 from newsembed.tasks.vocabulary import Vocabulary
 from newsembed.training.lexical import lexical_part_of
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "models"))
-sys.path.insert(0, str(Path(__file__).parent))
-from drawn_parameters import drawn
-from manifests import write_manifest
 from reference_encoders import write_folder
 
 SETTINGS = LiftOptions(
@@ -224,10 +220,7 @@ def test_the_result_is_the_average_and_reads_as_the_untrained(lifted):
     np.testing.assert_array_equal(trained["token_embedding"], before["token_embedding"])
 
 
-@pytest.mark.parametrize(
-    ("layers", "pattern"),
-    [(None, "layers_(0|1))(/|$)"), (4, '--gin.FROZEN=""')],
-)
+@pytest.mark.parametrize(("layers", "pattern"), [(None, "layers_(0|1))(/|$)"), (4, '--gin.FROZEN=""')])
 def test_layers_below_the_trained_ones_are_frozen_and_there_is_no_dropout(
     lifted, work, start, tmp_path, layers, pattern
 ):

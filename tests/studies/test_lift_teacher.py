@@ -133,8 +133,4 @@ def test_a_log_says_how_many_articles_of_all_chunks_are_embedded(monkeypatch, ca
     articles = [dataclasses.replace(article, title=f"{n}") for n, article in enumerate(some_articles(1000))]
     np.testing.assert_array_equal(module.embedded("model", articles, 16), some_keys(1000))
     lines = capsys.readouterr().err.splitlines()
-    assert lines[:3] == [
-        "lift: teacher …",
-        "512 articles embedded so far",
-        "1,000 articles embedded so far",
-    ]
+    assert lines[:3] == ["lift: teacher …", "512 articles embedded so far", "1,000 articles embedded so far"]

@@ -40,7 +40,7 @@ PARTS = [
             ),
         ],
         note="What it means.",
-    ),
+    )
 ]
 
 

@@ -10,6 +10,7 @@ from newsembed.formats import parquet
 from newsembed.formats.records import Article, DeadLetter, Triplet
 from newsembed.studies.report import parts_of, samples, write_report
 from newsembed.studies.shared.pages import Cell, shown_command
+from newsembed.tests.document_table import numbered_triplet
 
 ROWS = [
     {
@@ -49,18 +50,12 @@ def article(number):
     )
 
 
-def triplet(anchor, positive, negative):
-    return Triplet(
-        f"{anchor:016x}", f"{positive:016x}", f"{negative:016x}", "en", (0.5, 0.5, 0.5), (0.5, 0.5, 0.5), 1, 400, 0.1
-    )
-
-
 @pytest.fixture
 def work(tmp_path):
     parquet.write_shard(str(tmp_path / "clean/articles/part-00000-of-00001.parquet"), map(article, range(30)), Article)
     parquet.write_shard(
         str(tmp_path / "triplets/triplets/part-00000-of-00001.parquet"),
-        [triplet(n % 30, (n + 1) % 30, (n + 2) % 30) for n in range(150)],
+        [numbered_triplet(n % 30, (n + 1) % 30, (n + 2) % 30) for n in range(150)],
         Triplet,
     )
     letters = [DeadLetter(f"key{n}", "rejected", "no_title", "detail", "<script>alert(1)</script>") for n in range(29)]

@@ -5,6 +5,7 @@ import json
 
 import numpy as np
 import pytest
+from json_lines import write_rows
 from newsembed.evaluation.statistics import mean_interval
 from newsembed.formats import parquet
 from newsembed.formats.records import Article, Triplet
@@ -75,7 +76,7 @@ def write_events(path, events):
         {"id": str(n), "title": f"t{n}", "body": "b", "publisher": f"p{n % 2}", "language": "en", "event": event}
         for n, event in enumerate(events)
     ]
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    write_rows(path, rows)
 
 
 @pytest.fixture

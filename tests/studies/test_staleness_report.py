@@ -26,14 +26,7 @@ POINTS = (
 )
 FALLS = Effect(Interval(-0.125, -0.25, -0.0625), (-0.25, -0.0625))
 LINES = [
-    Line(
-        EARLY,
-        1234,
-        5678,
-        Outcome(EARLY.name, {}, {0: np.array([0.5, np.nan, 1.0])}, seconds=9.5),
-        POINTS,
-        FALLS,
-    ),
+    Line(EARLY, 1234, 5678, Outcome(EARLY.name, {}, {0: np.array([0.5, np.nan, 1.0])}, seconds=9.5), POINTS, FALLS),
     Line(LATE, 5, 0, Outcome(LATE.name, {}, {0: np.ones(3)}), POINTS[1:]),
     Line(LOST, 6, 0, Outcome(LOST.name, {"mining": "no days"})),
 ]

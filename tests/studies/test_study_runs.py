@@ -2,7 +2,6 @@
 
 import dataclasses
 import fcntl
-import importlib.util
 import os
 import signal
 import subprocess
@@ -11,20 +10,10 @@ import time
 from pathlib import Path
 
 import pytest
+import toy_corpus
 from newsembed.errors import InputError, Terminated
 from newsembed.studies.shared import runs
-from newsembed.studies.shared.runs import (
-    Run,
-    core_shares,
-    run_command,
-    train_all,
-    train_in_process,
-    write_run_file,
-)
-
-_SPEC = importlib.util.spec_from_file_location("toy_corpus", Path(__file__).parents[1] / "learning" / "toy_corpus.py")
-toy_corpus = importlib.util.module_from_spec(_SPEC)
-_SPEC.loader.exec_module(toy_corpus)
+from newsembed.studies.shared.runs import Run, core_shares, run_command, train_all, train_in_process, write_run_file
 
 
 @pytest.fixture

@@ -1,12 +1,6 @@
 """The toy corpus of the tests of `learning`."""
 
-import sys
-from pathlib import Path
-
 import pytest
-
-sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1] / "learning")]
-
 import toy_corpus as toy  # noqa: E402
 from newsembed.learning.options import DataOptions, ModelOptions  # noqa: E402
 from newsembed.t5x_bridge.recipe import make_recipe  # noqa: E402

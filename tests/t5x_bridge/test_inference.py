@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 import pytest
+from json_lines import write_rows
 from newsembed.formats.articles import read_articles
 from newsembed.t5x_bridge.inference import articles, write_embeddings
 from newsembed.t5x_bridge.recipe import make_recipe
@@ -17,8 +18,7 @@ import toy_corpus as toy  # isort: skip
 def file(tmp_path_factory):
     path = tmp_path_factory.mktemp("articles") / "articles.jsonl"
     rows = [{"title": "w1 w2", "body": "w3 " * number, "url": f"https://a.example/{number}"} for number in (1, 30, 2)]
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return str(path)
+    return write_rows(path, rows)
 
 
 @pytest.fixture(scope="module")

@@ -2,8 +2,6 @@
 
 import json
 import pickle
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,11 +13,9 @@ from newsembed.formats.huggingface import HuggingFaceFolder, Tokenizer
 from newsembed.formats.vocabulary import CLS_ID, SEP_ID, SPECIAL_TOKENS, VocabularyFile, read_vocabulary
 from newsembed.tasks.huggingface_tokenizer import import_vocabulary, own_tokenizer
 from newsembed.tasks.vocabulary import Vocabulary
+from tokenizer_families import FAMILIES, special_names, train
 from tokenizers import Tokenizer as Library
 from tokenizers import normalizers
-
-sys.path.insert(0, str(Path(__file__).parent))
-from tokenizer_families import FAMILIES, special_names, train
 
 TEXTS = (
     "Storm reaches the Coast: 1,200 homes lost, the storm moved on.",

@@ -7,11 +7,7 @@ from hypothesis.extra.numpy import arrays
 from newsembed.tasks import margin
 from newsembed.tasks.margin import Candidates, Threshold
 from scipy import sparse
-
-
-def unit(rows, dimensions=8, seed=0):
-    vectors = np.random.default_rng(seed).normal(size=(rows, dimensions))
-    return (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).astype(np.float32)
+from vectors import unit
 
 
 def plain_margins(left, right, k):
@@ -45,7 +41,7 @@ def test_nearest_is_a_stable_sort_by_cosine(scores):
 
 
 def test_nearest_in_blocks_and_of_sparse_rows_is_the_same(monkeypatch):
-    left, right = unit(23), unit(17, seed=1)
+    left, right = unit(0, 23), unit(1, 17)
     whole = margin.nearest(left, right, 3)
     monkeypatch.setattr(margin, "_COSINES_AT_ONCE", 40)
     for sides in ((left, right), (sparse.csr_matrix(left), sparse.csr_matrix(right))):
@@ -57,7 +53,7 @@ def test_nearest_in_blocks_and_of_sparse_rows_is_the_same(monkeypatch):
 @given(st.integers(1, 30), st.integers(1, 30), st.integers(1, 6), st.integers(0, 1000))
 @settings(max_examples=60)
 def test_the_best_pairs_are_those_of_plain_loops(rows, others, k, seed):
-    left, right = unit(rows, seed=seed), unit(others, seed=seed + 1)
+    left, right = unit(seed, rows), unit(seed + 1, others)
     found = margin.best_pairs(margin.find_neighborhoods(left, right, k))
     expected = plain_best(left, right, k)
     pairs = list(zip(found.left.tolist(), found.right.tolist(), strict=True))
@@ -68,7 +64,7 @@ def test_the_best_pairs_are_those_of_plain_loops(rows, others, k, seed):
 
 
 def test_sentences_without_a_vector_are_in_no_pair():
-    left, right = unit(5), unit(6, seed=1)
+    left, right = unit(0, 5), unit(1, 6)
     left[2], right[3] = 0, 0
     found = margin.best_pairs(margin.find_neighborhoods(left, right))
     assert 2 not in found.left

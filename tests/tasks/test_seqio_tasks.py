@@ -1,19 +1,15 @@
 """seqio over the same TFRecords: the same examples as our reader, and mixtures by the paper's rates."""
 
 import collections
-import importlib.util
-from pathlib import Path
 
 import numpy as np
 import pytest
+import toy_corpus as toy
 from newsembed.errors import InputError
 from newsembed.formats.manifest import DataSet
 from newsembed.learning.batches import BatchOptions, GrainBatches
 from newsembed.tasks.seqio_tasks import register_tasks, task_name
 
-_SPEC = importlib.util.spec_from_file_location("toy_corpus", Path(__file__).parents[1] / "learning" / "toy_corpus.py")
-toy = importlib.util.module_from_spec(_SPEC)
-_SPEC.loader.exec_module(toy)
 SETS = [("mlm", "en"), ("tlm", "de"), ("triplets", "en"), ("triplets", "de"), ("topics", "en")]
 # What seqio cuts to the lengths of a run as our reader does: all but scalars, which have no length.
 LENGTHS = (

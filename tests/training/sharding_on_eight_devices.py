@@ -15,12 +15,7 @@ from newsembed.learning.objectives.distillation import Distillation
 from newsembed.learning.objectives.linking import Linking
 from newsembed.learning.objectives.translation import BilingualTranslation, Translation
 from newsembed.learning.partitioning import Partitioner, shard_batch
-from newsembed.models.encoders import (
-    AutoencoderConfig,
-    BilingualConfig,
-    StarConfig,
-    TranslatorConfig,
-)
+from newsembed.models.encoders import AutoencoderConfig, BilingualConfig, StarConfig, TranslatorConfig
 from newsembed.models.losses import mean_cross_entropy, terms_of_logits
 from newsembed.models.softmax import softmax_terms
 from newsembed.training.train_state import make_train_step, plan_state

@@ -2,8 +2,6 @@
 
 import dataclasses
 import json
-import sys
-from pathlib import Path
 
 import flax.linen as nn
 import jax
@@ -16,10 +14,8 @@ from newsembed.models.encoders.news import EncoderConfig, NewsEncoder
 from newsembed.training.calibration import Calibration, check_calibration
 from newsembed.training.gin_config import run_training
 from newsembed.training.options import CalibrationOptions
-from toy_corpus import LENGTH, saved_params, tiny_bindings, write_corpus, write_sets, write_vocabulary
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "models"))
 from toy_architecture import MeanConfig
+from toy_corpus import LENGTH, saved_params, tiny_bindings, write_corpus, write_sets, write_vocabulary
 
 
 def calibration(rows, config=None, devices=1):

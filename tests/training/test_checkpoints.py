@@ -4,7 +4,6 @@ import errno
 import gc
 import json
 import os
-import resource
 import shutil
 import sys
 import warnings
@@ -13,6 +12,7 @@ import jax
 import numpy as np
 import optax
 import pytest
+from full_disk import small_files
 from newsembed.errors import InputError
 from newsembed.formats.vocabulary import read_vocabulary
 from newsembed.learning.partitioning import Partitioner
@@ -192,14 +192,9 @@ def full_disk(*_, **__):
 
 
 def save_on_a_full_disk(folder, step, state):
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    with Checkpoints(str(folder)) as checkpoints:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (1024, before[1]))  # writing more fails, as on a full disk
-        try:
-            checkpoints.save(step, state, b"")
-            checkpoints.wait()
-        finally:
-            resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    with Checkpoints(str(folder)) as checkpoints, small_files(1024):
+        checkpoints.save(step, state, b"")
+        checkpoints.wait()
 
 
 def test_every_save_has_its_digests_and_a_full_disk_names_the_one_that_is_safe(states, tmp_path):

@@ -13,6 +13,7 @@ from newsembed.learning.objectives import Pairs
 from newsembed.learning.partitioning import Partitioner
 from newsembed.training import held_out as module
 from newsembed.training.held_out import Evaluation, HeldOut, answer_ranks, join_pairs, open_held_out
+from vectors import unit
 
 ENGLISH, GERMAN, TOPICS = DataSet("triplets", "en"), DataSet("triplets", "de"), DataSet("topics", "en")
 
@@ -178,11 +179,6 @@ def test_an_evaluation_joins_all_figures_under_one_prefix(mesh):
             broken.run(1, np.float32(0.5))
 
 
-def unit(rng, rows):
-    vectors = rng.normal(size=(rows, 4)).astype(np.float32)
-    return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
-
-
 def drawn(rng, rows, documents):
     def ids():
         story = rng.integers(0, 4, rows)
@@ -190,7 +186,7 @@ def drawn(rng, rows, documents):
             [rng.integers(0, documents, rows), np.zeros(rows, int), story, story * 7, rng.integers(0, 5, rows)], axis=1
         ).astype(np.int32)
 
-    return Pairs(unit(rng, rows), unit(rng, rows), ids(), ids(), rng.integers(0, 4, rows).astype(np.int32))
+    return Pairs(unit(rng, rows, 4), unit(rng, rows, 4), ids(), ids(), rng.integers(0, 4, rows).astype(np.int32))
 
 
 def same(left, right, days=1):

@@ -2,7 +2,6 @@
 
 import dataclasses
 import json
-import sys
 from pathlib import Path
 
 import jax
@@ -16,11 +15,9 @@ from newsembed.formats.vocabulary import SPECIAL_TOKENS
 from newsembed.models.encoders.news import NewsEncoder
 from newsembed.training.gin_config import run_training
 from newsembed.training.huggingface import initial_params, read_huggingface
-from toy_corpus import LENGTHS, VOCAB_SIZE, tiny_bindings, write_corpus
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "models"))
 from reference_encoders import CONFIGS, SPECIALS, forward, random_arrays, write_folder
 from toy_architecture import MeanConfig
+from toy_corpus import LENGTHS, VOCAB_SIZE, tiny_bindings, write_corpus
 
 
 def test_a_folder_becomes_a_config_parameters_and_a_vocabulary(tmp_path):

@@ -1,9 +1,7 @@
 """The lexical part of a hybrid: words of a static model, a projection of TF-IDF, both, and the part without words."""
 
-import sys
-from pathlib import Path
-
 import numpy as np
+from drawn_parameters import drawn
 from newsembed.models.encoders import EncoderConfig, HybridConfig
 from newsembed.training.lexical import (
     LexicalPart,
@@ -14,9 +12,6 @@ from newsembed.training.lexical import (
     random_projection_of_tfidf,
 )
 from scipy.sparse import csr_array
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "models"))
-from drawn_parameters import drawn
 
 
 def test_words_of_a_static_model_give_its_embeddings():
@@ -30,9 +25,7 @@ def test_words_of_a_static_model_give_its_embeddings():
         vocab_size=30, hidden_size=8, num_layers=1, num_heads=2, mlp_size=8, max_length=16, embedding_size=4
     )
     config = HybridConfig(
-        **{**news.to_dict(), "embedding_size": 10},
-        lexical_size=6,
-        lexical_lead_length=words.lead_length,
+        **{**news.to_dict(), "embedding_size": 10}, lexical_size=6, lexical_lead_length=words.lead_length
     )
     hybrid = hybrid_params(drawn(news), config, words, share=0.25)
     rows = np.array([[2, 9, 17, 9, 30 - 1, 3, 0, 0], [2, 5, 3, 0, 0, 0, 0, 0]], np.int32)

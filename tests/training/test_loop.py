@@ -207,14 +207,13 @@ def test_what_does_not_fit_is_named_before_training(corpus, tmp_path, changes, m
         )
 
 
-def test_a_loss_that_is_no_number_stops_the_run_before_it_is_saved(corpus, tmp_path, capsys):
+def test_a_loss_that_is_no_number_stops_the_run_before_it_is_saved(corpus, tmp_path, refused):
     folder = tmp_path / "exploded"
     bindings = train_bindings(
         folder, *corpus, LEARNING_RATE=1e38, CHECKPOINT_PERIOD=100, WARMUP_STEPS=0, INITIAL_CHECKPOINT_PATH=None
     )
     options = [f"--gin.{binding}" for binding in bindings]
-    assert cli.main(["train", "--gin_file=runs/train_demo.gin", *options]) == 2
-    error = capsys.readouterr().err
+    error = refused("train", "--gin_file=runs/train_demo.gin", *options)
     assert "on a batch of" in error
     assert "remedy: Lower LEARNING_RATE" in error
     assert os.listdir(folder / "checkpoints") == []

@@ -6,7 +6,7 @@ import os
 import numpy as np
 import pytest
 from newsembed.errors import InputError
-from newsembed.formats import files, remote, stores, tfrecords
+from newsembed.formats import files, remote, tfrecords
 from newsembed.formats.digests import SUMS
 from newsembed.formats.manifest import DataSet
 from newsembed.formats.model_folder import ModelFolder
@@ -21,10 +21,8 @@ RUN = ["runs/train_demo.gin"]
 
 @pytest.fixture(scope="module")
 def store():
-    with object_store.running() as found:
-        stores.use_options(found.options)
+    with object_store.running() as found, object_store.used(found):
         yield found
-        stores.use_options([])
 
 
 @pytest.fixture(scope="module")

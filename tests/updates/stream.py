@@ -2,7 +2,6 @@
 
 import datetime
 import hashlib
-import json
 import random
 import shutil
 
@@ -77,11 +76,6 @@ def days_of_news(days=4, seed=0):
         arriving[day].append(article(2000 + day, "Only four words here.", day))
         arriving[day].append(dict(arriving[max(day - 1, 0)][0]))  # the same page again
     return arriving
-
-
-def write(path, rows):
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return str(path)
 
 
 def run(archive, *paths, encoder=None, options=OPTIONS, **more):

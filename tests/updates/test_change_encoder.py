@@ -5,6 +5,7 @@ import shutil
 
 import numpy as np
 import pytest
+from json_lines import write_rows
 from newsembed.errors import InputError
 from newsembed.formats.archive import Archive, last_number
 from newsembed.formats.archive_writer import Writer
@@ -15,7 +16,7 @@ from newsembed.serving.index import DocumentIndex
 from newsembed.updates.options import EncoderChoice, current_choice
 from newsembed.updates.replacement import change_encoder, embedded_so_far
 from newsembed.updates.run import work_folder
-from stream import Killed, Words, articles_of, copied, days_of_news, events_of, merges_of, run, write
+from stream import Killed, Words, articles_of, copied, days_of_news, events_of, merges_of, run
 
 OTHER = EncoderChoice("model:other")
 
@@ -32,7 +33,7 @@ class Halves(Words):
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
     folder = tmp_path_factory.mktemp("change")
-    paths = [write(folder / f"{number}.jsonl", rows) for number, rows in enumerate(days_of_news())]
+    paths = [write_rows(folder / f"{number}.jsonl", rows) for number, rows in enumerate(days_of_news())]
     run(folder / "archive", *paths)
     return folder / "archive"
 
@@ -82,7 +83,7 @@ def test_the_page_shows_an_event_under_the_id_of_one_that_was_merged_with_it(cha
 def test_the_next_run_needs_the_other_encoder(changed, tmp_path):
     assert current_choice(str(changed), None) == OTHER
     with pytest.raises(InputError, match="encoder"):
-        run(changed, write(tmp_path / "a.jsonl", days_of_news()[0]))
+        run(changed, write_rows(tmp_path / "a.jsonl", days_of_news()[0]))
     assert last_number(str(changed)) == 2
 
 

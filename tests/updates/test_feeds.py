@@ -1,9 +1,7 @@
 """Updates from feeds: only what changed is fetched, and a crawl that was cut off is not lost."""
 
-import sys
-from pathlib import Path
-
 import pytest
+from crawling import options, serving
 from newsembed.formats.archive import Archive, read_runs
 from newsembed.formats.parquet import read_records
 from newsembed.formats.records import DeadLetter
@@ -11,9 +9,6 @@ from newsembed.updates.intake import crawl_state
 from newsembed.updates.options import Sources, UpdateOptions
 from newsembed.updates.run import _LETTERS, update
 from stream import CHOICE, CLEAN, OPTIONS, Words, articles_of, told
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "beam_pipelines" / "crawl"))
-from crawling import options, serving
 
 SITE = "http://www.news.example"
 

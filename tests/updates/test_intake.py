@@ -4,11 +4,12 @@ import dataclasses
 from pathlib import Path
 
 import pytest
+from json_lines import write_rows
 from newsembed.formats.manifest import write_manifest
 from newsembed.updates import intake
 from newsembed.updates.options import Sources, UpdateOptions
 from newsembed.updates.run import update
-from stream import CHOICE, CLEAN, OPTIONS, Words, article, articles_of, run, told, write
+from stream import CHOICE, CLEAN, OPTIONS, Words, article, articles_of, run, told
 
 
 @pytest.fixture
@@ -57,7 +58,7 @@ def test_a_crawl_after_one_that_no_version_has_goes_on_with_its_state(crawls):
 def test_articles_with_a_word_of_the_users_list_are_rejected(tmp_path):
     rows = [article(1, told("a", 1), 1), article(2, told("b", 2) + " A Blunder followed here.", 1)]
     (tmp_path / "words.txt").write_text("blunder\n")
-    sources = Sources(articles=(write(tmp_path / "1.jsonl", rows),), bad_words=(str(tmp_path / "words.txt"),))
+    sources = Sources(articles=(write_rows(tmp_path / "1.jsonl", rows),), bad_words=(str(tmp_path / "words.txt"),))
     report = update(str(tmp_path / "archive"), Words(), CHOICE, sources, OPTIONS)
     assert (report.new, report.rejected) == (1, {"bad_words": 1})
     assert [row["title"] for row in articles_of(tmp_path / "archive")] == ["Title 1"]
@@ -67,8 +68,8 @@ def test_an_article_without_a_date_stays_without_one_over_runs(tmp_path):
     options = dataclasses.replace(OPTIONS, clean=dataclasses.replace(CLEAN, require_byline_date=False))
     undated = {name: value for name, value in article(1, told("a", 1), 1).items() if name != "byline_date"}
     archive = tmp_path / "archive"
-    run(archive, write(tmp_path / "1.jsonl", [undated, article(2, told("b", 2), 1)]), options=options)
-    report = run(archive, write(tmp_path / "2.jsonl", [article(3, told("b", 3), 2)]), options=options)
+    run(archive, write_rows(tmp_path / "1.jsonl", [undated, article(2, told("b", 2), 1)]), options=options)
+    report = run(archive, write_rows(tmp_path / "2.jsonl", [article(3, told("b", 3), 2)]), options=options)
     assert (report.new, report.articles, report.superseded) == (1, 3, 0)
     rows = articles_of(archive)
     assert [row["event_id"] for row in rows if row["byline_date"] is None] == [""], "it has no event either"

@@ -13,6 +13,7 @@ import jax
 import numpy as np
 import orbax.checkpoint as ocp
 import pytest
+from json_lines import write_rows
 from newsembed.errors import InputError
 from newsembed.formats import trust
 from newsembed.formats.archive import last_number, read_runs
@@ -30,7 +31,7 @@ from newsembed.studies.retrain import STEPS, Retraining, RetrainOptions
 from newsembed.updates.options import EncoderChoice, Sources, current_choice
 from newsembed.updates.replacement import REPLACEMENT_STEPS, keep_decision, replace_encoder
 from newsembed.updates.run import update
-from stream import OPTIONS, Killed, article, articles_of, copied, events_of, kill_at, write
+from stream import OPTIONS, Killed, article, articles_of, copied, events_of, kill_at
 
 WORDS = ["".join(pair) for pair in itertools.product("bcdfghjklm", "aeiou")]
 PIECES = [*SPECIAL_TOKENS, *WORDS, ".", *"0123456789", *(f"##{n}" for n in range(10)), "title"]
@@ -131,7 +132,7 @@ def models(tmp_path_factory):
 def archives(models, tmp_path_factory):
     """An archive of each model with the same articles."""
     folder = tmp_path_factory.mktemp("archives")
-    path = write(folder / "rows.jsonl", rows_of(range(DAYS)))
+    path = write_rows(folder / "rows.jsonl", rows_of(range(DAYS)))
     for name in ("good", "bad"):
         choice = EncoderChoice(f"model:{models / name}")
         update(
@@ -195,7 +196,7 @@ def test_the_next_update_and_the_next_training_go_on_with_the_new_model(archives
     assert current_choice(str(archive), None) == choice
     with pytest.raises(InputError, match="--encoder: got model:elsewhere, but the archive began with"):
         current_choice(str(archive), EncoderChoice("model:elsewhere"))
-    path = write(tmp_path / "next.jsonl", rows_of([DAYS]))
+    path = write_rows(tmp_path / "next.jsonl", rows_of([DAYS]))
     report = update(str(archive), encoder_from_spec(choice.spec), choice, Sources(articles=(path,)), OPTIONS)
     assert (report.new, report.version) == (EVENTS * 3, 3)
     assert current_choice(str(archive), None) == choice
@@ -258,7 +259,7 @@ def test_an_update_between_a_training_and_its_continuation_loses_nothing(archive
         run_all(archive, models / "bad", Trains(good=True), kill_at("embed"))
     choice = current_choice(str(archive), None)
     for day in (DAYS, DAYS + 1, DAYS + 2):  # the version that the training began with is deleted
-        path = write(tmp_path / f"{day}.jsonl", rows_of([day]))
+        path = write_rows(tmp_path / f"{day}.jsonl", rows_of([day]))
         update(str(archive), encoder_from_spec(choice.spec), choice, Sources(articles=(path,)), OPTIONS)
     run_all(archive, models / "bad", Trains(good=True))
     assert last_number(str(archive)) == 5

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from json_lines import write_rows
 from newsembed.errors import InputError
 from newsembed.formats import archive_writer as archive_module
 from newsembed.formats.archive import LAST_RUN, Archive, last_number, read_runs
@@ -42,7 +43,6 @@ from stream import (
     merges_of,
     run,
     told,
-    write,
 )
 
 DAYS = days_of_news()
@@ -51,7 +51,7 @@ DAYS = days_of_news()
 @pytest.fixture(scope="module")
 def paths(tmp_path_factory):
     folder = tmp_path_factory.mktemp("days")
-    return [write(folder / f"{number}.jsonl", rows) for number, rows in enumerate(DAYS)]
+    return [write_rows(folder / f"{number}.jsonl", rows) for number, rows in enumerate(DAYS)]
 
 
 @pytest.fixture(scope="module")
@@ -127,10 +127,10 @@ def found(archive, words):
 def test_an_article_that_another_replaces_is_gone_at_once(tmp_path):
     texts = [told(f"e{number}", number) for number in range(3)]
     archive = tmp_path / "archive"
-    run(archive, write(tmp_path / "1.jsonl", [article(number, text, 5) for number, text in enumerate(texts)]))
+    run(archive, write_rows(tmp_path / "1.jsonl", [article(number, text, 5) for number, text in enumerate(texts)]))
     # The page of one again with an earlier date, and a copy of another that is dated before.
     again = article(0, texts[0], 3) | {"title": "Title 9"}
-    report = run(archive, write(tmp_path / "2.jsonl", [again, article(3, texts[1], 3)]))
+    report = run(archive, write_rows(tmp_path / "2.jsonl", [again, article(3, texts[1], 3)]))
     assert (report.new, report.superseded, report.articles) == (2, 2, 3)
     assert titles(archive) == ["Title 2", "Title 3", "Title 9"]
     assert found(archive, texts[0]) == ["Title 9"]
@@ -145,16 +145,16 @@ def test_a_corrected_text_is_searched_at_any_size_and_stays_in_its_event(tmp_pat
     )  # 0: nothing is indexed again for so few rows
     monkeypatch.setattr("newsembed.formats.archive_writer._STALE_SHARE", 1.0)
     archive, before = tmp_path / "archive", [article(number, told("e", number), 5) for number in range(2)]
-    run(archive, write(tmp_path / "1.jsonl", before))
+    run(archive, write_rows(tmp_path / "1.jsonl", before))
     events = events_of(archive)
     corrected = before[0] | {"body": before[0]["body"] + " The bridge was repaired."}
-    report = run(archive, write(tmp_path / "2.jsonl", [corrected]))
+    report = run(archive, write_rows(tmp_path / "2.jsonl", [corrected]))
     assert (report.new, report.superseded, report.articles, report.opened) == (1, 1, 2, 0)
     assert events_of(archive) == events
     assert found(archive, "bridge") == ["Title 0"]
     index = DocumentIndex.load(str(archive))
     assert [word.frequency for word in index.read("bridge eword1")] == [1, 2]
-    again = run(archive, write(tmp_path / "3.jsonl", before))  # what was read before does not come back
+    again = run(archive, write_rows(tmp_path / "3.jsonl", before))  # what was read before does not come back
     assert (again.known, again.published) == (2, False)
 
 
@@ -170,7 +170,7 @@ def test_the_same_input_again_changes_nothing_and_says_so(daily, paths, capsys):
 
 
 def test_an_empty_day_is_fine(first_day, tmp_path):
-    empty = write(tmp_path / "empty.jsonl", [])
+    empty = write_rows(tmp_path / "empty.jsonl", [])
     assert (run(tmp_path / "new", empty).version, read_runs(str(tmp_path / "new"))) == (0, [])
     report = run(copied(first_day, tmp_path / "archive"), empty)
     assert (report.read, report.published, report.version) == (0, False, 1)
@@ -236,11 +236,11 @@ def test_a_late_article_merges_two_events_and_the_merge_is_recorded(tmp_path):
     rows = [article(number, body, 5) for number, body in enumerate([*half[0], *half[1]])]
     options = dataclasses.replace(OPTIONS, events=EventOptions(threshold=0.35, day_decay=0))
     archive = tmp_path / "archive"
-    run(archive, write(tmp_path / "1.jsonl", rows), options=options)
+    run(archive, write_rows(tmp_path / "1.jsonl", rows), options=options)
     before = events_of(archive)
     assert len(set(before.values())) == 2
     both = f"{told('left', 10, 40)} {told('right', 10, 40)}"
-    run(archive, write(tmp_path / "2.jsonl", [article(10, both, 4)]), options=options)
+    run(archive, write_rows(tmp_path / "2.jsonl", [article(10, both, 4)]), options=options)
     (merge,) = merges_of(archive)
     now = events_of(archive)
     assert set(now.values()) == {merge.into}
@@ -257,9 +257,9 @@ def test_reports_of_one_event_in_two_languages_are_one_event_in_one_run_and_in_m
         body = f"{told(f'e{event}', number)} {' '.join([fillers[language]] * 9)}."
         rows.append(article(number, body, event // 2) | {"language": language})
     options = dataclasses.replace(OPTIONS, events=EventOptions())
-    run(tmp_path / "once", write(tmp_path / "all.jsonl", rows), options=options)
+    run(tmp_path / "once", write_rows(tmp_path / "all.jsonl", rows), options=options)
     for half in (0, 160):
-        run(tmp_path / "twice", write(tmp_path / f"{half}.jsonl", rows[half : half + 160]), options=options)
+        run(tmp_path / "twice", write_rows(tmp_path / f"{half}.jsonl", rows[half : half + 160]), options=options)
     for name in ("once", "twice"):
         found = articles_of(tmp_path / name)
         assert {row["language"] for row in found} >= {"en", "de"}
@@ -396,7 +396,7 @@ def test_bad_input_is_refused_before_anything_is_written(tmp_path):
 
 def test_broken_lines_are_counted_and_the_others_are_kept(tmp_path):
     rows = [article(1, told("a", 1), 1), article(2, told("b", 2), 1)]
-    path = Path(write(tmp_path / "rows.jsonl", rows))
+    path = Path(write_rows(tmp_path / "rows.jsonl", rows))
     path.write_text(path.read_text() + "{broken\n[1]\n" + json.dumps({"url": "https://a.example/3"}) + "\n")
     report = run(tmp_path / "archive", path)
     assert (report.read, report.new) == (5, 2)
@@ -438,7 +438,7 @@ def test_a_folder_of_other_files_is_refused_and_stays_as_it_is(paths, tmp_path):
 def test_what_a_run_rejects_is_kept_also_where_it_makes_no_version(paths, tmp_path, capsys):
     archive = tmp_path / "archive"
     undated = article(1, told("rain", 1), 0) | {"byline_date": "03/05/2018"}
-    odd = write(tmp_path / "odd.jsonl", [undated, {"url": "nowhere"}])
+    odd = write_rows(tmp_path / "odd.jsonl", [undated, {"url": "nowhere"}])
     report = run(archive, odd)
     assert (report.version, report.published) == (0, False)
     assert sorted(one.reason for one in rejected_of(archive)) == ["missing_field", "no_byline_date"]
@@ -450,7 +450,7 @@ def test_what_a_run_rejects_is_kept_also_where_it_makes_no_version(paths, tmp_pa
     assert rejected_of(archive)
     run(archive, odd)
     assert sorted(one.reason for one in rejected_of(archive)) == ["missing_field", "no_byline_date"]
-    run(archive, write(tmp_path / "empty.jsonl", []))
+    run(archive, write_rows(tmp_path / "empty.jsonl", []))
     assert rejected_of(archive) == []
     assert run(tmp_path / "clean", paths[0]).notes == []
 

@@ -1,12 +1,6 @@
 """A server on loopback that answers for any host, as each test defines."""
 
-import os
-import sys
-
 import pytest
-
-sys.path.insert(0, os.path.dirname(__file__))
-
 from crawling import Clock, serving
 from newsembed.beam_pipelines.crawl import politeness, site
 

@@ -7,8 +7,7 @@ import threading
 from fastwarc.warc import ArchiveIterator, WarcRecordType
 from newsembed.beam_pipelines import jobs
 from newsembed.beam_pipelines.crawl import JOB, CrawlOptions
-from newsembed.formats import parquet
-from newsembed.formats.records import DeadLetter
+from newsembed.tests.example_inputs import dead_letters
 
 ONE = ["--direct_num_workers=1"]
 HTML = "text/html; charset=utf-8"
@@ -158,7 +157,7 @@ def crawl(tmp_path, web, *seeds, out="out", beam_args=ONE, **changes):
     inputs = {"seeds": [str(tmp_path / "seeds.txt")]}
     counts = jobs.execute(JOB, inputs, str(tmp_path / out), options(web, **changes), beam_args).manifest["counts"]
     assert counts["in"] == counts["out"] + sum(counts["rejected"].values()) + sum(counts["failed"].values())
-    assert len(all_letters(tmp_path, out)) == counts["in"] - counts["out"]
+    assert len(dead_letters(tmp_path / out)) == counts["in"] - counts["out"]
     return counts
 
 
@@ -178,9 +177,4 @@ def stored(tmp_path, out="out"):
 
 def letters(tmp_path, out="out"):
     """{URL: reason} of what was not stored."""
-    return {letter.key: letter.reason for letter in all_letters(tmp_path, out)}
-
-
-def all_letters(tmp_path, out="out"):
-    paths = sorted((tmp_path / out / "dead_letters").rglob("*.parquet"))
-    return [letter for path in paths for letter in parquet.read_records(str(path), DeadLetter)]
+    return {letter.key: letter.reason for letter in dead_letters(tmp_path / out)}

@@ -1,9 +1,10 @@
 """The second crawl: with --state it stores only what changed."""
 
 import pytest
-from crawling import all_letters, page, stored
 from crawling import crawl as crawl_pages
+from crawling import page, stored
 from newsembed.errors import InputError
+from newsembed.tests.example_inputs import dead_letters
 
 HOME = "http://www.a.example"
 FEED = f"<rss><channel><title>F</title><item><title>One</title><link>{HOME}/1</link></item></channel></rss>"
@@ -34,7 +35,7 @@ def test_a_second_crawl_stores_only_what_changed(tmp_path, site):
 
     second = crawl(tmp_path, site, f"{HOME}/", state=state, out="second")
     assert (second["in"], second["out"], second["rejected"]) == (5, 0, {"not_modified": 5})
-    details = {letter.key: letter.detail[:8] for letter in all_letters(tmp_path, "second")}
+    details = {letter.key: letter.detail[:8] for letter in dead_letters(tmp_path / "second")}
     assert details.pop(f"{HOME}/plain") == "the same"
     assert set(details.values()) == {"304, as "}, "nothing of these was sent again"
 

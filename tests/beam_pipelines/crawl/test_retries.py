@@ -2,7 +2,8 @@
 
 import socket
 
-from crawling import all_letters, crawl, letters, page, stored
+from crawling import crawl, letters, page, stored
+from newsembed.tests.example_inputs import dead_letters
 
 HOME = "http://www.a.example"
 BUSY = {"body": "busy", "status": 503}
@@ -47,4 +48,4 @@ def test_unreachable_hosts_are_reported(tmp_path, web, monkeypatch):
     monkeypatch.setattr(socket, "getaddrinfo", unknown)
     counts = crawl(tmp_path, web, "http://no-such-host.invalid/", out="unknown")
     assert counts["failed"] == {"robots_unavailable": 1}
-    assert "Name or service not known" in all_letters(tmp_path, "unknown")[0].detail
+    assert "Name or service not known" in dead_letters(tmp_path / "unknown")[0].detail

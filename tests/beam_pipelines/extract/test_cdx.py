@@ -12,8 +12,7 @@ from newsembed.beam_pipelines.extract.job import warc_digest
 from newsembed.beam_pipelines.extract.sources import Slice, indexes_beside, lost_records
 from newsembed.beam_pipelines.extract.warc import read_frames
 from newsembed.errors import InputError
-from newsembed.formats import parquet
-from newsembed.formats.records import DeadLetter
+from newsembed.tests.example_inputs import dead_letters
 
 RESPONSES = 150  # with requests and warcinfo more records than one slice holds
 
@@ -48,12 +47,7 @@ def extract(tmp_path, *paths, **more):
     manifest = jobs.execute(JOB, inputs, str(tmp_path / "out"), beam_args=["--direct_num_workers=1"]).manifest
     counts = manifest["counts"]
     assert counts["in"] == counts["out"] + sum(counts["rejected"].values()) + sum(counts["failed"].values())
-    letters = [
-        letter
-        for shard in sorted((tmp_path / "out/dead_letters/read").glob("*.parquet"))
-        for letter in parquet.read_records(str(shard), DeadLetter)
-        if letter.outcome == "failed"
-    ]
+    letters = [letter for letter in dead_letters(tmp_path / "out", "read") if letter.outcome == "failed"]
     return counts, manifest["phases"]["read"]["tallies"], letters
 
 

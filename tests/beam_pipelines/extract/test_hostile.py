@@ -22,7 +22,8 @@ from newsembed.beam_pipelines.extract.job import ExtractOptions
 from newsembed.beam_pipelines.extract.page import ExtractedPage, PageTooLargeError, extract_page
 from newsembed.errors import InputError
 from newsembed.formats import parquet
-from newsembed.formats.records import Article, DeadLetter, Rejection
+from newsembed.formats.records import Article, Rejection
+from newsembed.tests.example_inputs import dead_letters
 from newsembed.tests.river_page import SENTENCE
 from PIL import Image
 
@@ -176,12 +177,7 @@ def test_the_bounds_hold_inside_a_beam_worker(tmp_path):
     assert {article.title for article in parquet.read_stream(str(tmp_path / "out/articles"), Article)} == {
         "Council raises embankment"
     }
-    letters = [
-        letter
-        for path in (tmp_path / "out/dead_letters").rglob("*.parquet")
-        for letter in parquet.read_records(str(path), DeadLetter)
-    ]
-    assert {letter.key: letter.reason for letter in letters} == {
+    assert {letter.key: letter.reason for letter in dead_letters(tmp_path / "out")} == {
         "http://s.example/a/1": "timeout",
         "http://s.example/a/3": "too_large",
     }

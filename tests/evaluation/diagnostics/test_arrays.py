@@ -4,13 +4,13 @@ import math
 
 import numpy as np
 import pytest
-from benchmarking import circle
 from newsembed.evaluation import similarity, tokens
 from newsembed.evaluation.encoders import normalised
 from newsembed.evaluation.events import EventDocument
 from newsembed.evaluation.similarity import PairKind
 from newsembed.models import losses
 from scipy import sparse
+from vectors import circle
 
 
 def drawn(rows, width=8, seed=0):

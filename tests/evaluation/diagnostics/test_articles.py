@@ -1,17 +1,14 @@
 """Which articles are diagnosed: any JSONL of articles, drawn by whole events, and queries that exist."""
 
-import json
-
 import pytest
+from json_lines import write_rows
 from newsembed.errors import InputError
 from newsembed.evaluation.events import EventDocument, collect, sample
 from newsembed.formats.articles import write_articles
 
 
 def write(tmp_path, rows):
-    path = tmp_path / "articles.jsonl"
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return str(path)
+    return write_rows(tmp_path / "articles.jsonl", rows)
 
 
 def rows(count=6):

@@ -1,11 +1,6 @@
 """One batch of every task; makes `objective_runs` importable."""
 
-import os
-import sys
-
 import pytest
-
-sys.path.insert(0, os.path.dirname(__file__))
 
 
 @pytest.fixture(scope="session")

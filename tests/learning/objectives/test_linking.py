@@ -12,13 +12,9 @@ from newsembed.learning.objectives.linking import Linking, Triplets, multi_simil
 from newsembed.models.encoders import StarConfig
 from objective_runs import jit
 from toy_corpus import VOCAB_SIZE
+from vectors import unit
 
 CONFIG = StarConfig(VOCAB_SIZE, hidden_size=8, num_heads=2)
-
-
-def unit(rng, rows):
-    vectors = rng.normal(size=(rows, 3))
-    return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
 
 
 def triplets_of(scores, same, epsilon):
@@ -43,7 +39,7 @@ def mean_of(losses):
 @pytest.mark.parametrize("seed", range(4))
 def test_mining_and_margin_equal_loops(seed):
     rng = np.random.default_rng(seed)
-    articles, posts = unit(rng, 7), unit(rng, 7)
+    articles, posts = unit(rng, 7, 3), unit(rng, 7, 3)
     ids = rng.integers(0, 4, 7)
     scores, same = articles @ posts.T, ids[:, None] == ids[None]
     mined = multi_similarity(jnp.asarray(scores), jnp.asarray(same), 0.1)

@@ -22,10 +22,7 @@ from toy_corpus import VOCAB_SIZE, toy_objectives
 
 @pytest.mark.parametrize(
     ("task", "options"),
-    [
-        ("mlm", {"gradient_chunk": 4, "vocabulary_chunk": 13}),
-        ("topics", {"gradient_chunk": 5}),
-    ],
+    [("mlm", {"gradient_chunk": 4, "vocabulary_chunk": 13}), ("topics", {"gradient_chunk": 5})],
     ids=lambda value: str(value) if isinstance(value, str) else "",
 )
 def test_in_chunks_loss_gradient_and_metrics_stay_those_of_the_whole_batch(batches, task, options):

@@ -1,8 +1,6 @@
 """Events as cards: ranks, leads, near copies and filters, by hand and against plain loops."""
 
 import datetime
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,16 +10,10 @@ from newsembed.formats.articles import ArticleText
 from newsembed.serving.events import EventOptions
 from newsembed.serving.explorer.book import EventBook, center_of, folded, found_events
 from newsembed.serving.filters import DateRange
-
-sys.path.insert(0, str(Path(__file__).parents[1]))
 from tables import index_of
+from vectors import circle
 
 DAY = datetime.date(2024, 3, 1)
-
-
-def unit(*degrees):
-    """Unit vectors in the plane."""
-    return np.array([[np.cos(np.radians(one)), np.sin(np.radians(one))] for one in degrees], np.float32)
 
 
 def article(name, publisher="a.example", day=0, language="en", image=""):
@@ -30,7 +22,7 @@ def article(name, publisher="a.example", day=0, language="en", image=""):
 
 
 def book_of(articles, degrees, events):
-    return EventBook(index_of(unit(*degrees), articles), events)
+    return EventBook(index_of(circle(*degrees), articles), events)
 
 
 @pytest.fixture(scope="module")
@@ -96,10 +88,7 @@ def test_the_image_of_the_lead_is_preferred():
 def test_a_whole_event_has_all_articles_by_date_with_near_copies_folded(book):
     reports = book.card(book.number("a"), whole=True).reports
     # cos 10 and cos 12 exceed 0.95 (18 degrees), 30 is 18 from 12 but 30 from the first.
-    assert [(one.doc_id, [copy.doc_id for copy in one.copies]) for one in reports] == [
-        ("a", ["b", "c"]),
-        ("d", []),
-    ]
+    assert [(one.doc_id, [copy.doc_id for copy in one.copies]) for one in reports] == [("a", ["b", "c"]), ("d", [])]
 
 
 def test_folding_loses_no_article():
@@ -188,7 +177,7 @@ def test_a_whole_event_says_what_each_report_adds_and_cards_have_a_summary():
         ArticleText(f"{n}", f"https://p{n}.example/", f"p{n}.example", "t", body, "en", DAY)
         for n, body in enumerate(bodies)
     ]
-    book = EventBook(index_of(unit(0, 40), texts), ["0", "0"])
+    book = EventBook(index_of(circle(0, 40), texts), ["0", "0"])
     (card,) = book.with_summaries([book.card(0)])
     assert card.summary in bodies[0] + bodies[1]
     first, second = book.card(0, whole=True).reports
@@ -215,7 +204,7 @@ def test_the_story_of_an_event_has_similar_events_before_and_after_it():
 
 def test_the_center_is_the_mean_direction(book):
     (vectors,) = book.vectors([book.number("e")])
-    np.testing.assert_allclose(center_of(vectors), unit(91)[0], atol=1e-6)
+    np.testing.assert_allclose(center_of(vectors), circle(91)[0], atol=1e-6)
 
 
 def test_events_are_found_by_similarity_and_date_and_named_by_their_first_article():
@@ -226,5 +215,5 @@ def test_events_are_found_by_similarity_and_date_and_named_by_their_first_articl
         article("other"),
         article("h", day=None),
     ]
-    index = index_of(unit(5, 0, 0, 90, 0), articles)
+    index = index_of(circle(5, 0, 0, 90, 0), articles)
     assert found_events(index, EventOptions(threshold=0.8)) == ["first", "first", "far", "other", ""]

@@ -2,18 +2,13 @@
 
 import os
 import shutil
-import sys
 import threading
 import time
-from pathlib import Path
 
 import pytest
 import uvicorn
-from newsembed.serving import server
-
-sys.path.insert(0, str(Path(__file__).parents[1]))
-sys.path.insert(0, str(Path(__file__).parent))
 from letters import Letters
+from newsembed.serving import server
 from test_routes import make_index
 
 playwright = pytest.importorskip(

@@ -4,17 +4,14 @@ import datetime
 import json
 import sys
 import threading
-from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
+from letters import Letters
 from newsembed.formats.archive import IndexedDocument
 from newsembed.serving import explorer, server
 from newsembed.serving.events import EventOptions
 from starlette.testclient import TestClient
-
-sys.path.insert(0, str(Path(__file__).parents[1]))
-from letters import Letters
 from tables import index_of
 
 TITLES = ["aaab", "aaac", "aaad", "zzzz", "qqqq", "mm"]
@@ -110,10 +107,8 @@ def test_an_article_without_a_date_is_in_no_event(client):
 def test_unknown_events_and_articles(client):
     assert client.get("/event", params={"url": "https://one.example/none"}).status_code == 404
     unknown = client.get("/event", params={"id": "none"})
-    assert (unknown.status_code, unknown.json()) == (
-        404,
-        {"detail": "no event 'none'; it may have become part of another event"},
-    )
+    assert unknown.status_code == 404
+    assert unknown.json() == {"detail": "no event 'none'; it may have become part of another event"}
     assert client.get("/event").status_code == 422
     assert client.get("/event", params={"id": "a", "url": "b"}).status_code == 422
 

@@ -1,15 +1,10 @@
 """The map of events: near events are similar, topics are groups of them, labels are words of their titles."""
 
-import sys
-from pathlib import Path
-
 import numpy as np
 from newsembed.formats.archive import IndexedDocument
 from newsembed.formats.articles import ArticleText
 from newsembed.serving.explorer import topic_map
 from newsembed.serving.explorer.topic_map import _labels, draw
-
-sys.path.insert(0, str(Path(__file__).parents[1]))
 from tables import index_of
 
 NAMES = ["flood", "trial", "derby"]
@@ -63,11 +58,9 @@ def test_few_events_and_titles_without_words_are_drawn_too():
     index = index_of(np.eye(3, dtype=np.float32), [IndexedDocument(str(n), "", "", "7") for n in range(3)])
     for count in range(4):
         found = draw(list(index.embeddings[:count]), [["7"]] * count, index)
-        assert (found.places.shape, len(found.topics), set(found.labels)) == (
-            (count, 2),
-            count,
-            {""} if count else set(),
-        )
+        assert found.places.shape == (count, 2)
+        assert len(found.topics) == count
+        assert set(found.labels) == ({""} if count else set())
 
 
 def test_labels_are_the_words_of_the_largest_share_of_the_divergence():

@@ -1,6 +1,0 @@
-"""Makes `toy_corpus` and the modules of this folder importable."""
-
-import sys
-from pathlib import Path
-
-sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1] / "learning")]
