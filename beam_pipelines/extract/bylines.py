@@ -85,11 +85,14 @@ _BY_LINE = re.compile(
 _NAME_CASE = re.compile(r"^\W*+\S+(?:\s+\S+)?[\s:]++(?:[^\W\d_][\w.’'-]*\s+)*?[A-ZÀ-Þ\u0400-\u042f]")
 _UPDATED = re.compile(r"(?i)updat|modif|lastmod|edit|actuali|aktualis|mis à jour|обновл")
 _OTHERS = re.compile(
-    r"(?i)(?:^|[\s_-])(?:latest|recent|related|popular|trending|recommended|teasers?|sidebar|most-?read|comments?)(?:$|[\s_-])",
+    r"(?i)(?:^|[\s_-])(?:latest|recent|related|popular|trending|recommended|teasers?|sidebar|most-?read|comments?"
+    r"|today|current|weather|clock|calendar|events?|ticker)(?:$|[\s_-])",
 )
 _FIRST_YEAR = 1990  # of pages
 _MAX_LABEL = 60
 _MAX_BEHIND = 5
+_MIN_HEADLINES, _MAX_BOX, _MAX_FOOT = 2, 300, 2
+_MAX_BY_WORDS, _MAX_BY_LETTERS = 3, 10  # of a link that may be an author or a section
 _POSTED = re.compile(r"(?i)publi|post|creat|issued|entry-date|dateline|date_?time|timestamp|byline")
 
 
@@ -293,7 +296,7 @@ def bylines(tree: Any, layout: Layout) -> tuple[str, ...]:
             found.append(text)
         if found:
             return tuple(dict.fromkeys(found))
-    for block in _beginning(layout, 3):
+    for block in _beginning(layout.blocks, 3):
         if len(block.text) <= _MAX_BYLINE // 2 and _BY_LINE.match(block.text) and _NAME_CASE.match(block.text):
             return (block.text,)
     return ()
@@ -324,7 +327,52 @@ def _byline_text(node: Any) -> str:
     return text if 3 < len(text) <= _MAX_BYLINE and any(letter.isalpha() for letter in text) else ""
 
 
-def days(tree: Any, layout: Layout, place: str = "") -> tuple[Day | None, Day | None]:
+class _Region:
+    """The part of a page where a day belongs to its article; all of it where the text is not known.
+
+    Between the heading and the text stands the byline. Elsewhere days count in the innermost element that has both, in
+    boxes without headlines and text of their own.
+    """
+
+    def __init__(self, tree: Any, layout: Layout, title: str, body: str) -> None:
+        lines, wanted = set(body.split("\n")), letters_of(title)
+        own = [number for number, block in enumerate(layout.blocks) if block.prose and block.text in lines]
+        before = layout.blocks[: own[0]] if own else []
+        heads = [number for number, block in enumerate(before) if letters_of(block.text) == wanted]
+        heads = (heads or [number for number, block in enumerate(before) if block.element.tag == "h1"])[-1:]
+        nodes = [layout.blocks[number].element.node for number in (*heads, *own)]
+        lines_up = [dict.fromkeys((node, *node.iterancestors())) for node in nodes]
+        self.held = set[Any]().union(*lines_up)  # the elements with the heading or a part of the text
+        around = next((one for one in lines_up[0] if all(one in line for line in lines_up)), None) if heads else None
+        self.outside = set(around.iterancestors()) if around is not None else set[Any]()
+        self.boxes: dict[Any, tuple[bool, bool]] = {}
+        self.places = {node: number for number, node in enumerate(tree.iter())} if own else {}
+        self.start = self.places[nodes[0]] if heads else 0
+        self.end = self.places[nodes[len(heads)]] if own else 0
+        self.lines = [*_beginning(layout.blocks[max(0, heads[0] - 1) if heads else 0 :], 2)]
+        self.lines += layout.blocks[own[-1] + 1 :][:_MAX_FOOT] if own else []
+
+    def rank(self, node: Any) -> int:
+        """Returns 1 for a node between heading and text, 2 for another one of the article, 0 for the rest."""
+        if not self.places:
+            return 1
+        box, above = node, node.getparent()
+        while above is not None and above not in self.held:
+            box, above = above, above.getparent()
+        if box not in self.boxes:
+            links = (link for link in box.iter("a") if not link.get("href", "#").startswith(("#", "javascript:")))
+            titles = filter(_is_headline, (text_of(link, _MAX_BYLINE) for link in links))
+            found = len(set(itertools.islice(titles, _MIN_HEADLINES)))
+            self.boxes[box] = found < _MIN_HEADLINES, not found and len(text_of(box, _MAX_BOX + 1)) <= _MAX_BOX
+        near, far = self.boxes[box]
+        return near if self.start <= self.places[node] < self.end else 2 * (far and above not in self.outside)
+
+
+def _is_headline(text: str) -> bool:
+    return len(text.split()) > _MAX_BY_WORDS or (len(text) > _MAX_BY_LETTERS and " " not in text)
+
+
+def days(tree: Any, layout: Layout, place: str = "", title: str = "", body: str = "") -> tuple[Day | None, Day | None]:
     """Returns the visible days of (first publication, last modification).
 
     The words around a day say which it is, then the name of its element. Days of other stories are left out.
@@ -333,12 +381,17 @@ def days(tree: Any, layout: Layout, place: str = "") -> tuple[Day | None, Day | 
       tree: a parsed page.
       layout: its layout.
       place: language and country, see :func:`~newsembed.formats.dates.place_of`.
+      title: title of the article.
+      body: its text, which tells where on the page the article is.
     """
     changed: list[Day] = []
-    for path in _DATES:
-        published: Day | None = None
+    region = _Region(tree, layout, title, body)
+    near, far = itertools.product((1,), _DATES), itertools.product((2,), _DATES)
+    for rank, path in (*near, next(far), (0, None), *far):
+        published = _day_of_lines(region, place, changed) if path is None else None
         behind = 0  # the day of the last change stands soon behind the other
-        for node, day in ((one, day) for one in _candidates(tree, path) for day in _days_of(one, place)):
+        own = (node for node in (_candidates(tree, path) if path else ()) if region.rank(node) == rank)
+        for node, day in ((one, day) for one in own for day in _days_of(one, place)):
             role = day.role or _role_by_name(node)
             if role == UPDATED:
                 changed.append(day)
@@ -349,15 +402,22 @@ def days(tree: Any, layout: Layout, place: str = "") -> tuple[Day | None, Day | 
                 break
         if published:
             return published, next((day for day in changed if day.day >= published.day), None)
+    return None, next(iter(changed), None)
+
+
+def _day_of_lines(region: _Region, place: str, changed: list[Day]) -> Day | None:
+    """Returns the day that a short line below the heading or below the text states, and adds those of changes."""
     label = ""  # stands in a block of its own
-    for block in _beginning(layout, 2):
+    for block in region.lines:
+        if not (block.element.node in region.held or region.rank(block.element.node)):
+            continue
         found = _shown(f"{label} {block.text}", place) if len(block.text) <= _MAX_BYLINE // 2 else []
         if not block.prose or {day.role for day in found} >= {PUBLISHED, UPDATED}:
             changed += [day for day in found if day.role == UPDATED]
             if first := next((day for day in found if day.role not in (UPDATED, EVENT)), None):
-                return first, next((day for day in changed if day.day >= first.day), None)
+                return first
         label = block.text if len(block.text) <= _MAX_LABEL // 3 and _UPDATED.search(block.text) else ""
-    return None, next(iter(changed), None)
+    return None
 
 
 def _role_by_name(node: Any) -> str:
@@ -421,9 +481,9 @@ def _text_before(node: Any) -> str:
     return ""
 
 
-def _beginning(layout: Layout, paragraphs: int) -> Iterator[Block]:
+def _beginning(blocks: Iterable[Block], paragraphs: int) -> Iterator[Block]:
     """Yields the blocks before and in the first paragraphs of prose."""
-    for block in layout.blocks:
+    for block in blocks:
         paragraphs -= block.prose > 0
         if paragraphs < 0:
             return

@@ -98,6 +98,7 @@ class Element:
       name: classification by class and id.
       is_body: whether it is marked as an article's body.
       parent: the block element around it; the first element is its own parent.
+      node: the element of the parsed page.
     """
 
     tag: str
@@ -105,6 +106,7 @@ class Element:
     name: Name
     is_body: bool
     parent: "Element"
+    node: Any = None
 
     def ancestors(self) -> "Iterator[Element]":
         """Yields the elements around it, from the inside."""
@@ -206,7 +208,7 @@ def _lay_out(  # noqa: C901, PLR0912 - runs on every element: calls would double
 def _element(node: Any, tag: str, parent: Any) -> Element:
     if not node.attrib:
         label, name = ("form", Name.BOILERPLATE) if tag == "form" else ("", Name.NEUTRAL)
-        return Element(tag, label, name, False, parent)
+        return Element(tag, label, name, False, parent, node)
     # The id of a heading is made of its words.
     of_class, of_id = node.get("class", ""), node.get("id", "") if tag not in HEADINGS else ""
     label = known = f"{of_class} {of_id}"[:_MAX_LABEL]
@@ -227,7 +229,7 @@ def _element(node: Any, tag: str, parent: Any) -> Element:
         label, name = HIDDEN, Name.BOILERPLATE
     elif tag == "form":
         label, name = "form", Name.BOILERPLATE
-    return Element(tag, label, name, is_body, parent)
+    return Element(tag, label, name, is_body, parent, node)
 
 
 def _is_of_heading(element: Any) -> bool:

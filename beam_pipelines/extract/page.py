@@ -18,18 +18,16 @@ from ...formats.dates import (
     has_impossible_day,
     impossible_days_in,
     is_impossible,
-    parse_day,
     place_of,
-    states_impossible_day,
 )
 from ...formats.records import Article, Rejection, make_doc_id
 from ...formats.urls import canonical_url, joined, registered_domain
-from .body import MARKUP, Body, is_within_slow_limits, read_body
+from .body import MARKUP, Body, read_body
 from .bylines import bylines, days, names_person, people
 from .charsets import decode, readable
 from .content import main_content, running_text
 from .layout import Block, Layout, lay_out, letters_of, text_of
-from .structured import Structured, read_structured
+from .structured import Structured, day_in_scripts, read_structured
 
 GUESSED_ORDER = "byline_date_order"  # "guessed" in the sources of an article whose date may have day and month swapped
 MAX_LINKS = 5_000  # per page, unless the options say otherwise; more links are a crawler trap
@@ -143,7 +141,7 @@ def extract_page(html: str | bytes, url: str, max_links: int = MAX_LINKS) -> Ext
         )
     if not title:
         return extracted(rejection=Rejection.NO_TITLE, detail="no headline, og:title, heading or title element")
-    article = _article(text, tree, layout, page_url, title, body, structured)
+    article = _article(tree, layout, page_url, title, body, structured)
     return extracted(article=article, impossible_dates=_impossible_dates(text, tree, article, structured))
 
 
@@ -176,7 +174,7 @@ def parse(text: str) -> Any:
     return etree.fromstring(text.encode("utf-8", "replace"), parser) if text.strip() else None
 
 
-def _article(text: str, tree: Any, layout: Layout, url: str, title: str, body: Body, structured: Structured) -> Article:
+def _article(tree: Any, layout: Layout, url: str, title: str, body: Body, structured: Structured) -> Article:
     sources = {"title": "markup"} | dict(structured.sources) | {"body": body.source}
     site = structured.site_names[0] if structured.site_names else ""
     authors = people(structured.authors, site, structured.language)
@@ -187,7 +185,9 @@ def _article(text: str, tree: Any, layout: Layout, url: str, title: str, body: B
     published, modified, guessed = structured.published, structured.modified, structured.is_guessed
     if published is None:
         place = place_of(structured.language, url)
-        published, seen_modified, sources["byline_date"], guessed = _shown_day(text, tree, layout, url, place)
+        published, seen_modified, sources["byline_date"], guessed = _shown_day(
+            tree, layout, url, place, title, body.text
+        )
         if modified is None and seen_modified is not None:
             modified, sources["modified_date"] = seen_modified, "markup"
     for field, value in (("authors", authors), ("byline_date", published), ("modified_date", modified)):
@@ -222,26 +222,22 @@ def _impossible_dates(text: str, tree: Any, article: Article, structured: Struct
 
 
 def _shown_day(
-    text: str, tree: Any, layout: Layout, url: str, place: str
+    tree: Any, layout: Layout, url: str, place: str, title: str, body: str
 ) -> tuple[datetime.date | None, datetime.date | None, str, bool]:
     """Returns (first publication, last modification, source of the first, whether it is guessed) of a page.
 
     It is asked where the metadata have no date.
     """
-    shown, changed = days(tree, layout, place)
+    shown, changed = days(tree, layout, place, title, body)
     published, modified = shown and shown.day, changed and changed.day
     in_url = day_in_url(url)
     if in_url is not None and (published is None or abs((published - in_url).days) > 1):
         return in_url, modified, "url", False  # a day in the text may belong to another story
     if shown is not None:
         return published, modified, "markup", shown.guessed
-    if is_within_slow_limits(text):
-        import htmldate
-
-        day = parse_day(htmldate.find_date(text, original_date=True, extensive_search=False, url=url))
-        if day is not None and not (day.day == 1 and states_impossible_day(text, day)):
-            published = day
-    return published, modified, "text", False
+    if changed is not None:
+        return modified, modified, "markup", changed.guessed
+    return day_in_scripts(tree, place), None, "text", False
 
 
 def _is_hub(structured: Structured, layout: Layout, url: str, characters: int, headlines: int) -> bool:

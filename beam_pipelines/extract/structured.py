@@ -40,6 +40,10 @@ _LIVE_URL = re.compile(
     r"(?i)/live(?:blog|-blog|-updates?|-coverage)?/|[-/]live-(?:blog|updates?|coverage|results)\b|[-/]liveblog\b",
 )
 _MARKUP = re.compile(r"<[^<>]{1,300}>")
+_SCRIPT_DAY = re.compile(
+    r"""(?i)["'](?:(?:article_?)?(?:first_?)?(?:date_?publish(?:ed)?|publish(?:ed)?_?(?:at|date|time|on)|pub_?date))"""
+    r"""\\?["']\s*:\s*\\?["']([^"'\\]{8,40})"""
+)
 
 
 class Structured(NamedTuple):
@@ -146,6 +150,14 @@ def read_structured(tree: Any, url: str, titles: Sequence[str] = ()) -> Structur
     )
 
 
+def day_in_scripts(tree: Any, place: str) -> datetime.date | None:
+    """Returns the day of publication in the data of scripts, if they state only one: others are of other stories."""
+    texts = (node.text for node in tree.iter("script") if node.text and len(node.text) <= _MAX_SCRIPT_CHARACTERS)
+    stated = itertools.chain.from_iterable(map(_SCRIPT_DAY.findall, texts))
+    found = {day.day for value in stated if (day := read_day(value, place))}
+    return found.pop() if len(found) == 1 else None
+
+
 def _values(meta: Mapping[str, Sequence[str]], names: Sequence[str]) -> Iterator[str]:
     return itertools.chain.from_iterable(meta.get(name, ()) for name in names)
 
@@ -164,7 +176,8 @@ def _head(tree: Any) -> tuple[dict[str, list[str]], list[str], str]:
     canonical = ""
     for node in tree.iter("meta", "script", "link"):
         if node.tag == "meta":
-            name = (node.get("property") or node.get("name") or node.get("itemprop") or "").strip().lower()
+            names = map(node.get, ("property", "name", "itemprop", "http-equiv"))
+            name = next(filter(None, names), "").strip().lower()
             content = (node.get("content") or "").strip()
             if name and content and next(node.iterancestors("aside", "nav"), None) is None:
                 meta.setdefault(name, []).append(content)
