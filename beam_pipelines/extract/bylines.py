@@ -280,12 +280,15 @@ def _capitalised(name: str) -> str:
     return _PART.sub(lambda part: part[0].capitalize(), name.lower())
 
 
-def bylines(tree: Any, layout: Layout) -> tuple[str, ...]:
+def bylines(tree: Any, layout: Layout, region: "Region | None" = None) -> tuple[str, ...]:
     """Returns the raw texts of the page's byline; () if there is none."""
-    for path in _BYLINES:
+    ranks = (1, 2) if region else (None,)
+    for rank, path in itertools.product(ranks, _BYLINES):
         found: list[str] = []
         around: set[Any] = set()
         for node in _candidates(tree, path):
+            if region and region.rank(node) != rank:
+                continue
             text = _byline_text(node)
             if not text:
                 continue
@@ -327,18 +330,24 @@ def _byline_text(node: Any) -> str:
     return text if 3 < len(text) <= _MAX_BYLINE and any(letter.isalpha() for letter in text) else ""
 
 
-class _Region:
-    """The part of a page where a day belongs to its article; all of it where the text is not known.
+class Region:
+    """The part of a page where a day or a name belongs to its article; all of it where the text is not known.
 
-    Between the heading and the text stands the byline. Elsewhere days count in the innermost element that has both, in
+    Between the heading and the text stands the byline. Elsewhere they count in the innermost element that has both, in
     boxes without headlines and text of their own.
+
+    Args:
+      tree: a parsed page.
+      layout: its layout.
+      title: title of the article.
+      body: its text, which tells where on the page the article is.
     """
 
     def __init__(self, tree: Any, layout: Layout, title: str, body: str) -> None:
-        lines, wanted = set(body.split("\n")), letters_of(title)
+        lines, self.title = set(body.split("\n")), letters_of(title)
         own = [number for number, block in enumerate(layout.blocks) if block.prose and block.text in lines]
         before = layout.blocks[: own[0]] if own else []
-        heads = [number for number, block in enumerate(before) if letters_of(block.text) == wanted]
+        heads = [number for number, block in enumerate(before) if letters_of(block.text) == self.title]
         heads = (heads or [number for number, block in enumerate(before) if block.element.tag == "h1"])[-1:]
         nodes = [layout.blocks[number].element.node for number in (*heads, *own)]
         lines_up = [dict.fromkeys((node, *node.iterancestors())) for node in nodes]
@@ -365,6 +374,9 @@ class _Region:
             found = len(set(itertools.islice(titles, _MIN_HEADLINES)))
             self.boxes[box] = found < _MIN_HEADLINES, not found and len(text_of(box, _MAX_BOX + 1)) <= _MAX_BOX
         near, far = self.boxes[box]
+        beside = itertools.islice(node.getparent().iter("a"), _MIN_HEADLINES) if not far else ()
+        if any(letters_of(text_of(link, _MAX_BYLINE)) == self.title for link in beside):
+            return 2  # its own entry in a list
         return near if self.start <= self.places[node] < self.end else 2 * (far and above not in self.outside)
 
 
@@ -372,7 +384,7 @@ def _is_headline(text: str) -> bool:
     return len(text.split()) > _MAX_BY_WORDS or (len(text) > _MAX_BY_LETTERS and " " not in text)
 
 
-def days(tree: Any, layout: Layout, place: str = "", title: str = "", body: str = "") -> tuple[Day | None, Day | None]:
+def days(tree: Any, layout: Layout, place: str = "", region: "Region | None" = None) -> tuple[Day | None, Day | None]:
     """Returns the visible days of (first publication, last modification).
 
     The words around a day say which it is, then the name of its element. Days of other stories are left out.
@@ -381,11 +393,10 @@ def days(tree: Any, layout: Layout, place: str = "", title: str = "", body: str 
       tree: a parsed page.
       layout: its layout.
       place: language and country, see :func:`~newsembed.formats.dates.place_of`.
-      title: title of the article.
-      body: its text, which tells where on the page the article is.
+      region: the part of the page with the article; all of it by default.
     """
     changed: list[Day] = []
-    region = _Region(tree, layout, title, body)
+    region = region or Region(tree, layout, "", "")
     near, far = itertools.product((1,), _DATES), itertools.product((2,), _DATES)
     for rank, path in (*near, next(far), (0, None), *far):
         published = _day_of_lines(region, place, changed) if path is None else None
@@ -405,7 +416,7 @@ def days(tree: Any, layout: Layout, place: str = "", title: str = "", body: str 
     return None, next(iter(changed), None)
 
 
-def _day_of_lines(region: _Region, place: str, changed: list[Day]) -> Day | None:
+def _day_of_lines(region: Region, place: str, changed: list[Day]) -> Day | None:
     """Returns the day that a short line below the heading or below the text states, and adds those of changes."""
     label = ""  # stands in a block of its own
     for block in region.lines:

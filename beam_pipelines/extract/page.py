@@ -23,7 +23,7 @@ from ...formats.dates import (
 from ...formats.records import Article, Rejection, make_doc_id
 from ...formats.urls import canonical_url, joined, registered_domain
 from .body import MARKUP, Body, read_body
-from .bylines import bylines, days, names_person, people
+from .bylines import Region, bylines, days, names_person, people
 from .charsets import decode, readable
 from .content import main_content, running_text
 from .layout import Block, Layout, lay_out, letters_of, text_of
@@ -178,16 +178,16 @@ def _article(tree: Any, layout: Layout, url: str, title: str, body: Body, struct
     sources = {"title": "markup"} | dict(structured.sources) | {"body": body.source}
     site = structured.site_names[0] if structured.site_names else ""
     authors = people(structured.authors, site, structured.language)
-    if not names_person(authors, site):
-        shown = people(bylines(tree, layout), site, structured.language)
+    named = names_person(authors, site)
+    region = None if named and structured.published else Region(tree, layout, title, body.text)
+    if not named:
+        shown = people(bylines(tree, layout, region), site, structured.language)
         if shown and (not authors or names_person(shown, site)):
             authors, sources["authors"] = shown, "markup"
     published, modified, guessed = structured.published, structured.modified, structured.is_guessed
     if published is None:
         place = place_of(structured.language, url)
-        published, seen_modified, sources["byline_date"], guessed = _shown_day(
-            tree, layout, url, place, title, body.text
-        )
+        published, seen_modified, sources["byline_date"], guessed = _shown_day(tree, layout, url, place, region)
         if modified is None and seen_modified is not None:
             modified, sources["modified_date"] = seen_modified, "markup"
     for field, value in (("authors", authors), ("byline_date", published), ("modified_date", modified)):
@@ -222,13 +222,13 @@ def _impossible_dates(text: str, tree: Any, article: Article, structured: Struct
 
 
 def _shown_day(
-    tree: Any, layout: Layout, url: str, place: str, title: str, body: str
+    tree: Any, layout: Layout, url: str, place: str, region: Region | None
 ) -> tuple[datetime.date | None, datetime.date | None, str, bool]:
     """Returns (first publication, last modification, source of the first, whether it is guessed) of a page.
 
     It is asked where the metadata have no date.
     """
-    shown, changed = days(tree, layout, place, title, body)
+    shown, changed = days(tree, layout, place, region)
     published, modified = shown and shown.day, changed and changed.day
     in_url = day_in_url(url)
     if in_url is not None and (published is None or abs((published - in_url).days) > 1):
