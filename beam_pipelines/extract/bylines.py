@@ -280,15 +280,12 @@ def _capitalised(name: str) -> str:
     return _PART.sub(lambda part: part[0].capitalize(), name.lower())
 
 
-def bylines(tree: Any, layout: Layout, region: "Region | None" = None) -> tuple[str, ...]:
+def bylines(tree: Any, region: "Region") -> tuple[str, ...]:
     """Returns the raw texts of the page's byline; () if there is none."""
-    ranks = (1, 2) if region else (None,)
-    for rank, path in itertools.product(ranks, _BYLINES):
+    for rank, path in itertools.product((1, 2), _BYLINES):
         found: list[str] = []
         around: set[Any] = set()
-        for node in _candidates(tree, path):
-            if region and region.rank(node) != rank:
-                continue
+        for node in _candidates(tree, path, region, rank):
             text = _byline_text(node)
             if not text:
                 continue
@@ -299,18 +296,18 @@ def bylines(tree: Any, layout: Layout, region: "Region | None" = None) -> tuple[
             found.append(text)
         if found:
             return tuple(dict.fromkeys(found))
-    for block in _beginning(layout.blocks, 3):
+    for block in region.lines(3):
         if len(block.text) <= _MAX_BYLINE // 2 and _BY_LINE.match(block.text) and _NAME_CASE.match(block.text):
             return (block.text,)
     return ()
 
 
-def _candidates(tree: Any, path: etree.XPath) -> Iterator[Any]:
-    """Yields the first elements of a path that are not in comments, sidebars, navigation or footers."""
+def _candidates(tree: Any, path: etree.XPath, region: "Region", rank: int) -> Iterator[Any]:
+    """Yields the first elements of a path that have a rank in the region and are not in comments."""
     for node in path(tree)[:_MAX_CANDIDATES]:
         if node.tag in ("meta", "link", "script", "html", "body", "article", "main"):
             continue
-        if next(node.iterancestors("aside", "footer", "nav"), None) is None and all(
+        if region.rank(node) == rank and all(
             judge_name(_label(one)) is not Name.NEVER for one in (node, *node.iterancestors())
         ):
             yield node
@@ -326,7 +323,9 @@ def _byline_text(node: Any) -> str:
         return ""
     names = node.xpath(".//*[@itemprop='name']")[:_MAX_CANDIDATES]
     named = ", ".join(text_of(name, _MAX_BYLINE) or name.get("content", "") for name in names)
-    text = named or whole or node.get("content", "")
+    if len(node) > 1 and not named:  # elements that abut are apart on the screen
+        whole = (node.text or "") + "".join(text_of(one, _MAX_BYLINE) + (one.tail or " | ") for one in node)
+    text = named or " ".join(whole.split()) or node.get("content", "")
     return text if 3 < len(text) <= _MAX_BYLINE and any(letter.isalpha() for letter in text) else ""
 
 
@@ -340,10 +339,10 @@ class Region:
       tree: a parsed page.
       layout: its layout.
       title: title of the article.
-      body: its text, which tells where on the page the article is.
+      body: its text; without it, all of the page is the article's.
     """
 
-    def __init__(self, tree: Any, layout: Layout, title: str, body: str) -> None:
+    def __init__(self, tree: Any, layout: Layout, title: str = "", body: str = "") -> None:
         lines, self.title = set(body.split("\n")), letters_of(title)
         own = [number for number, block in enumerate(layout.blocks) if block.prose and block.text in lines]
         before = layout.blocks[: own[0]] if own else []
@@ -358,13 +357,14 @@ class Region:
         self.places = {node: number for number, node in enumerate(tree.iter())} if own else {}
         self.start = self.places[nodes[0]] if heads else 0
         self.end = self.places[nodes[len(heads)]] if own else 0
-        self.lines = [*_beginning(layout.blocks[max(0, heads[0] - 1) if heads else 0 :], 2)]
-        self.lines += layout.blocks[own[-1] + 1 :][:_MAX_FOOT] if own else []
+        self.blocks = layout.blocks[max(0, heads[0] - 1) if heads else 0 :]
+        self.foot = layout.blocks[own[-1] + 1 :][:_MAX_FOOT] if own else []
 
     def rank(self, node: Any) -> int:
         """Returns 1 for a node between heading and text, 2 for another one of the article, 0 for the rest."""
+        beside = next((one for one in node.iterancestors("aside", "footer", "nav") if one not in self.held), None)
         if not self.places:
-            return 1
+            return beside is None
         box, above = node, node.getparent()
         while above is not None and above not in self.held:
             box, above = above, above.getparent()
@@ -374,34 +374,45 @@ class Region:
             found = len(set(itertools.islice(titles, _MIN_HEADLINES)))
             self.boxes[box] = found < _MIN_HEADLINES, not found and len(text_of(box, _MAX_BOX + 1)) <= _MAX_BOX
         near, far = self.boxes[box]
-        beside = itertools.islice(node.getparent().iter("a"), _MIN_HEADLINES) if not far else ()
-        if any(letters_of(text_of(link, _MAX_BYLINE)) == self.title for link in beside):
-            return 2  # its own entry in a list
-        return near if self.start <= self.places[node] < self.end else 2 * (far and above not in self.outside)
+        if self.start <= self.places[node] < self.end:
+            if near if beside is None else far:
+                return 1
+        elif far and beside is None and above not in self.outside:
+            return 2
+        links = itertools.islice(node.getparent().iter("a"), _MIN_HEADLINES)
+        return 2 * any(letters_of(text_of(link, _MAX_BYLINE)) == self.title for link in links)  # its entry in a list
+
+    def lines(self, paragraphs: int) -> Iterator[Block]:
+        """Yields the blocks from the heading to the first paragraphs of prose, and those below the text."""
+        for block in self.blocks:
+            paragraphs -= block.prose > 0
+            if paragraphs < 0:
+                break
+            if block.element.node in self.held or self.rank(block.element.node):
+                yield block
+        yield from (block for block in self.foot if self.rank(block.element.node))
 
 
 def _is_headline(text: str) -> bool:
     return len(text.split()) > _MAX_BY_WORDS or (len(text) > _MAX_BY_LETTERS and " " not in text)
 
 
-def days(tree: Any, layout: Layout, place: str = "", region: "Region | None" = None) -> tuple[Day | None, Day | None]:
+def days(tree: Any, region: "Region", place: str = "") -> tuple[Day | None, Day | None]:
     """Returns the visible days of (first publication, last modification).
 
     The words around a day say which it is, then the name of its element. Days of other stories are left out.
 
     Args:
       tree: a parsed page.
-      layout: its layout.
+      region: the part of the page with the article.
       place: language and country, see :func:`~newsembed.formats.dates.place_of`.
-      region: the part of the page with the article; all of it by default.
     """
     changed: list[Day] = []
-    region = region or Region(tree, layout, "", "")
     near, far = itertools.product((1,), _DATES), itertools.product((2,), _DATES)
     for rank, path in (*near, next(far), (0, None), *far):
         published = _day_of_lines(region, place, changed) if path is None else None
         behind = 0  # the day of the last change stands soon behind the other
-        own = (node for node in (_candidates(tree, path) if path else ()) if region.rank(node) == rank)
+        own = _candidates(tree, path, region, rank) if path else ()
         for node, day in ((one, day) for one in own for day in _days_of(one, place)):
             role = day.role or _role_by_name(node)
             if role == UPDATED:
@@ -419,9 +430,7 @@ def days(tree: Any, layout: Layout, place: str = "", region: "Region | None" = N
 def _day_of_lines(region: Region, place: str, changed: list[Day]) -> Day | None:
     """Returns the day that a short line below the heading or below the text states, and adds those of changes."""
     label = ""  # stands in a block of its own
-    for block in region.lines:
-        if not (block.element.node in region.held or region.rank(block.element.node)):
-            continue
+    for block in region.lines(2):
         found = _shown(f"{label} {block.text}", place) if len(block.text) <= _MAX_BYLINE // 2 else []
         if not block.prose or {day.role for day in found} >= {PUBLISHED, UPDATED}:
             changed += [day for day in found if day.role == UPDATED]
@@ -490,12 +499,3 @@ def _text_before(node: Any) -> str:
             return re.split(r"\d", " ".join(text.split())[-_MAX_LABEL:])[-1]
         node = above
     return ""
-
-
-def _beginning(blocks: Iterable[Block], paragraphs: int) -> Iterator[Block]:
-    """Yields the blocks before and in the first paragraphs of prose."""
-    for block in blocks:
-        paragraphs -= block.prose > 0
-        if paragraphs < 0:
-            return
-        yield block

@@ -28,6 +28,10 @@ _CLOSINGS = (";", "-->", "/*]]>*/", "/* ]]> */", "//]]>", "// ]]>", "]]>")
 # Commas before an end, comments and escaped apostrophes, which are script and not JSON.
 _NO_JSON = re.compile(r",(?=\s{0,100}[}\]])|^[ \t]{0,100}//[^\n]*|/\*[^*]{0,500}\*/|\\(?=')", re.MULTILINE)
 _PUBLISHED, _MODIFIED, _AUTHORS = (_LISTS[name].split() for name in ("published", "modified", "authors"))
+# The first five go before JSON-LD.
+_IMAGES = str.split(
+    "og:image og:image:url og:image:secure_url twitter:image twitter:image:src image image_src thumbnail thumbnailurl"
+)
 _SITES = str.split("og:site_name application-name apple-mobile-web-app-title twitter:app:name:iphone dc.publisher cre")
 # What makes an item complete.
 _FIELDS = str.split("headline datePublished author articleBody dateModified image publisher url keywords")
@@ -139,8 +143,9 @@ def read_structured(tree: Any, url: str, titles: Sequence[str] = ()) -> Structur
         modified=modified[1].day if modified else None,
         language=language,
         keywords=chosen["keywords"],
-        image_url=first("og:image", "og:image:url", "og:image:secure_url", "twitter:image", "twitter:image:src")
-        or _image(_resolved(item.get("image"), items)),
+        image_url=first(*_IMAGES[:5])
+        or _image(_resolved(item.get("image") or item.get("thumbnailUrl"), items))
+        or first(*_IMAGES[5:]),
         body=_body(item),
         canonical=canonical or first("og:url"),
         paywalled=_is_false(item.get("isAccessibleForFree")) or first("article:content_tier").lower() == "locked",
@@ -152,7 +157,14 @@ def read_structured(tree: Any, url: str, titles: Sequence[str] = ()) -> Structur
 
 def day_in_scripts(tree: Any, place: str) -> datetime.date | None:
     """Returns the day of publication in the data of scripts, if they state only one: others are of other stories."""
-    texts = (node.text for node in tree.iter("script") if node.text and len(node.text) <= _MAX_SCRIPT_CHARACTERS)
+    texts = (
+        node.text
+        for node in tree.iter("script")
+        if node.text
+        and len(node.text) <= _MAX_SCRIPT_CHARACTERS
+        # What can be read as JSON-LD has been, and may be of other stories.
+        and not ("ld+json" in (node.get("type") or "").lower() and _read_items([node.text]))
+    )
     stated = itertools.chain.from_iterable(map(_SCRIPT_DAY.findall, texts))
     found = {day.day for value in stated if (day := read_day(value, place))}
     return found.pop() if len(found) == 1 else None
@@ -184,6 +196,8 @@ def _head(tree: Any) -> tuple[dict[str, list[str]], list[str], str]:
         elif node.tag == "script":
             if "ld+json" in (node.get("type") or "").lower() and node.text:
                 scripts.append(node.text)
+        elif node.get("rel") == "image_src":
+            meta.setdefault("image_src", []).append((node.get("href") or "").strip())
         elif not canonical and "canonical" in (node.get("rel") or "").lower().split():
             canonical = (node.get("href") or "").strip()
     return meta, scripts, canonical
@@ -347,9 +361,9 @@ def _keywords(value: Any) -> tuple[str, ...]:
 
 
 def _image(value: Any) -> str:
-    first = value[0] if isinstance(value, list) and value else value
-    found = first.get("url") or first.get("contentUrl") if isinstance(first, dict) else first
-    return found if isinstance(found, str) else ""
+    while isinstance(value, list | dict) and value:
+        value = value[0] if isinstance(value, list) else value.get("url") or value.get("contentUrl")
+    return value if isinstance(value, str) else ""
 
 
 def _is_false(value: Any) -> bool:

@@ -3,7 +3,7 @@
 import datetime
 
 import pytest
-from newsembed.beam_pipelines.extract.bylines import bylines, days
+from newsembed.beam_pipelines.extract.bylines import Region, bylines, days
 from newsembed.beam_pipelines.extract.layout import lay_out
 from newsembed.beam_pipelines.extract.page import parse
 
@@ -14,13 +14,13 @@ MARCH = datetime.date(2021, 3, 1)
 
 def shown(body):
     tree = parse(f"<html><body>{body}</body></html>")
-    return bylines(tree, lay_out(tree))
+    return bylines(tree, Region(tree, lay_out(tree)))
 
 
 def found(body):
     """The published and the modified day."""
     tree = parse(f"<html><body>{body}</body></html>")
-    return tuple(day and day.day for day in days(tree, lay_out(tree)))
+    return tuple(day and day.day for day in days(tree, Region(tree, lay_out(tree))))
 
 
 @pytest.mark.parametrize(

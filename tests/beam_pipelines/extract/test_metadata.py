@@ -104,7 +104,7 @@ def test_scripts_of_json_ld_have_bounds():
 
 
 def test_a_day_far_below_the_start_of_the_text_is_not_the_byline_date():
-    from newsembed.beam_pipelines.extract.bylines import days
+    from newsembed.beam_pipelines.extract.bylines import Region, days
     from newsembed.beam_pipelines.extract.layout import lay_out
 
     line = "<div>March 1, 2021</div>"
@@ -112,7 +112,7 @@ def test_a_day_far_below_the_start_of_the_text_is_not_the_byline_date():
         tree = parse(
             html(body=f"<div>{''.join(BODY.split('Paragraph')[0] + '</p>' for _ in range(before))}{line}</div>")
         )
-        found = days(tree, lay_out(tree))[0]
+        found = days(tree, Region(tree, lay_out(tree)))[0]
         assert (found and found.day) == expected
 
 
