@@ -18,7 +18,8 @@ from ...formats.dates import EVENT, PUBLISHED, UPDATED, Day, parse_day, stated_d
 from ...formats.jsonl import load_json
 from ...formats.months import is_month
 from .. import read_lists
-from .layout import Block, Layout, Name, any_of, judge_name, letters_of, text_of, words
+from .layout import Name, any_of, judge_name, letters_of, text_of, words
+from .lists import Region
 
 _MAX_AUTHORS = 10
 _MAX_NAME_CHARACTERS = 60
@@ -84,15 +85,10 @@ _BY_LINE = re.compile(
 )
 _NAME_CASE = re.compile(r"^\W*+\S+(?:\s+\S+)?[\s:]++(?:[^\W\d_][\w.’'-]*\s+)*?[A-ZÀ-Þ\u0400-\u042f]")
 _UPDATED = re.compile(r"(?i)updat|modif|lastmod|edit|actuali|aktualis|mis à jour|обновл")
-_OTHERS = re.compile(
-    r"(?i)(?:^|[\s_-])(?:latest|recent|related|popular|trending|recommended|teasers?|sidebar|most-?read|comments?"
-    r"|today|current|weather|clock|calendar|events?|ticker)(?:$|[\s_-])",
-)
+_OTHERS = re.compile(rf"(?i)(?:^|[\s_-]){any_of(_LISTS['others'])}(?:$|[\s_-])")
 _FIRST_YEAR = 1990  # of pages
 _MAX_LABEL = 60
 _MAX_BEHIND = 5
-_MIN_HEADLINES, _MAX_BOX, _MAX_FOOT = 2, 300, 2
-_MAX_BY_WORDS, _MAX_BY_LETTERS = 3, 10  # of a link that may be an author or a section
 _POSTED = re.compile(r"(?i)publi|post|creat|issued|entry-date|dateline|date_?time|timestamp|byline")
 
 
@@ -280,29 +276,28 @@ def _capitalised(name: str) -> str:
     return _PART.sub(lambda part: part[0].capitalize(), name.lower())
 
 
-def bylines(tree: Any, region: "Region") -> tuple[str, ...]:
+def bylines(tree: Any, region: Region) -> tuple[str, ...]:
     """Returns the raw texts of the page's byline; () if there is none."""
     for rank, path in itertools.product((1, 2), _BYLINES):
-        found: list[str] = []
-        around: set[Any] = set()
-        for node in _candidates(tree, path, region, rank):
-            text = _byline_text(node)
-            if not text:
-                continue
-            above = [node, *node.iterancestors()]
-            if found and not around.intersection(above[:4]):
-                break  # belongs to another story
-            around.update(above[1:4])
-            found.append(text)
+        found = list(filter(None, map(_byline_text, _candidates(tree, path, region, rank))))
         if found:
             return tuple(dict.fromkeys(found))
     for block in region.lines(3):
-        if len(block.text) <= _MAX_BYLINE // 2 and _BY_LINE.match(block.text) and _NAME_CASE.match(block.text):
+        if _begins_with_by(block.text):
             return (block.text,)
     return ()
 
 
-def _candidates(tree: Any, path: etree.XPath, region: "Region", rank: int) -> Iterator[Any]:
+def _begins_with_by(line: str) -> bool:
+    return len(line) <= _MAX_BYLINE // 2 and bool(_BY_LINE.match(line) and _NAME_CASE.match(line))
+
+
+def is_byline(line: str) -> bool:
+    """Returns whether a short line before a text names its author or its day."""
+    return _begins_with_by(line) or (len(line) <= _MAX_BYLINE // 2 and bool(_shown(line, "")))
+
+
+def _candidates(tree: Any, path: etree.XPath, region: Region, rank: int) -> Iterator[Any]:
     """Yields the first elements of a path that have a rank in the region and are not in comments."""
     for node in path(tree)[:_MAX_CANDIDATES]:
         if node.tag in ("meta", "link", "script", "html", "body", "article", "main"):
@@ -329,75 +324,7 @@ def _byline_text(node: Any) -> str:
     return text if 3 < len(text) <= _MAX_BYLINE and any(letter.isalpha() for letter in text) else ""
 
 
-class Region:
-    """The part of a page where a day or a name belongs to its article; all of it where the text is not known.
-
-    Between the heading and the text stands the byline. Elsewhere they count in the innermost element that has both, in
-    boxes without headlines and text of their own.
-
-    Args:
-      tree: a parsed page.
-      layout: its layout.
-      title: title of the article.
-      body: its text; without it, all of the page is the article's.
-    """
-
-    def __init__(self, tree: Any, layout: Layout, title: str = "", body: str = "") -> None:
-        lines, self.title = set(body.split("\n")), letters_of(title)
-        own = [number for number, block in enumerate(layout.blocks) if block.prose and block.text in lines]
-        before = layout.blocks[: own[0]] if own else []
-        heads = [number for number, block in enumerate(before) if letters_of(block.text) == self.title]
-        heads = (heads or [number for number, block in enumerate(before) if block.element.tag == "h1"])[-1:]
-        nodes = [layout.blocks[number].element.node for number in (*heads, *own)]
-        lines_up = [dict.fromkeys((node, *node.iterancestors())) for node in nodes]
-        self.held = set[Any]().union(*lines_up)  # the elements with the heading or a part of the text
-        around = next((one for one in lines_up[0] if all(one in line for line in lines_up)), None) if heads else None
-        self.outside = set(around.iterancestors()) if around is not None else set[Any]()
-        self.boxes: dict[Any, tuple[bool, bool]] = {}
-        self.places = {node: number for number, node in enumerate(tree.iter())} if own else {}
-        self.start = self.places[nodes[0]] if heads else 0
-        self.end = self.places[nodes[len(heads)]] if own else 0
-        self.blocks = layout.blocks[max(0, heads[0] - 1) if heads else 0 :]
-        self.foot = layout.blocks[own[-1] + 1 :][:_MAX_FOOT] if own else []
-
-    def rank(self, node: Any) -> int:
-        """Returns 1 for a node between heading and text, 2 for another one of the article, 0 for the rest."""
-        beside = next((one for one in node.iterancestors("aside", "footer", "nav") if one not in self.held), None)
-        if not self.places:
-            return beside is None
-        box, above = node, node.getparent()
-        while above is not None and above not in self.held:
-            box, above = above, above.getparent()
-        if box not in self.boxes:
-            links = (link for link in box.iter("a") if not link.get("href", "#").startswith(("#", "javascript:")))
-            titles = filter(_is_headline, (text_of(link, _MAX_BYLINE) for link in links))
-            found = len(set(itertools.islice(titles, _MIN_HEADLINES)))
-            self.boxes[box] = found < _MIN_HEADLINES, not found and len(text_of(box, _MAX_BOX + 1)) <= _MAX_BOX
-        near, far = self.boxes[box]
-        if self.start <= self.places[node] < self.end:
-            if near if beside is None else far:
-                return 1
-        elif far and beside is None and above not in self.outside:
-            return 2
-        links = itertools.islice(node.getparent().iter("a"), _MIN_HEADLINES)
-        return 2 * any(letters_of(text_of(link, _MAX_BYLINE)) == self.title for link in links)  # its entry in a list
-
-    def lines(self, paragraphs: int) -> Iterator[Block]:
-        """Yields the blocks from the heading to the first paragraphs of prose, and those below the text."""
-        for block in self.blocks:
-            paragraphs -= block.prose > 0
-            if paragraphs < 0:
-                break
-            if block.element.node in self.held or self.rank(block.element.node):
-                yield block
-        yield from (block for block in self.foot if self.rank(block.element.node))
-
-
-def _is_headline(text: str) -> bool:
-    return len(text.split()) > _MAX_BY_WORDS or (len(text) > _MAX_BY_LETTERS and " " not in text)
-
-
-def days(tree: Any, region: "Region", place: str = "") -> tuple[Day | None, Day | None]:
+def days(tree: Any, region: Region, place: str = "") -> tuple[Day | None, Day | None]:
     """Returns the visible days of (first publication, last modification).
 
     The words around a day say which it is, then the name of its element. Days of other stories are left out.

@@ -10,9 +10,10 @@ from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from typing import NamedTuple
 
+from .bylines import is_byline
 from .layout import HEADINGS, HIDDEN, PARAGRAPHS, Block, Element, Layout, Name, may_be_text, total_of
 from .lists import data_rows, lines_of, without_lists, without_teasers
-from .trimming import ends_article, is_appeal, is_boilerplate, is_byline, is_portrait
+from .trimming import ends_article, is_appeal, is_boilerplate, is_portrait
 
 _MAX_MARKED = 1_000
 _MIN_RELEASED, _MIN_REMAINING = 400, 0.05

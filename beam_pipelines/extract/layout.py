@@ -59,9 +59,7 @@ _HIDDEN = re.compile(r"(?i)display\s*:\s*none|visibility\s*:\s*hidden|clip\s*:\s
 _BOILERPLATE = words(_LISTS["boilerplate"])
 # Of them, those that templates also use for a part of the article: what follows a button, an advertisement, a list.
 _WEAK = words("ad ads advert adslot readmore read-more topics post-list article-list story-list news-list")
-_NEVER = words(
-    "comment comments commenting commentlist commentaires comentarios commenti kommentare disqus livefyre replies reply"
-)
+_NEVER = words(_LISTS["comments"])
 _BODY = words(_LISTS["body"])
 _BODY_HEADS = words("article story post entry news content body main")
 _BODY_TAILS = words("body content text copy contents paragraphs")
@@ -268,8 +266,6 @@ def _flush(blocks: list[Block], parts: list[str], linked: int, element: Element)
     if whole.isspace():
         return
     share = min(1.0, linked / len(whole))
-    if element.tag == "pre":
-        whole = whole.replace("\n\n", _BREAK * 2)
     pieces = _BREAKS.split(whole) if _BREAK in whole else (whole,)
     texts = map(readable, itertools.chain.from_iterable(map(_lines, pieces)))
     blocks.extend(Block(text, share, element, _prose_weight(text, share)) for text in texts if text)

@@ -23,10 +23,11 @@ from ...formats.dates import (
 from ...formats.records import Article, Rejection, make_doc_id
 from ...formats.urls import canonical_url, joined, registered_domain
 from .body import MARKUP, Body, overlap, read_body
-from .bylines import Region, bylines, days, names_person, people
+from .bylines import bylines, days, names_person, people
 from .charsets import decode, readable
 from .content import main_content, running_text
 from .layout import Block, Layout, lay_out, letters_of, text_of
+from .lists import Region
 from .structured import Structured, day_in_scripts, read_structured
 
 GUESSED_ORDER = "byline_date_order"  # "guessed" in the sources of an article whose date may have day and month swapped
@@ -405,14 +406,12 @@ def _own_heading(tree: Any, headings: list[str]) -> str:
     """Returns the main heading; some templates have their name or a section in ``h1``, and the title below."""
     title = _element_title(tree)
     whole = letters_of(title)
-
-    def is_own(text: str) -> bool:
-        letters = letters_of(text)
-        return 2 * len(letters) >= max(len(whole), _MIN_OWN) and letters in whole and text.count(" ") != 1
-
-    if not headings or (not is_own(headings[0]) and overlap(headings[0], title)[1] < _MIN_SHARED):
-        others = (text_of(node, _MAX_TITLE) for node in itertools.islice(tree.iter("h1", "h2", "h3"), _MAX_HEADINGS))
-        headings = [*itertools.islice(filter(is_own, others), 1), *headings]
+    if headings and (letters_of(headings[0]) == whole or overlap(headings[0], title)[1] >= _MIN_SHARED):
+        return headings[0]
+    for node in itertools.islice(tree.iter("h1", "h2", "h3"), _MAX_HEADINGS):
+        letters = letters_of(text := text_of(node, _MAX_TITLE))
+        if 2 * len(letters) >= max(len(whole), _MIN_OWN) and letters in whole and text.count(" ") != 1:
+            return text
     return headings[0] if headings else ""
 
 

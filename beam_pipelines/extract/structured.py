@@ -27,10 +27,8 @@ _OPENING = re.compile(r"\s*+(?:<!--|(?:(?://|/\*)\s*+)?<!\[CDATA\[\s*+(?:\*/)?)"
 _CLOSINGS = (";", "-->", "/*]]>*/", "/* ]]> */", "//]]>", "// ]]>", "]]>")
 # Commas before an end, comments and escaped apostrophes, which are script and not JSON.
 _NO_JSON = re.compile(r",(?=\s{0,100}[}\]])|^[ \t]{0,100}//[^\n]*|/\*[^*]{0,500}\*/|\\(?=')", re.MULTILINE)
-_PUBLISHED, _MODIFIED, _AUTHORS = (_LISTS[name].split() for name in ("published", "modified", "authors"))
-# The first five go before JSON-LD.
-_IMAGES = str.split(
-    "og:image og:image:url og:image:secure_url twitter:image twitter:image:src image image_src thumbnail thumbnailurl"
+_PUBLISHED, _MODIFIED, _AUTHORS, _IMAGES = (
+    _LISTS[name].split() for name in ("published", "modified", "authors", "images")
 )
 _SITES = str.split("og:site_name application-name apple-mobile-web-app-title twitter:app:name:iphone dc.publisher cre")
 # What makes an item complete.
@@ -44,10 +42,7 @@ _LIVE_URL = re.compile(
     r"(?i)/live(?:blog|-blog|-updates?|-coverage)?/|[-/]live-(?:blog|updates?|coverage|results)\b|[-/]liveblog\b",
 )
 _MARKUP = re.compile(r"<[^<>]{1,300}>")
-_SCRIPT_DAY = re.compile(
-    r"""(?i)["'](?:(?:article_?)?(?:first_?)?(?:date_?publish(?:ed)?|publish(?:ed)?_?(?:at|date|time|on)|pub_?date))"""
-    r"""\\?["']\s*:\s*\\?["']([^"'\\]{8,40})"""
-)
+_SCRIPT_DAY = re.compile(_LISTS["script_day"])
 
 
 class Structured(NamedTuple):
@@ -143,9 +138,7 @@ def read_structured(tree: Any, url: str, titles: Sequence[str] = ()) -> Structur
         modified=modified[1].day if modified else None,
         language=language,
         keywords=chosen["keywords"],
-        image_url=first(*_IMAGES[:5])
-        or _image(_resolved(item.get("image") or item.get("thumbnailUrl"), items))
-        or first(*_IMAGES[5:]),
+        image_url=first(*_IMAGES) or _image(_resolved(item.get("image") or item.get("thumbnailUrl"), items)),
         body=_body(item),
         canonical=canonical or first("og:url"),
         paywalled=_is_false(item.get("isAccessibleForFree")) or first("article:content_tier").lower() == "locked",
@@ -157,15 +150,9 @@ def read_structured(tree: Any, url: str, titles: Sequence[str] = ()) -> Structur
 
 def day_in_scripts(tree: Any, place: str) -> datetime.date | None:
     """Returns the day of publication in the data of scripts, if they state only one: others are of other stories."""
-    texts = (
-        node.text
-        for node in tree.iter("script")
-        if node.text
-        and len(node.text) <= _MAX_SCRIPT_CHARACTERS
-        # What can be read as JSON-LD has been, and may be of other stories.
-        and not ("ld+json" in (node.get("type") or "").lower() and _read_items([node.text]))
-    )
-    stated = itertools.chain.from_iterable(map(_SCRIPT_DAY.findall, texts))
+    texts = (node.text[:_MAX_SCRIPT_CHARACTERS] for node in tree.iter("script") if node.text)
+    unread = (text for text in texts if "@context" not in text or not _read_items([text]))  # JSON-LD has been read
+    stated = itertools.chain.from_iterable(map(_SCRIPT_DAY.findall, unread))
     found = {day.day for value in stated if (day := read_day(value, place))}
     return found.pop() if len(found) == 1 else None
 

@@ -5,7 +5,6 @@ Their patterns are in ``trimming.txt``.
 
 import re
 
-from ...formats.dates import stated_days
 from .. import read_lists
 from .layout import any_of
 
@@ -17,7 +16,6 @@ _CREDIT = re.compile(
 )
 _RIGHTS = re.compile(r"(?i)\ball rights reserved\b|版权(?:说明|保护|声明|所有)")
 _END = re.compile(rf"(?i)^\W*{any_of(_PATTERNS['end'])}\W*$")
-_BYLINE = re.compile(rf"(?i)^\W*{any_of(_PATTERNS['byline'])}")
 _PORTRAIT = re.compile(any_of(_PATTERNS["portrait"]), re.IGNORECASE)
 _APPEAL = re.compile(any_of(_PATTERNS["appeal"]), re.IGNORECASE)
 MAX_LINE = 400
@@ -44,11 +42,6 @@ def is_boilerplate(line: str, *, item: bool = False) -> bool:
 def ends_article(heading: str) -> bool:
     """Returns whether a heading introduces content after the end of an article."""
     return len(heading) <= 100 and _END.match(heading) is not None
-
-
-def is_byline(line: str) -> bool:
-    """Returns whether a line before the text is its byline, or its day."""
-    return len(line) <= MAX_LINE // 4 and (_BYLINE.match(line) is not None or bool(stated_days(line)))
 
 
 def is_portrait(line: str) -> bool:

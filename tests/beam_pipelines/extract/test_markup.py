@@ -3,8 +3,9 @@
 import datetime
 
 import pytest
-from newsembed.beam_pipelines.extract.bylines import Region, bylines, days
+from newsembed.beam_pipelines.extract.bylines import bylines, days
 from newsembed.beam_pipelines.extract.layout import lay_out
+from newsembed.beam_pipelines.extract.lists import Region
 from newsembed.beam_pipelines.extract.page import parse
 
 SENTENCE = "The council of the river town voted on Tuesday to raise the embankment before the autumn rains, it says."

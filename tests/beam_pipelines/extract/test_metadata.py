@@ -104,8 +104,9 @@ def test_scripts_of_json_ld_have_bounds():
 
 
 def test_a_day_far_below_the_start_of_the_text_is_not_the_byline_date():
-    from newsembed.beam_pipelines.extract.bylines import Region, days
+    from newsembed.beam_pipelines.extract.bylines import days
     from newsembed.beam_pipelines.extract.layout import lay_out
+    from newsembed.beam_pipelines.extract.lists import Region
 
     line = "<div>March 1, 2021</div>"
     for before, expected in ((2, datetime.date(2021, 3, 1)), (3, None)):
