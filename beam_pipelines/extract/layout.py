@@ -266,8 +266,8 @@ def _flush(blocks: list[Block], parts: list[str], linked: int, element: Element)
     if whole.isspace():
         return
     share = min(1.0, linked / len(whole))
-    pieces = _BREAKS.split(whole) if _BREAK in whole else (whole,)
-    texts = map(readable, itertools.chain.from_iterable(map(_lines, pieces)))
+    pieces = itertools.chain.from_iterable(map(_lines, _BREAKS.split(whole))) if _BREAK in whole else (whole,)
+    texts = map(readable, pieces)
     blocks.extend(Block(text, share, element, _prose_weight(text, share)) for text in texts if text)
 
 

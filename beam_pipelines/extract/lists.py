@@ -1,5 +1,6 @@
 """Recognises tables of data, lists of links and other stories, among the blocks of an article and around it."""
 
+import functools
 import itertools
 import re
 from collections import Counter
@@ -30,13 +31,12 @@ class Region:
     boxes without headlines and text of their own.
 
     Args:
-      tree: a parsed page.
-      layout: its layout.
+      layout: layout of the page.
       title: title of the article.
       body: its text; without it, all of the page is the article's.
     """
 
-    def __init__(self, tree: Any, layout: Layout, title: str = "", body: str = "") -> None:
+    def __init__(self, layout: Layout, title: str = "", body: str = "") -> None:
         lines, self.title = set(body.split("\n")), letters_of(title)
         own = [number for number, block in enumerate(layout.blocks) if block.prose and block.text in lines]
         before = list(enumerate(layout.blocks[: own[0]] if own else ()))
@@ -47,18 +47,18 @@ class Region:
         self.held = set[Any]().union(*above)  # the elements with the heading or a part of the text
         self.outside = {one for one in above[0] if all(one in line for line in above)} if heads else set[Any]()
         self.outside.discard(next((one for one in above[0] if one in self.outside), None) if heads else None)
-        self.places = {node: number for number, node in enumerate(tree.iter())} if own else {}
-        self.start = self.places[nodes[0]] if heads else 0
-        self.end = self.places[nodes[len(heads)]] if own else 0
+        self.start = _place(nodes[0]) if heads else ()
+        self.end = _place(nodes[len(heads)]) if own else ()
         self.blocks = layout.blocks[max(0, heads[0] - 1) if heads else 0 :]
         self.foot = layout.blocks[own[-1] + 1 :][:_MAX_FOOT] if own else []
         self.boxes: dict[Any, int] = {}
+        self.rank = functools.cache(self._rank)
 
-    def rank(self, node: Any) -> int:
+    def _rank(self, node: Any) -> int:
         """Returns 1 for a node between heading and text, 2 for another one of the article, 0 for the rest."""
         line = [node, *itertools.takewhile(lambda one: one not in self.held, node.iterancestors())]
         beside = any(one.tag in ("aside", "footer", "nav") for one in line[1:])
-        if not self.places:
+        if not self.held:
             return not beside
         box = line[-1]
         if box not in self.boxes:
@@ -67,7 +67,7 @@ class Region:
             found = len(set(itertools.islice(titles, _MANY_HEADLINES)))
             self.boxes[box] = found or len(text_of(box, _MAX_BOX + 1)) > _MAX_BOX
         others = self.boxes[box]
-        if self.start <= self.places[node] < self.end and others + beside < _MANY_HEADLINES:
+        if self.start <= _place(node) < self.end and others + beside < _MANY_HEADLINES:
             return 1
         if not others and not beside and box.getparent() not in self.outside:
             return 2
@@ -81,6 +81,12 @@ class Region:
         for block in itertools.chain(first, self.foot):
             if block.element.node in self.held or self.rank(block.element.node):
                 yield block
+
+
+def _place(node: Any) -> tuple[int, ...]:
+    """Returns a key of the order of elements in their page."""
+    line = [node, *node.iterancestors()]
+    return tuple(above.index(one) for one, above in itertools.pairwise(line))[::-1]
 
 
 def without_teasers(layout: Layout, blocks: list[Block]) -> list[Block]:

@@ -183,7 +183,7 @@ def _article(tree: Any, layout: Layout, url: str, title: str, body: Body, struct
     site = structured.site_names[0] if structured.site_names else ""
     authors = people(structured.authors, site, structured.language)
     named = names_person(authors, site)
-    region = Region(tree, layout, title, "" if named and structured.published else body.text)
+    region = Region(layout, title, "" if named and structured.published else body.text)
     if not named:
         shown = people(bylines(tree, region), site, structured.language)
         if shown and (not authors or names_person(shown, site)):

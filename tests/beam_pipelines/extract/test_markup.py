@@ -15,13 +15,13 @@ MARCH = datetime.date(2021, 3, 1)
 
 def shown(body):
     tree = parse(f"<html><body>{body}</body></html>")
-    return bylines(tree, Region(tree, lay_out(tree)))
+    return bylines(tree, Region(lay_out(tree)))
 
 
 def found(body):
     """The published and the modified day."""
     tree = parse(f"<html><body>{body}</body></html>")
-    return tuple(day and day.day for day in days(tree, Region(tree, lay_out(tree))))
+    return tuple(day and day.day for day in days(tree, Region(lay_out(tree))))
 
 
 @pytest.mark.parametrize(

@@ -113,7 +113,7 @@ def test_a_day_far_below_the_start_of_the_text_is_not_the_byline_date():
         tree = parse(
             html(body=f"<div>{''.join(BODY.split('Paragraph')[0] + '</p>' for _ in range(before))}{line}</div>")
         )
-        found = days(tree, Region(tree, lay_out(tree)))[0]
+        found = days(tree, Region(lay_out(tree)))[0]
         assert (found and found.day) == expected
 
 
