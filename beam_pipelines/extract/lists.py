@@ -74,13 +74,11 @@ class Region:
         links = itertools.islice(node.getparent().iter("a"), _MANY_HEADLINES)
         return 2 * any(letters_of(text_of(link, _MAX_HEADLINE)) == self.title for link in links)  # its entry in a list
 
-    def lines(self, paragraphs: int) -> Iterator[Block]:
-        """Yields the blocks from the heading to the first paragraphs of prose, and those below the text."""
+    def lines(self, paragraphs: int) -> list[Block]:
+        """Returns the blocks from the heading to the first paragraphs of prose, and those below the text."""
         counts = itertools.accumulate(block.prose > 0 for block in self.blocks)
-        first = (block for block, count in zip(self.blocks, counts, strict=True) if count <= paragraphs)
-        for block in itertools.chain(first, self.foot):
-            if block.element.node in self.held or self.rank(block.element.node):
-                yield block
+        first = [block for block, count in zip(self.blocks, counts, strict=True) if count <= paragraphs]
+        return [one for one in first + self.foot if one.element.node in self.held or self.rank(one.element.node)]
 
 
 def _place(node: Any) -> tuple[int, ...]:

@@ -27,9 +27,8 @@ _OPENING = re.compile(r"\s*+(?:<!--|(?:(?://|/\*)\s*+)?<!\[CDATA\[\s*+(?:\*/)?)"
 _CLOSINGS = (";", "-->", "/*]]>*/", "/* ]]> */", "//]]>", "// ]]>", "]]>")
 # Commas before an end, comments and escaped apostrophes, which are script and not JSON.
 _NO_JSON = re.compile(r",(?=\s{0,100}[}\]])|^[ \t]{0,100}//[^\n]*|/\*[^*]{0,500}\*/|\\(?=')", re.MULTILINE)
-_PUBLISHED, _MODIFIED, _AUTHORS, _IMAGES = (
-    _LISTS[name].split() for name in ("published", "modified", "authors", "images")
-)
+_PUBLISHED, _MODIFIED, _AUTHORS = (_LISTS[name].split() for name in ("published", "modified", "authors"))
+_IMAGES = _LISTS["images"].split()
 _SITES = str.split("og:site_name application-name apple-mobile-web-app-title twitter:app:name:iphone dc.publisher cre")
 # What makes an item complete.
 _FIELDS = str.split("headline datePublished author articleBody dateModified image publisher url keywords")
