@@ -80,10 +80,10 @@ _NO_NAME = re.compile(
 _MAX_BYLINE = 200
 _MAX_CANDIDATES = 60
 _BYLINES, _DATES = ([etree.XPath(path) for path in _LISTS[name].splitlines()] for name in ("bylines", "dates"))
-_BY_LINE = re.compile(
-    r"(?i)^\W*(?:(?:written|posted|published|reported|story|words)\s+)?(?:by|von|por|par|di|door|av|af|автор)[\s:]+(?=\S{2,}\s+\S{2,})",
+_BY_LINE = re.compile(  # a name with a capital follows
+    r"(?=^\W*+\S+(?:\s+\S+)?[\s:]++(?:[^\W\d_][\w.’'-]*\s+)*?[A-ZÀ-Þ\u0400-\u042f])"
+    r"(?i:^\W*(?:(?:written|posted|published|reported|story|words)\s+)?(?:by|von|por|par|di|door|av|af|автор)[\s:]+(?=\S{2,}\s+\S{2,}))"
 )
-_NAME_CASE = re.compile(r"^\W*+\S+(?:\s+\S+)?[\s:]++(?:[^\W\d_][\w.’'-]*\s+)*?[A-ZÀ-Þ\u0400-\u042f]")
 _UPDATED = re.compile(r"(?i)updat|modif|lastmod|edit|actuali|aktualis|mis à jour|обновл")
 _OTHERS = re.compile(rf"(?i)(?:^|[\s_-]){any_of(_LISTS['others'])}(?:$|[\s_-])")
 _FIRST_YEAR = 1990  # of pages
@@ -282,18 +282,14 @@ def bylines(tree: Any, region: Region) -> tuple[str, ...]:
         if found:
             return tuple(dict.fromkeys(found))
     for block in region.lines(3):
-        if _begins_with_by(block.text):
+        if len(block.text) <= _MAX_BYLINE // 2 and _BY_LINE.match(block.text):
             return (block.text,)
     return ()
 
 
-def _begins_with_by(line: str) -> bool:
-    return len(line) <= _MAX_BYLINE // 2 and bool(_BY_LINE.match(line) and _NAME_CASE.match(line))
-
-
 def is_byline(line: str) -> bool:
     """Returns whether a short line before a text names its author or its day."""
-    return _begins_with_by(line) or (len(line) <= _MAX_BYLINE // 2 and bool(_shown(line, "")))
+    return len(line) <= _MAX_BYLINE // 2 and bool(_BY_LINE.match(line) or _shown(line, ""))
 
 
 def _candidates(tree: Any, path: etree.XPath, region: Region, rank: int) -> Iterator[Any]:

@@ -71,8 +71,8 @@ class Region:
             return 1
         if not others and not beside and box.getparent() not in self.outside:
             return 2
-        links = itertools.islice(node.getparent().iter("a"), _MANY_HEADLINES)
-        return 2 * any(letters_of(text_of(link, _MAX_HEADLINE)) == self.title for link in links)  # its entry in a list
+        near = itertools.islice(node.getparent().iter("a"), _MANY_HEADLINES)
+        return 2 * any(letters_of(text_of(link, _MAX_HEADLINE)) == self.title for link in near)  # its entry in a list
 
     def lines(self, paragraphs: int) -> list[Block]:
         """Returns the blocks from the heading to the first paragraphs of prose, and those below the text."""
