@@ -17,8 +17,8 @@ ROOT = Path(__file__).parents[1]
 LAYOUT = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
 SLACK = 0.03  # of a limit: a package that is smaller by more lowers it
 LIMITS = {  # package: (lines, tokens)
-    "tests": (44_868, 519_784),
-    "beam_pipelines": (12_734, 144_988),
+    "tests": (44_861, 519_744),
+    "beam_pipelines": (12_739, 145_006),
     "serving": (4_878, 54_404),
     "studies": (4_594, 51_218),
     "formats": (4_261, 43_365),

@@ -88,6 +88,7 @@ _UPDATED = re.compile(r"(?i)updat|modif|lastmod|edit|actuali|aktualis|mis à jou
 _OTHERS = re.compile(rf"(?i)(?:^|[\s_-]){any_of(_LISTS['others'])}(?:$|[\s_-])")
 _FIRST_YEAR = 1990  # of pages
 _MAX_LABEL = 60
+_MAX_BEHIND = 5
 _POSTED = re.compile(r"(?i)publi|post|creat|issued|entry-date|dateline|date_?time|timestamp|byline")
 
 
@@ -333,6 +334,7 @@ def days(tree: Any, region: Region, place: str = "") -> tuple[Day | None, Day | 
     near, far = itertools.product((1,), _DATES), itertools.product((2,), _DATES)
     for rank, path in (*near, next(far), (0, None), *far):
         published = _day_of_lines(region, place, changed) if path is None else None
+        behind = 0  # the day of the last change stands soon behind the other
         own = _candidates(tree, path, region, rank) if path else ()
         for node, day in ((one, day) for one in own for day in _days_of(one, place)):
             role = day.role or _role_by_name(node)
@@ -340,6 +342,9 @@ def days(tree: Any, region: Region, place: str = "") -> tuple[Day | None, Day | 
                 changed.append(day)
             elif role == PUBLISHED:
                 published = published or day
+            behind += published is not None
+            if behind > _MAX_BEHIND:
+                break
         if published:
             return published, next((day for day in changed if day.day >= published.day), None)
     return None, next(iter(changed), None)

@@ -334,15 +334,6 @@ def test_a_byline_and_a_day_before_the_text_are_not_part_of_it():
     assert lines_of(f"<article>{BODY}<p>March 2, 2021</p>{BODY}</article>")[6] == "March 2, 2021"
 
 
-def test_lines_that_one_break_parts_are_paragraphs_where_each_has_an_end():
-    assert lines_of(f"<div>{'<br>'.join(PARAGRAPHS)}</div>") == PARAGRAPHS
-    wrapped = SENTENCE.strip() * 2
-    assert lines_of(f"<div>{wrapped[:150]}<br>{wrapped[150:]}<br><br>{wrapped}</div>") == [
-        f"{wrapped[:150]} {wrapped[150:]}".replace("  ", " "),
-        wrapped,
-    ]
-
-
 @pytest.mark.parametrize("tag", ["aside", "footer"])
 def test_a_text_in_a_marginal_element_is_read_where_there_is_no_other(tag):
     assert lines_of(f"<h1>{TITLE}</h1><{tag}>{BODY[: 3 * len(BODY) // 6]}</{tag}>") == PARAGRAPHS[:3]
