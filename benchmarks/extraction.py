@@ -109,7 +109,7 @@ def main() -> None:
     parser.add_argument("--gold", type=Path, nargs="*", default=[], help="folders that gold_sets.py wrote")
     parser.add_argument("--pages", type=int, default=300, help="number of pages of the WARC that are timed")
     args = parser.parse_args()
-    for package in ("trafilatura", "lxml", "htmldate"):
+    for package in ("trafilatura", "lxml"):
         print(package, importlib.metadata.version(package))
     if args.data:
         for name, read_pages in gold_pages.SETS.items():

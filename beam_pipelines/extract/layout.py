@@ -11,7 +11,7 @@ import dataclasses
 import enum
 import itertools
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -44,11 +44,12 @@ _BREAK = "\x1e"
 _BREAKS = re.compile(f"{_BREAK}(?:[^\\S{_BREAK}]*{_BREAK})+")
 _MAX_LABEL = 500
 _MIN_PROSE = 60
-_MIN_PAGE, _MIN_LEFT_OPEN = 200, 1_000
+_MIN_PAGE, _MIN_LEFT_OPEN, _MIN_ONLY = 200, 1_000, 3
 _MIN_SLUG = 3
 _WORD = re.compile(r"\w+")
 _MAX_LINK_SHARE = 0.4
 SENTENCE = re.compile(r"[.!?…;,][\s”\"'’»)]|[.!?…:”\"]$|[。！？։؟।၊。、，]")
+_ENDED = re.compile(r"[.!?…。！？।۔][”\"'’»)」』]?\s*$")
 _SPACELESS = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]")
 _HIDDEN = re.compile(r"(?i)display\s*:\s*none|visibility\s*:\s*hidden|clip\s*:\s*rect\(0")
 
@@ -58,7 +59,7 @@ _HIDDEN = re.compile(r"(?i)display\s*:\s*none|visibility\s*:\s*hidden|clip\s*:\s
 _BOILERPLATE = words(_LISTS["boilerplate"])
 # Of them, those that templates also use for a part of the article: what follows a button, an advertisement, a list.
 _WEAK = words("ad ads advert adslot readmore read-more topics post-list article-list story-list news-list")
-_NEVER = words("comment comments commenting disqus livefyre replies reply")
+_NEVER = words(_LISTS["comments"])
 _BODY = words(_LISTS["body"])
 _BODY_HEADS = words("article story post entry news content body main")
 _BODY_TAILS = words("body content text copy contents paragraphs")
@@ -98,6 +99,7 @@ class Element:
       name: classification by class and id.
       is_body: whether it is marked as an article's body.
       parent: the block element around it; the first element is its own parent.
+      node: the element of the parsed page.
     """
 
     tag: str
@@ -105,6 +107,7 @@ class Element:
     name: Name
     is_body: bool
     parent: "Element"
+    node: Any = None
 
     def ancestors(self) -> "Iterator[Element]":
         """Yields the elements around it, from the inside."""
@@ -145,7 +148,8 @@ def lay_out(tree: Any) -> Layout:
     layout = _lay_out(root, {above for main in root.iter("main") for above in main.iterancestors()}, _SKIPPED)
     if total_of(layout.blocks) < _MIN_PAGE:
         other = _lay_out(root, set(), _SKIPPED - _LEFT_OPEN)
-        if total_of(other.blocks) >= _MIN_LEFT_OPEN:
+        only = not total_of(layout.blocks) and sum(block.prose > 0 for block in other.blocks) >= _MIN_ONLY
+        if only or total_of(other.blocks) >= _MIN_LEFT_OPEN:
             return other
     return layout
 
@@ -206,7 +210,7 @@ def _lay_out(  # noqa: C901, PLR0912 - runs on every element: calls would double
 def _element(node: Any, tag: str, parent: Any) -> Element:
     if not node.attrib:
         label, name = ("form", Name.BOILERPLATE) if tag == "form" else ("", Name.NEUTRAL)
-        return Element(tag, label, name, False, parent)
+        return Element(tag, label, name, False, parent, node)
     # The id of a heading is made of its words.
     of_class, of_id = node.get("class", ""), node.get("id", "") if tag not in HEADINGS else ""
     label = known = f"{of_class} {of_id}"[:_MAX_LABEL]
@@ -227,7 +231,7 @@ def _element(node: Any, tag: str, parent: Any) -> Element:
         label, name = HIDDEN, Name.BOILERPLATE
     elif tag == "form":
         label, name = "form", Name.BOILERPLATE
-    return Element(tag, label, name, is_body, parent)
+    return Element(tag, label, name, is_body, parent, node)
 
 
 def _is_of_heading(element: Any) -> bool:
@@ -262,9 +266,15 @@ def _flush(blocks: list[Block], parts: list[str], linked: int, element: Element)
     if whole.isspace():
         return
     share = min(1.0, linked / len(whole))
-    pieces = _BREAKS.split(whole) if _BREAK in whole else (whole,)
+    pieces = itertools.chain.from_iterable(map(_lines, _BREAKS.split(whole))) if _BREAK in whole else (whole,)
     texts = map(readable, pieces)
     blocks.extend(Block(text, share, element, _prose_weight(text, share)) for text in texts if text)
+
+
+def _lines(piece: str) -> Sequence[str]:
+    """Returns the lines of a piece if each is a paragraph: some sites part those by one break."""
+    lines = [line for line in piece.split(_BREAK) if not line.isspace()] if _BREAK in piece else ()
+    return lines if lines and all(_ENDED.search(line) and _prose_weight(line, 0.0) for line in lines) else (piece,)
 
 
 def _prose_weight(text: str, link_share: float) -> float:

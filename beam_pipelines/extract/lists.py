@@ -1,12 +1,14 @@
-"""Recognises tables of data, lists of links and teasers of other stories among the blocks of an article."""
+"""Recognises tables of data, lists of links and other stories, among the blocks of an article and around it."""
 
+import functools
 import itertools
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from typing import Any
 
-from .layout import HEADINGS, PARAGRAPHS, SENTENCE, Block, Element, Layout, total_of, words
+from .layout import HEADINGS, PARAGRAPHS, SENTENCE, Block, Element, Layout, letters_of, text_of, total_of, words
 
 _LISTS = words("ul ol dl table")
 _CELLS = words("td th")
@@ -17,6 +19,72 @@ _MIN_RUNNING_PARAGRAPHS = 3
 _COLONS = (":", "\uff1a")
 _MAX_LINKED = 0.7
 _MIN_TEASERS, _MIN_TITLE_WORDS, _MAX_TO_TITLE = 2, 3, 3
+_MANY_HEADLINES, _MAX_BOX, _MAX_FOOT, _MAX_HEADLINE = 2, 300, 2, 200
+# A link with more words, or more letters without a space, than an author or a section has.
+_HEADLINE = re.compile(r"(?:\S+ ){3}\S|^\S{11,}$")
+
+
+class Region:
+    """The part of a page where a day or a name belongs to its article; all of it where the text is not known.
+
+    Between the heading and the text stands the byline. Elsewhere they count in the innermost element that has both, in
+    boxes without headlines and text of their own.
+
+    Args:
+      layout: layout of the page.
+      title: title of the article.
+      body: its text; without it, all of the page is the article's.
+    """
+
+    def __init__(self, layout: Layout, title: str = "", body: str = "") -> None:
+        lines, self.title = set(body.split("\n")), letters_of(title)
+        own = [number for number, block in enumerate(layout.blocks) if block.prose and block.text in lines]
+        before = list(enumerate(layout.blocks[: own[0]] if own else ()))
+        heads = [number for number, block in before if letters_of(block.text) == self.title]
+        heads = (heads or [number for number, block in before if block.element.tag == "h1"])[-1:]
+        nodes = [layout.blocks[number].element.node for number in (*heads, *own)]
+        above = [dict.fromkeys((node, *node.iterancestors())) for node in nodes]
+        self.held = set[Any]().union(*above)  # the elements with the heading or a part of the text
+        self.outside = {one for one in above[0] if all(one in line for line in above)} if heads else set[Any]()
+        self.outside.discard(next((one for one in above[0] if one in self.outside), None) if heads else None)
+        self.start = _place(nodes[0]) if heads else ()
+        self.end = _place(nodes[len(heads)]) if own else ()
+        self.blocks = layout.blocks[max(0, heads[0] - 1) if heads else 0 :]
+        self.foot = layout.blocks[own[-1] + 1 :][:_MAX_FOOT] if own else []
+        self.boxes: dict[Any, int] = {}
+        self.rank = functools.cache(self._rank)
+
+    def _rank(self, node: Any) -> int:
+        """Returns 1 for a node between heading and text, 2 for another one of the article, 0 for the rest."""
+        line = [node, *itertools.takewhile(lambda one: one not in self.held, node.iterancestors())]
+        beside = any(one.tag in ("aside", "footer", "nav") for one in line[1:])
+        if not self.held:
+            return not beside
+        box = line[-1]
+        if box not in self.boxes:
+            links = (link for link in box.iter("a") if not link.get("href", "#").startswith(("#", "javascript:")))
+            titles = filter(_HEADLINE.search, (text_of(link, _MAX_HEADLINE) for link in links))
+            found = len(set(itertools.islice(titles, _MANY_HEADLINES)))
+            self.boxes[box] = found or len(text_of(box, _MAX_BOX + 1)) > _MAX_BOX
+        others = self.boxes[box]
+        if self.start <= _place(node) < self.end and others + beside < _MANY_HEADLINES:
+            return 1
+        if not others and not beside and box.getparent() not in self.outside:
+            return 2
+        near = itertools.islice(node.getparent().iter("a"), _MANY_HEADLINES)
+        return 2 * any(letters_of(text_of(link, _MAX_HEADLINE)) == self.title for link in near)  # its entry in a list
+
+    def lines(self, paragraphs: int) -> list[Block]:
+        """Returns the blocks from the heading to the first paragraphs of prose, and those below the text."""
+        counts = itertools.accumulate(block.prose > 0 for block in self.blocks)
+        first = [block for block, count in zip(self.blocks, counts, strict=True) if count <= paragraphs]
+        return [one for one in first + self.foot if one.element.node in self.held or self.rank(one.element.node)]
+
+
+def _place(node: Any) -> tuple[int, ...]:
+    """Returns a key of the order of elements in their page."""
+    line = [node, *node.iterancestors()]
+    return tuple(above.index(one) for one, above in itertools.pairwise(line))[::-1]
 
 
 def without_teasers(layout: Layout, blocks: list[Block]) -> list[Block]:

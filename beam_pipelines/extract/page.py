@@ -18,18 +18,17 @@ from ...formats.dates import (
     has_impossible_day,
     impossible_days_in,
     is_impossible,
-    parse_day,
     place_of,
-    states_impossible_day,
 )
 from ...formats.records import Article, Rejection, make_doc_id
 from ...formats.urls import canonical_url, joined, registered_domain
-from .body import MARKUP, Body, is_within_slow_limits, read_body
+from .body import MARKUP, Body, overlap, read_body
 from .bylines import bylines, days, names_person, people
 from .charsets import decode, readable
 from .content import main_content, running_text
 from .layout import Block, Layout, lay_out, letters_of, text_of
-from .structured import Structured, read_structured
+from .lists import Region
+from .structured import Structured, day_in_scripts, read_structured
 
 GUESSED_ORDER = "byline_date_order"  # "guessed" in the sources of an article whose date may have day and month swapped
 MAX_LINKS = 5_000  # per page, unless the options say otherwise; more links are a crawler trap
@@ -42,6 +41,9 @@ _GENERIC = re.compile(
 )
 _NO_PAGE = tuple(str.split("# javascript: mailto: tel: data: whatsapp: sms: about: blob:"))
 _MARKS = re.compile(r"(?<!\s)\s+[|\-–—•·»«:/~]{1,2}\s+|(?:(?<!\s)\s+)?[|»]\s*|:\s+")
+# Only before or after the name of the site: in other titles, such marks are punctuation.
+_NAME_MARKS = re.compile(r"\s*+(?:[|\-–—•·»«:/~<⋆_：｜（(\[【]{1,2}\s*+|(?<!\s)[,，]\s+)")
+_MIN_OWN, _MAX_HEADINGS, _MIN_SHARED = 12, 30, 0.5  # twice the letters; elements; of the words of the title
 _MAX_TITLE = 500
 MAX_PAGE_CHARACTERS = 20_000_000
 MAX_PAGE_TAGS = 300_000
@@ -124,7 +126,7 @@ def extract_page(html: str | bytes, url: str, max_links: int = MAX_LINKS) -> Ext
     links, beyond = links_of(tree, page_url, max_links, base)
     extracted = functools.partial(ExtractedPage, page_url=canonical_url(url), links=links, links_beyond=beyond)
     layout = lay_out(tree)
-    heading = headings[0] if headings else ""
+    heading = _own_heading(tree, headings)
     stated = structured.headline or heading or _element_title(tree)
     title = clean_title(stated, structured.site_names, page_url, headings)
     headlines = sum(1 for _, words in links if len(words.split()) >= _MIN_LINK_WORDS)
@@ -143,7 +145,7 @@ def extract_page(html: str | bytes, url: str, max_links: int = MAX_LINKS) -> Ext
         )
     if not title:
         return extracted(rejection=Rejection.NO_TITLE, detail="no headline, og:title, heading or title element")
-    article = _article(text, tree, layout, page_url, title, body, structured)
+    article = _article(tree, layout, page_url, title, body, structured)
     return extracted(article=article, impossible_dates=_impossible_dates(text, tree, article, structured))
 
 
@@ -176,18 +178,20 @@ def parse(text: str) -> Any:
     return etree.fromstring(text.encode("utf-8", "replace"), parser) if text.strip() else None
 
 
-def _article(text: str, tree: Any, layout: Layout, url: str, title: str, body: Body, structured: Structured) -> Article:
+def _article(tree: Any, layout: Layout, url: str, title: str, body: Body, structured: Structured) -> Article:
     sources = {"title": "markup"} | dict(structured.sources) | {"body": body.source}
     site = structured.site_names[0] if structured.site_names else ""
     authors = people(structured.authors, site, structured.language)
-    if not names_person(authors, site):
-        shown = people(bylines(tree, layout), site, structured.language)
+    named = names_person(authors, site)
+    region = Region(layout, title, "" if named and structured.published else body.text)
+    if not named:
+        shown = people(bylines(tree, region), site, structured.language)
         if shown and (not authors or names_person(shown, site)):
             authors, sources["authors"] = shown, "markup"
     published, modified, guessed = structured.published, structured.modified, structured.is_guessed
     if published is None:
         place = place_of(structured.language, url)
-        published, seen_modified, sources["byline_date"], guessed = _shown_day(text, tree, layout, url, place)
+        published, seen_modified, sources["byline_date"], guessed = _shown_day(tree, url, place, region)
         if modified is None and seen_modified is not None:
             modified, sources["modified_date"] = seen_modified, "markup"
     for field, value in (("authors", authors), ("byline_date", published), ("modified_date", modified)):
@@ -222,26 +226,22 @@ def _impossible_dates(text: str, tree: Any, article: Article, structured: Struct
 
 
 def _shown_day(
-    text: str, tree: Any, layout: Layout, url: str, place: str
+    tree: Any, url: str, place: str, region: Region
 ) -> tuple[datetime.date | None, datetime.date | None, str, bool]:
     """Returns (first publication, last modification, source of the first, whether it is guessed) of a page.
 
     It is asked where the metadata have no date.
     """
-    shown, changed = days(tree, layout, place)
+    shown, changed = days(tree, region, place)
     published, modified = shown and shown.day, changed and changed.day
     in_url = day_in_url(url)
     if in_url is not None and (published is None or abs((published - in_url).days) > 1):
         return in_url, modified, "url", False  # a day in the text may belong to another story
     if shown is not None:
         return published, modified, "markup", shown.guessed
-    if is_within_slow_limits(text):
-        import htmldate
-
-        day = parse_day(htmldate.find_date(text, original_date=True, extensive_search=False, url=url))
-        if day is not None and not (day.day == 1 and states_impossible_day(text, day)):
-            published = day
-    return published, modified, "text", False
+    if changed is not None:
+        return modified, modified, "markup", changed.guessed
+    return day_in_scripts(tree, place), None, "text", False
 
 
 def _is_hub(structured: Structured, layout: Layout, url: str, characters: int, headlines: int) -> bool:
@@ -387,18 +387,32 @@ def clean_title(title: str, site_names: Iterable[str], url: str, headings: Itera
 
 
 def _without(title: str, names: set[str]) -> str:
-    for mark in _MARKS.finditer(title):
-        head, tail = title[: mark.start()].strip(), title[mark.end() :].strip()
-        if head and tail and letters_of(tail) in names:
-            return head
-        if head and tail and letters_of(head) in names and len(tail.split()) > 2:
-            return tail
+    for marks in (_NAME_MARKS, _MARKS):
+        for mark in marks.finditer(title):
+            head, tail = title[: mark.start()].strip(), title[mark.end() :].strip()
+            if head and tail and letters_of(marks.split(tail, maxsplit=1)[0]) in names:
+                return head  # also without a section behind the name
+            if marks is _MARKS and head and letters_of(head) in names and len(tail.split()) > 2:
+                return tail
     return title
 
 
 def headings_of(tree: Any) -> list[str]:
     """Returns the texts of the first five ``h1`` elements."""
     return [text for node in itertools.islice(tree.iter("h1"), 5) if (text := text_of(node, _MAX_TITLE))]
+
+
+def _own_heading(tree: Any, headings: list[str]) -> str:
+    """Returns the main heading; some templates have their name or a section in ``h1``, and the title below."""
+    title = _element_title(tree)
+    whole = letters_of(title)
+    if headings and (letters_of(headings[0]) == whole or overlap(headings[0], title)[1] >= _MIN_SHARED):
+        return headings[0]
+    for node in itertools.islice(tree.iter("h1", "h2", "h3"), _MAX_HEADINGS):
+        letters = letters_of(text := text_of(node, _MAX_TITLE))
+        if 2 * len(letters) >= max(len(whole), _MIN_OWN) and letters in whole and text.count(" ") != 1:
+            return text
+    return headings[0] if headings else ""
 
 
 def _element_title(tree: Any) -> str:

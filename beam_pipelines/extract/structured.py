@@ -28,6 +28,7 @@ _CLOSINGS = (";", "-->", "/*]]>*/", "/* ]]> */", "//]]>", "// ]]>", "]]>")
 # Commas before an end, comments and escaped apostrophes, which are script and not JSON.
 _NO_JSON = re.compile(r",(?=\s{0,100}[}\]])|^[ \t]{0,100}//[^\n]*|/\*[^*]{0,500}\*/|\\(?=')", re.MULTILINE)
 _PUBLISHED, _MODIFIED, _AUTHORS = (_LISTS[name].split() for name in ("published", "modified", "authors"))
+_IMAGES = _LISTS["images"].split()
 _SITES = str.split("og:site_name application-name apple-mobile-web-app-title twitter:app:name:iphone dc.publisher cre")
 # What makes an item complete.
 _FIELDS = str.split("headline datePublished author articleBody dateModified image publisher url keywords")
@@ -40,6 +41,7 @@ _LIVE_URL = re.compile(
     r"(?i)/live(?:blog|-blog|-updates?|-coverage)?/|[-/]live-(?:blog|updates?|coverage|results)\b|[-/]liveblog\b",
 )
 _MARKUP = re.compile(r"<[^<>]{1,300}>")
+_SCRIPT_DAY = re.compile(_LISTS["script_day"])
 
 
 class Structured(NamedTuple):
@@ -135,8 +137,7 @@ def read_structured(tree: Any, url: str, titles: Sequence[str] = ()) -> Structur
         modified=modified[1].day if modified else None,
         language=language,
         keywords=chosen["keywords"],
-        image_url=first("og:image", "og:image:url", "og:image:secure_url", "twitter:image", "twitter:image:src")
-        or _image(_resolved(item.get("image"), items)),
+        image_url=first(*_IMAGES) or _image(_resolved(item.get("image") or item.get("thumbnailUrl"), items)),
         body=_body(item),
         canonical=canonical or first("og:url"),
         paywalled=_is_false(item.get("isAccessibleForFree")) or first("article:content_tier").lower() == "locked",
@@ -144,6 +145,15 @@ def read_structured(tree: Any, url: str, titles: Sequence[str] = ()) -> Structur
         impossible_dates=sum(map(is_impossible, stated)),
         sources=sources,
     )
+
+
+def day_in_scripts(tree: Any, place: str) -> datetime.date | None:
+    """Returns the day of publication in the data of scripts, if they state only one: others are of other stories."""
+    texts = (node.text[:_MAX_SCRIPT_CHARACTERS] for node in tree.iter("script") if node.text)
+    unread = (text for text in texts if "@context" not in text or not _read_items([text]))  # JSON-LD has been read
+    stated = itertools.chain.from_iterable(map(_SCRIPT_DAY.findall, unread))
+    found = {day.day for value in stated if (day := read_day(value, place))}
+    return found.pop() if len(found) == 1 else None
 
 
 def _values(meta: Mapping[str, Sequence[str]], names: Sequence[str]) -> Iterator[str]:
@@ -164,13 +174,16 @@ def _head(tree: Any) -> tuple[dict[str, list[str]], list[str], str]:
     canonical = ""
     for node in tree.iter("meta", "script", "link"):
         if node.tag == "meta":
-            name = (node.get("property") or node.get("name") or node.get("itemprop") or "").strip().lower()
+            names = map(node.get, ("property", "name", "itemprop", "http-equiv"))
+            name = next(filter(None, names), "").strip().lower()
             content = (node.get("content") or "").strip()
             if name and content and next(node.iterancestors("aside", "nav"), None) is None:
                 meta.setdefault(name, []).append(content)
         elif node.tag == "script":
             if "ld+json" in (node.get("type") or "").lower() and node.text:
                 scripts.append(node.text)
+        elif node.get("rel") == "image_src":
+            meta.setdefault("image_src", []).append((node.get("href") or "").strip())
         elif not canonical and "canonical" in (node.get("rel") or "").lower().split():
             canonical = (node.get("href") or "").strip()
     return meta, scripts, canonical
@@ -334,9 +347,9 @@ def _keywords(value: Any) -> tuple[str, ...]:
 
 
 def _image(value: Any) -> str:
-    first = value[0] if isinstance(value, list) and value else value
-    found = first.get("url") or first.get("contentUrl") if isinstance(first, dict) else first
-    return found if isinstance(found, str) else ""
+    while isinstance(value, list | dict) and value:
+        value = value[0] if isinstance(value, list) else value.get("url") or value.get("contentUrl")
+    return value if isinstance(value, str) else ""
 
 
 def _is_false(value: Any) -> bool:

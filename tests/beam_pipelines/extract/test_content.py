@@ -290,3 +290,35 @@ def test_a_list_of_the_text_is_not_a_list_of_posts():
 def test_a_table_longer_than_the_text_stays():
     rows = [(f"Name {number}", f"Office {number}", "x" * 30) for number in range(40)]
     assert len(lines_of(f"<article>{BODY}{table(rows)}</article>")) == len(PARAGRAPHS) + len(rows)
+
+
+@pytest.mark.parametrize(
+    "box",
+    [
+        "<p><strong>Te puede interesar: </strong><a href=/1>Los autobuses que nunca llegaron</a></p>",
+        "<p>【関連記事】<a href=/1>市民会館の建て替え案を公表</a></p>",
+        "<p>4 min read</p>",
+        "<p>Lesedauer: 3 Min.</p>",
+        "<p>10:00</p>",
+        "<p>Schlagworte: Hafen, Boote</p>",
+        "<p>#harbour #boats</p>",
+        "<p>This website uses cookies to give you the best experience.</p>",
+        "<p>(Except for the headline, this story has not been edited by our staff.)</p>",
+        f"<div class=pie-foto>{SENTENCE}</div>",
+        f"<div class=kommentare><p>{SENTENCE}So I think.</p></div>",
+        "<p>Ann Lee covers the river for the River News. She joined it in 2015.</p>",
+    ],
+)
+def test_boilerplate_of_more_templates_and_languages(box):
+    assert lines_of(f"<article>{BODY}{box}</article>") == PARAGRAPHS
+
+
+def test_a_byline_and_a_day_before_the_text_are_not_part_of_it():
+    assert lines_of(f"<article><p>By Ann Lee</p><p>March 2, 2021</p>{BODY}</article>") == PARAGRAPHS
+    assert lines_of(f"<article>{BODY}<p>March 2, 2021</p>{BODY}</article>")[6] == "March 2, 2021"
+
+
+@pytest.mark.parametrize("tag", ["aside", "footer"])
+def test_a_text_in_a_marginal_element_is_read_where_there_is_no_other(tag):
+    assert lines_of(f"<h1>{TITLE}</h1><{tag}>{BODY[: 3 * len(BODY) // 6]}</{tag}>") == PARAGRAPHS[:3]
+    assert not main_content(layout_of(f"<h1>{TITLE}</h1><{tag}>{BODY[: 2 * len(BODY) // 6]}</{tag}>")).text

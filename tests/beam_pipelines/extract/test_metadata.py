@@ -5,7 +5,7 @@ import json
 
 import pytest
 from newsembed.beam_pipelines.extract.job import _join_id, _with_evidence
-from newsembed.beam_pipelines.extract.page import extract_page, parse
+from newsembed.beam_pipelines.extract.page import clean_title, extract_page, parse
 from newsembed.beam_pipelines.extract.structured import _read_items, _resolved, read_structured
 from newsembed.formats.records import Article
 from newsembed.tests.river_page import BODY, SENTENCE
@@ -106,13 +106,14 @@ def test_scripts_of_json_ld_have_bounds():
 def test_a_day_far_below_the_start_of_the_text_is_not_the_byline_date():
     from newsembed.beam_pipelines.extract.bylines import days
     from newsembed.beam_pipelines.extract.layout import lay_out
+    from newsembed.beam_pipelines.extract.lists import Region
 
     line = "<div>March 1, 2021</div>"
     for before, expected in ((2, datetime.date(2021, 3, 1)), (3, None)):
         tree = parse(
             html(body=f"<div>{''.join(BODY.split('Paragraph')[0] + '</p>' for _ in range(before))}{line}</div>")
         )
-        found = days(tree, lay_out(tree))[0]
+        found = days(tree, Region(lay_out(tree)))[0]
         assert (found and found.day) == expected
 
 
@@ -243,3 +244,61 @@ def test_names_of_persons_in_structured_data():
     assert structured(ld(author={"givenName": "Ann", "familyName": "Lee"})).authors == ("Ann Lee",)
     assert structured(ld(author=[["Ann Lee, PhD"]])).authors == ("Ann Lee, PhD",)
     assert structured(ld(author={"name": "Smith-Jones, Mary Ann"})).authors == ("Mary Ann Smith-Jones",)
+
+
+OTHERS = "".join(
+    f"<div class=item><h4><a href=/n/{n}>Ferry fares rise again, {n}</a></h4><span class=date>May {n}, 2020</span>"
+    f"<time datetime=2020-05-0{n}></time><p class=byline>By Tom Hill</p></div>"
+    for n in (1, 2, 3)
+)
+
+
+@pytest.mark.parametrize(
+    "around",
+    [
+        f"{{}}<div class=box>{OTHERS}</div>",
+        f"<div class=left>{OTHERS}</div>{{}}",
+        f"<table><tr><td>{OTHERS}</td><td>{{}}</td></tr></table>",
+        "<div id=top><span class=date>May 4, 2020</span></div>{}",
+        "{}<section><div><b>Tom</b><time datetime=2020-05-04></time><p>I think so.</p></div></section>",
+        "{}<div id=footer>© 2020 <small>Page of 2020-05-04</small></div>",
+        "<meta property=og:image content=/2020/05/04/a.jpg>{}<form><input value=2020-05-04T10:11:12></form>",
+        "<script>var build = {{'date': '2020-05-04T10:00:00Z'}}</script>{}<p>They let it on 2009-04-02, in fact.</p>",
+    ],
+)
+@pytest.mark.parametrize(
+    ("above", "below"),
+    [
+        ("", ""),
+        ("<p class=byline>By Ann Lee</p><span class=date>2 March 2021</span>", ""),
+        ("<nav><span class=date>2 March 2021</span><b class=author>Ann Lee</b></nav>", ""),
+        ("<p>By Ann Lee</p><div>2 March 2021</div>", ""),
+        ("", "<p class=reporter>Ann Lee</p><p>Published on 2 March 2021</p>"),
+    ],
+)
+def test_days_and_names_of_other_stories_are_not_those_of_the_article(around, above, below):
+    own = f"<article><h1>Council raises embankment</h1>{above}{BODY}{below}</article>"
+    article = extract_page(html(body=f"<div>{around.format(own)}</div>"), URL).article
+    expected = (datetime.date(2021, 3, 2), ("Ann Lee",)) if above or below else (None, ())
+    assert (article.byline_date, article.authors) == expected
+
+
+@pytest.mark.parametrize("mark", [" | ", " < ", " ⋆ ", "_", "-", "：", " [", " (", ", ", " » "])
+def test_marks_before_the_name_of_a_site(mark):
+    sites = ["River News"]
+    assert clean_title(f"Council raises walls{mark}River News", sites, URL) == "Council raises walls"
+    assert clean_title(f"Council raises walls{mark}River News | Town", sites, URL) == "Council raises walls"
+    assert clean_title("River News/Wall Street poll of walls", sites, URL) == "River News/Wall Street poll of walls"
+
+
+@pytest.mark.parametrize("name", ["<h1><a href=/>River News</a></h1>", "<h1>Town</h1>", "<h1><img src=l.png></h1>"])
+def test_the_title_of_a_page_whose_main_heading_is_of_the_site(name):
+    body = f"{name}<article><h2>Council raises embankment</h2>{BODY}</article>"
+    article = extract_page(html(body=body).replace("</title>", " - The River</title>"), URL).article
+    assert (article.title, article.body.split("\n")[0]) == ("Council raises embankment", f"{SENTENCE}Paragraph 0.")
+
+
+def test_images_of_other_names():
+    links = "<link rel=image_src href=/a.jpg>", "<meta itemprop=image content=/a.jpg>"
+    for head in (*links, ld(thumbnailUrl="/a.jpg"), ld(image={"url": ["/a.jpg"]})):
+        assert extract_page(html(head), URL).article.image_url == "http://rivernews.example/a.jpg"

@@ -14,7 +14,6 @@ from newsembed.formats.dates import (
     impossible_days_in,
     is_impossible,
     parse_day,
-    states_impossible_day,
 )
 
 URL = "http://rivernews.example/town/1"
@@ -54,21 +53,6 @@ def test_values_that_are_written_as_a_day_which_does_not_exist():
         assert is_impossible(value), value
     for value in ("20240230x", "published 2024-02-30", lines[1], "soon", 20240230.0):  # looked for at the beginning
         assert not is_impossible(value), value
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("on 2024-02-30", True),
-        ("on 2024/2/31 and 2024.02.30", True),
-        ("on 2024-02-30 and 2024-02-29", False),  # another day of the month
-        ("on 2024-03-32", False),  # of another month
-        ("2024-02-301", False),
-        ("no day", False),
-    ],
-)
-def test_texts_with_an_impossible_day_of_a_month_and_no_other(text, expected):
-    assert states_impossible_day(text, datetime.date(2024, 2, 1)) is expected
 
 
 def test_impossible_days_of_texts_are_counted():
