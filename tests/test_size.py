@@ -17,25 +17,25 @@ ROOT = Path(__file__).parents[1]
 LAYOUT = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
 SLACK = 0.03  # of a limit: a package that is smaller by more lowers it
 LIMITS = {  # package: (lines, tokens)
-    "tests": (44_861, 519_744),
-    "beam_pipelines": (12_739, 145_006),
-    "serving": (4_878, 54_404),
-    "studies": (4_594, 51_218),
-    "formats": (4_261, 43_365),
-    "benchmarks": (4_029, 43_012),
+    "tests": (44_424, 516_178),
+    "beam_pipelines": (12_759, 145_198),
+    "serving": (4_816, 53_821),
+    "studies": (4_575, 51_029),
+    "formats": (4_333, 44_231),
+    "benchmarks": (3_580, 38_685),
     "models": (3_119, 35_852),
-    "evaluation": (4_017, 47_465),
-    "training": (2_354, 24_617),
-    "launch": (2_456, 23_278),
-    "newsroom": (1_642, 18_669),
-    "learning": (1_615, 18_400),
+    "evaluation": (3_991, 47_151),
+    "training": (2_293, 23_917),
+    "launch": (2_463, 23_270),
+    "newsroom": (1_628, 18_554),
+    "learning": (1_604, 18_370),
     "tasks": (1_291, 13_178),
-    "t5x_bridge": (800, 8_471),
-    "updates": (860, 9_924),
+    "t5x_bridge": (798, 8_465),
+    "updates": (873, 10_084),
     "root": (348, 2_254),
     "docs": (76, 760),
 }
-MOST_FILES = 339  # of the product
+MOST_FILES = 331  # of the product
 
 
 def docstring_lines(tree):
