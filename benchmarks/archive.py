@@ -140,6 +140,15 @@ def ask_page(index):
         print(f"| `{name}` | {', '.join(taken)} |", flush=True)
 
 
+def tenth(index, queries):
+    """The tenth highest cosine of each query with all articles, which may be more than memory holds."""
+    best = np.zeros((len(queries), 0), np.float32)
+    for batch in index.archive.batches(["vector"]):
+        rows = batch["vector"].flatten().to_numpy(zero_copy_only=False).reshape(-1, WIDTH)
+        best = np.sort(np.concatenate([best, queries @ rows.T], axis=1), axis=1)[:, -10:]
+    return best[:, 0]
+
+
 def latencies(name, search):
     generator, taken = np.random.default_rng(7), []
     for vector in vectors_around(generator, QUERIES):
@@ -206,9 +215,8 @@ def main():
     ask_page(index)
     print(f"| memory of the process at most | {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6:.2f} GB |")
     queries = vectors_around(np.random.default_rng(3), QUERIES)
-    exact = np.argpartition(-(queries @ index.embeddings.T), 10, axis=1)[:, :10]
-    found = [index.places(index.nearest(query, 10)[0]) for query in queries]
-    shared = [len(set(one.tolist()) & set(two.tolist())) / 10 for one, two in zip(exact, found, strict=True)]
+    found = [index.nearest(query, 10)[1] for query in queries]
+    shared = [(own >= least - 1e-5).mean() for own, least in zip(found, tenth(index, queries), strict=True)]
     print(f"| recall@10 against exact search | {np.mean(shared):.3f} |")
     if args.peers:
         ask_peers(args.articles, month.dates)
