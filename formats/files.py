@@ -124,7 +124,13 @@ def size_of(path: str) -> int:
 
 def total_bytes(pattern: str) -> int:
     """The size of all files that match a glob pattern, in bytes."""
-    return sum(stores.sizes(pattern).values() if is_object(pattern) else map(os.path.getsize, list_files(pattern)))
+    if is_object(pattern):
+        return sum(stores.sizes(pattern).values())
+    total = 0
+    for path in list_files(pattern):
+        with contextlib.suppress(FileNotFoundError):  # a temporary file that was renamed meanwhile
+            total += os.path.getsize(path)
+    return total
 
 
 def move(source: str, target: str) -> None:

@@ -17,12 +17,12 @@ ROOT = Path(__file__).parents[1]
 LAYOUT = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
 SLACK = 0.03  # of a limit: a package that is smaller by more lowers it
 LIMITS = {  # package: (lines, tokens)
-    "tests": (44_424, 516_178),
-    "beam_pipelines": (12_759, 145_198),
+    "tests": (44_443, 516_379),
+    "beam_pipelines": (12_764, 145_276),
     "serving": (4_816, 53_821),
     "studies": (4_575, 51_029),
-    "formats": (4_333, 44_231),
-    "benchmarks": (3_580, 38_685),
+    "formats": (4_339, 44_249),
+    "benchmarks": (3_585, 38_754),
     "models": (3_119, 35_852),
     "evaluation": (3_991, 47_151),
     "training": (2_293, 23_917),

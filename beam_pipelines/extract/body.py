@@ -83,6 +83,9 @@ def read_body(html: str, layout: Layout, url: str, title: str, stated: str, *, l
             second = Body(by_prose.text[:MAX_BODY_CHARACTERS], MARKUP)
             if not sure or overlap(own.text, second.text)[0] < MIN_SUPPORT:
                 chosen = _most_agreed([own, slow(), second])
+                # What only trafilatura finds may be the menus and headlines of a list of stories.
+                if not (own.text or second.text) and _is_mostly_entries(chosen.text):
+                    chosen = own
     # Only now: a passage that is there often, as in a carousel, speaks against a text.
     return Body("\n".join(without_repeats(chosen.text.split("\n"))), chosen.source)
 
@@ -129,6 +132,12 @@ def slow_text(html: str, url: str) -> str:
     document = trafilatura.bare_extraction(html, url=url, with_metadata=False, include_comments=False)
     text = ((document.text or "") if document is not None else "").strip()
     return "" if _is_menu(text.split("\n")) else text
+
+
+def _is_mostly_entries(text: str) -> bool:
+    """Returns whether most of a text is in lines that may be entries of a menu or headlines."""
+    entries = (len(line) for line in text.split("\n") if len(line) <= 2 * _MAX_ENTRY and not SENTENCE.search(line))
+    return 2 * sum(entries) > len(text)
 
 
 def _is_menu(lines: list[str]) -> bool:

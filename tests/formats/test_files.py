@@ -44,6 +44,12 @@ def test_a_pattern_lists_files_in_the_order_of_their_paths(tmp_path, monkeypatch
     assert files.total_bytes(pattern) == 2 * len(expected.split())
 
 
+def test_a_file_that_goes_while_sizes_are_added_does_not_count(tmp_path, monkeypatch):
+    (tmp_path / "a").write_bytes(b"abc")
+    monkeypatch.setattr(files, "list_files", lambda _: [str(tmp_path / "gone.tmp"), str(tmp_path / "a")])
+    assert files.total_bytes(f"{tmp_path}/*") == 3
+
+
 def test_moving_replaces_the_target_and_copying_keeps_the_source(tmp_path):
     pairs = [(str(tmp_path / f"from/{name}"), str(tmp_path / f"to/{name}/new")) for name in "abc"]
     for source, _ in pairs:

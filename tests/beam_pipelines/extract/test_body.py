@@ -5,6 +5,7 @@ from newsembed.beam_pipelines.extract import body
 from newsembed.beam_pipelines.extract.body import Body, is_within_slow_limits, read_body, slow_text
 from newsembed.beam_pipelines.extract.content import Content
 from newsembed.beam_pipelines.extract.layout import Block, Element, Layout, Name
+from newsembed.beam_pipelines.extract.page import extract_page
 
 
 def words(*counts, letter="w"):
@@ -174,3 +175,21 @@ def test_a_short_text_that_is_a_small_part_of_the_prose_is_compared_with_others(
     assert read(own, "", whole, share=0.35, second=whole).text == own
     long = " ".join(words(90, letter=letter) for letter in "ab")
     assert read(long, "", f"{long} {whole}", share=0.34, second=f"{long} {whole}").text == long
+
+
+def test_menus_and_headlines_without_a_story_are_no_article():
+    menu = "".join(f"<li><a href='/{name}'>{name} news</a></li>" for name in ("weather", "politics", "sport", "courts"))
+    stories = "".join(f"<h3><a href='/{n}'>A museum surprises the city for the {n}th time</a></h3>" for n in range(2))
+    ends = "<p>We use cookies to improve your visit. By continuing you agree.</p><p>Comments are closed.</p>"
+    links = "<div>Archive · <a href='/authors/'>Our authors</a> · The Echo. All rights reserved.</div>"
+    page = f"<html><body><ul>{menu}</ul><h1>Archive 2022/01</h1>{stories}{ends}{links}</body></html>"
+    assert extract_page(page, "http://a.example/archive/2022/01").article is None
+
+
+def test_a_link_to_all_authors_is_no_byline():
+    text = "".join(f"<p>The council voted on Tuesday to raise wall {n}, as the river rose.</p>" for n in range(5))
+    page = "<h1>A wall is raised</h1>{}" + text
+    link = "<div><a href='/authors/{}'>Ann Lee</a></div>"
+    for slug, expected in (("", ()), ("ann-lee", ("Ann Lee",))):
+        found = extract_page(page.format(link.format(slug)), "http://a.example/walls")
+        assert found.article.authors == expected
