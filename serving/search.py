@@ -235,7 +235,8 @@ def print_results(hits: Sequence[Hit], console: "Console") -> None:
         facts = (hit.band or f"{hit.score:.4f}", document.language if several else "", document.publisher, date)
         head.add_row("", escape(visible("  ".join(filter(None, facts)))))
         console.print(head)
-        console.print(" " * _INDENT + visible(document.url), soft_wrap=True, markup=False, highlight=False)
+        if document.url:
+            console.print(" " * _INDENT + visible(document.url), soft_wrap=True, markup=False, highlight=False)
         if hit.extract and hit.extract.marks:
             console.print(Padding(_highlighted(hit.extract.body, hit.extract.marks), (0, 0, 0, _INDENT)))
 

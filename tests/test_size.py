@@ -17,9 +17,9 @@ ROOT = Path(__file__).parents[1]
 LAYOUT = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
 SLACK = 0.03  # of a limit: a package that is smaller by more lowers it
 LIMITS = {  # package: (lines, tokens)
-    "tests": (44_443, 516_379),
+    "tests": (44_443, 516_386),
     "beam_pipelines": (12_764, 145_276),
-    "serving": (4_816, 53_821),
+    "serving": (4_817, 53_826),
     "studies": (4_575, 51_029),
     "formats": (4_339, 44_249),
     "benchmarks": (3_585, 38_754),
