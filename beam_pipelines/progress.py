@@ -63,19 +63,18 @@ class JobProgress:
         if phase not in self._bars:
             name = f"{self._job}: {phase}"
             self._bars[phase] = self._progress.add_task(name, total=total, grown=grown)
-            if not self._progress.console.is_terminal:  # bars are printed at the end only
-                print(f"{name} …", file=sys.stderr, flush=True)
-                self._said = time.monotonic()
+            self._say(f"{name} …")
         self._progress.update(self._bars[phase], completed=done, grown=grown)
-        if not self._progress.console.is_terminal and time.monotonic() - self._said > SECONDS_BETWEEN_LINES:
-            self._say(self._progress.tasks[self._bars[phase]])
+        if time.monotonic() - self._said > SECONDS_BETWEEN_LINES:
+            seconds = self._progress.tasks[self._bars[phase]].time_remaining
+            left = "" if seconds is None else f", {timedelta(seconds=round(seconds))} left"
+            self._say(f"{self._job}: {phase} " + f"{done:,} of {total:,} parts {grown}".rstrip() + left)
 
-    def _say(self, task: bars.Task) -> None:
-        """Prints what the bar of a phase would show."""
+    def _say(self, line: str) -> None:
+        """Prints a line where no bar can be drawn: there, bars are printed at the end only."""
         self._said = time.monotonic()
-        left = "" if task.time_remaining is None else f", {timedelta(seconds=round(task.time_remaining))} left"
-        done = f"{task.completed:,.0f} of {task.total:,.0f} parts {task.fields['grown']}".rstrip()
-        print(f"{task.description} {done}{left}", file=sys.stderr, flush=True)
+        if not self._progress.console.is_terminal:
+            print(line, file=sys.stderr, flush=True)
 
     def __enter__(self) -> Self:
         self._progress.start()

@@ -1,7 +1,7 @@
 """Reads days as people and machines write them, in the languages and calendars of the Unicode CLDR (by ``babel``).
 
-One reader serves pages, feeds, sitemaps and rows. Where several days stand in a text, the words around each say which
-of them is the day of publication.
+One reader serves pages, feeds, sitemaps and rows. If a text has several days, the words around each say which of them
+is the day of publication.
 """
 
 # ruff: noqa: RUF001 - words and digits of many scripts

@@ -110,8 +110,9 @@ class Article:
     """One news article.
 
     Attributes:
-      doc_id: 16 hex digits, the first 64 bits of SHA-1 of the canonical URL (see :func:`make_doc_id`).
-      url: canonical URL.
+      doc_id: 16 hex digits, the first 64 bits of SHA-1 of the canonical URL (see :func:`make_doc_id`), or of title and
+        body where there is none.
+      url: canonical URL, or "".
       publisher: registered domain of ``url``, or the source's name in pre-extracted input.
       title: the headline.
       body: the text.
@@ -151,6 +152,11 @@ class Article:
     sources: tuple[str, ...] = ()
     paywalled: bool = False
     live_blog: bool = False
+
+    @property
+    def key(self) -> str:
+        """What names it in dead letters: its URL, or its id where there is none."""
+        return self.url or self.doc_id
 
 
 class HubKind(enum.StrEnum):

@@ -91,9 +91,9 @@ class Spread:
 
     def of(self, query: npt.NDArray[Any]) -> tuple[Floats, Floats]:
         """Means and standard deviations (at least that of group 0) for a query ``[D]``, float64 ``[groups]``."""
-        unit = np.asarray(query, np.float64) / max(float(np.linalg.norm(query)), 1e-12)
-        variances = [float(unit @ covariance @ unit) for covariance in self._covariances]
-        return self._means @ unit, np.sqrt(np.maximum(variances, max(variances[0], 0.0)))
+        direction = np.asarray(query, np.float64) / max(float(np.linalg.norm(query)), 1e-12)
+        variances = [float(direction @ covariance @ direction) for covariance in self._covariances]
+        return self._means @ direction, np.sqrt(np.maximum(variances, max(variances[0], 0.0)))
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

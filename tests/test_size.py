@@ -17,11 +17,11 @@ ROOT = Path(__file__).parents[1]
 LAYOUT = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
 SLACK = 0.03  # of a limit: a package that is smaller by more lowers it
 LIMITS = {  # package: (lines, tokens)
-    "tests": (44_443, 516_386),
-    "beam_pipelines": (12_764, 145_276),
+    "tests": (44_444, 516_413),
+    "beam_pipelines": (12_763, 145_241),
     "serving": (4_817, 53_826),
     "studies": (4_575, 51_029),
-    "formats": (4_339, 44_249),
+    "formats": (4_342, 44_267),
     "benchmarks": (3_585, 38_754),
     "models": (3_119, 35_852),
     "evaluation": (3_991, 47_151),
@@ -31,7 +31,7 @@ LIMITS = {  # package: (lines, tokens)
     "learning": (1_604, 18_370),
     "tasks": (1_291, 13_178),
     "t5x_bridge": (798, 8_465),
-    "updates": (873, 10_084),
+    "updates": (873, 10_072),
     "root": (348, 2_254),
     "docs": (76, 760),
 }

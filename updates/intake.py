@@ -186,11 +186,11 @@ def _apply_rules(shard: Shard, path: str, options: CleanOptions, bad_words: Sequ
     kept, signatures = shard.records(_ARTICLES, Article), shard.records(_SIGNATURES, Signature)
     for raw in read_records(path, Article):
         shard.read()
-        if (done := shard.limited(raw.url or raw.doc_id, checked, raw, options, words)) is None:
+        if (done := shard.limited(raw.key, checked, raw, options, words)) is None:
             continue
         article, _, broken = done
         if broken is not None:
-            shard.reject(raw.url or raw.doc_id, *broken, f"{raw.title}\n{raw.body}")
+            shard.reject(raw.key, *broken, f"{raw.title}\n{raw.body}")
             continue
         kept.write(article)
         signatures.write(signature(article, options))

@@ -239,7 +239,7 @@ class _Run:
         for row, reason in sorted(found.reasons.items()):
             article = candidates[row - len(seen)]
             sample = f"{article.title}\n{article.body}"[:_SAMPLE]
-            letters.append(DeadLetter(article.url or article.doc_id, "rejected", reason.value, "", sample))
+            letters.append(DeadLetter(article.key, "rejected", reason.value, "", sample))
         return dataclasses.replace(report, seconds=self._seconds), letters
 
     def _events(

@@ -62,13 +62,13 @@ def _apply_rules(shard: Shard, path: str, options: CleanOptions, bad_words: Sequ
     sketches: list[Array] = []
     for raw in read_records(path, Article):
         shard.read()
-        if (done := shard.limited(raw.url or raw.doc_id, checked, raw, options, words)) is None:
+        if (done := shard.limited(raw.key, checked, raw, options, words)) is None:
             continue
         article, dropped, broken = done
         for rule, lines in dropped.items():
             shard.tally(rule, lines)
         if broken is not None:
-            shard.reject(raw.url or raw.doc_id, *broken, f"{raw.title}\n{raw.body}")
+            shard.reject(raw.key, *broken, f"{raw.title}\n{raw.body}")
             continue
         found, sketch = sign(article, shard.index, len(sketches), options)
         kept.write(article)
@@ -119,9 +119,7 @@ def _drop_duplicates(shard: Shard, received: Received) -> None:
         if cluster:
             clusters.write(Cluster(article.doc_id, cluster, reason == KEPT))
         if reason != KEPT:
-            shard.reject(
-                article.url or article.doc_id, REASONS[reason], f"cluster {cluster}", f"{article.title}\n{article.body}"
-            )
+            shard.reject(article.key, REASONS[reason], f"cluster {cluster}", f"{article.title}\n{article.body}")
         else:
             articles.write(article)
             shard.written()

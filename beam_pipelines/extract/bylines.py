@@ -80,10 +80,10 @@ _NO_NAME = re.compile(
 _MAX_BYLINE = 200
 _MAX_CANDIDATES = 60
 _BYLINES, _DATES = ([etree.XPath(path) for path in _LISTS[name].splitlines()] for name in ("bylines", "dates"))
-_BY_LINE = re.compile(  # a name with a capital follows
-    r"(?=^\W*+\S+(?:\s+\S+)?[\s:]++(?:[^\W\d_][\w.’'-]*\s+)*?[A-ZÀ-Þ\u0400-\u042f])"
-    r"(?i:^\W*(?:(?:written|posted|published|reported|story|words)\s+)?(?:by|von|por|par|di|door|av|af|автор)[\s:]+(?=\S{2,}\s+\S{2,}))"
+_BY_LINE = re.compile(
+    r"(?i)^\W*(?:(?:written|posted|published|reported|story|words)\s+)?(?:by|von|por|par|di|door|av|af|автор)[\s:]+(?=\S{2,}\s+\S{2,})",
 )
+_NAME_CASE = re.compile(r"^\W*+\S+(?:\s+\S+)?[\s:]++(?:[^\W\d_][\w.’'-]*\s+)*?[A-ZÀ-Þ\u0400-\u042f]")
 _UPDATED = re.compile(r"(?i)updat|modif|lastmod|edit|actuali|aktualis|mis à jour|обновл")
 _OTHERS = re.compile(rf"(?i)(?:^|[\s_-]){any_of(_LISTS['others'])}(?:$|[\s_-])")
 _FIRST_YEAR = 1990  # of pages
@@ -283,14 +283,18 @@ def bylines(tree: Any, region: Region) -> tuple[str, ...]:
         if found:
             return tuple(dict.fromkeys(found))
     for block in region.lines(3):
-        if len(block.text) <= _MAX_BYLINE // 2 and _BY_LINE.match(block.text):
+        if _names_author(block.text):
             return (block.text,)
     return ()
 
 
 def is_byline(line: str) -> bool:
     """Returns whether a short line before a text names its author or its day."""
-    return len(line) <= _MAX_BYLINE // 2 and bool(_BY_LINE.match(line) or _shown(line, ""))
+    return _names_author(line) or (len(line) <= _MAX_BYLINE // 2 and bool(_shown(line, "")))
+
+
+def _names_author(line: str) -> bool:
+    return len(line) <= _MAX_BYLINE // 2 and bool(_BY_LINE.match(line) and _NAME_CASE.match(line))
 
 
 def _candidates(tree: Any, path: etree.XPath, region: Region, rank: int) -> Iterator[Any]:
@@ -331,6 +335,7 @@ def days(tree: Any, region: Region, place: str = "") -> tuple[Day | None, Day | 
       place: language and country, see :func:`~newsembed.formats.dates.place_of`.
     """
     changed: list[Day] = []
+    # Between heading and text; then elsewhere by the likeliest path; then in lines; then elsewhere by the other paths.
     near, far = itertools.product((1,), _DATES), itertools.product((2,), _DATES)
     for rank, path in (*near, next(far), (0, None), *far):
         published = _day_of_lines(region, place, changed) if path is None else None
@@ -352,7 +357,7 @@ def days(tree: Any, region: Region, place: str = "") -> tuple[Day | None, Day | 
 
 def _day_of_lines(region: Region, place: str, changed: list[Day]) -> Day | None:
     """Returns the day that a short line below the heading or below the text states, and adds those of changes."""
-    label = ""  # stands in a block of its own
+    label = ""  # such as "Updated", in the block before
     for block in region.lines(2):
         found = _shown(f"{label} {block.text}", place) if len(block.text) <= _MAX_BYLINE // 2 else []
         if not block.prose or {day.role for day in found} >= {PUBLISHED, UPDATED}:
@@ -378,7 +383,7 @@ def _days_of(node: Any, place: str) -> list[Day]:
     for attribute in ("datetime", "content", "title", "data-datetime", "data-timestamp", "data-date"):
         day = parse_day(node.get(attribute), place)
         if day is not None and day.year >= _FIRST_YEAR:
-            # "Updated" may stand in the element, before it, or behind.
+            # "Updated" may be in the element, before it or after it.
             own = re.sub(r"\d", "", f"{words} {node.get('aria-label', '')} {node.get('title', '')}")
             around = f"{_text_before(node)} {own} {day} {node.tail or ''}"
             role = next((shown.role for shown in (*_shown(words, place)[:1], *_shown(around, place)) if shown.role), "")

@@ -45,8 +45,8 @@ class Region:
         nodes = [layout.blocks[number].element.node for number in (*heads, *own)]
         above = [dict.fromkeys((node, *node.iterancestors())) for node in nodes]
         self.held = set[Any]().union(*above)  # the elements with the heading or a part of the text
-        self.outside = {one for one in above[0] if all(one in line for line in above)} if heads else set[Any]()
-        self.outside.discard(next((one for one in above[0] if one in self.outside), None) if heads else None)
+        around = [one for one in above[0] if all(one in line for line in above)] if heads else []
+        self.outside = set(around[1:])  # of the innermost element with the heading and the text
         self.start = _place(nodes[0]) if heads else ()
         self.end = _place(nodes[len(heads)]) if own else ()
         self.blocks = layout.blocks[max(0, heads[0] - 1) if heads else 0 :]

@@ -42,7 +42,7 @@ _GENERIC = re.compile(
 _NO_PAGE = tuple(str.split("# javascript: mailto: tel: data: whatsapp: sms: about: blob:"))
 _MARKS = re.compile(r"(?<!\s)\s+[|\-–—•·»«:/~]{1,2}\s+|(?:(?<!\s)\s+)?[|»]\s*|:\s+")
 # Only before or after the name of the site: in other titles, such marks are punctuation.
-_NAME_MARKS = re.compile(r"\s*+(?:[|\-–—•·»«:/~<⋆_：｜（(\[【]{1,2}\s*+|(?<!\s)[,，]\s+)")
+_NAME_MARKS = re.compile(r"(?:(?<!\s)\s++)?+(?:[|\-–—•·»«:/~<⋆_：｜（(\[【]{1,2}\s*+|(?<!\s)[,，]\s+)")
 _MIN_OWN, _MAX_HEADINGS, _MIN_SHARED = 12, 30, 0.5  # twice the letters; elements; of the words of the title
 _MAX_TITLE = 500
 MAX_PAGE_CHARACTERS = 20_000_000

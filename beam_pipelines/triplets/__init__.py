@@ -140,7 +140,7 @@ def _score(shard: Shard, path: str, first: int, anchor_shards: int) -> None:
     for article in read_records(path, Article):
         shard.read()
         if article.byline_date is None:
-            shard.reject(article.url or article.doc_id, Rejection.NO_BYLINE_DATE, "", article.title)
+            shard.reject(article.key, Rejection.NO_BYLINE_DATE, "", article.title)
     stats = [one for batch in _dated(path) for one in date_stats(batch, models, sharpness, first)]
     write_part(shard, stats, anchor_shards)
     shard.written(len(stats))

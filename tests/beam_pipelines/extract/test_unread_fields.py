@@ -77,6 +77,7 @@ def test_an_article_without_a_url_is_known_by_its_title_and_body(tmp_path, capsy
     other = given | {"url": None, "body": "Another text."}
     counts, articles, _ = extracted(tmp_path, given, other, {})
     assert (articles[""].publisher, articles[""].url) == ("The Echo", "")
+    assert (articles[""].key, articles["2"].key) == (articles[""].doc_id, "http://n.example/2")
     ids = {row_to_article({"title": "A title", "body": "Some text."} | row).doc_id for row in (given, given, other, {})}
     assert len(ids) == 2
     print_outcome("extract", jobs.Outcome({"counts": counts}, skipped=False, seconds=1.0))
