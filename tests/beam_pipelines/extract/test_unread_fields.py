@@ -62,6 +62,7 @@ def test_a_body_of_very_many_tags_is_cut():
         ({"title": 3}, "title: got 3, expected a string"),
         ({"title": ""}, "title: empty or absent"),
         ({"body": None}, "body: empty or absent"),
+        ({"title": None, "Kopf": "A", "doc_id": "1"}, "title: empty or absent; the row has Kopf"),
         ({"url": "/1"}, "url: got '/1', expected an absolute http(s) URL"),
     ],
 )
