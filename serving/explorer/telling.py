@@ -16,6 +16,12 @@ _SENTENCES: Final = 60  # of a report that are compared
 _NAMES: Final = 8
 _WORD: Final = re.compile(r"[^\W\d_][\w'\u2019-]*[^\W_]")
 _INSIDE: Final = re.compile(r"[\w,;:] ")  # before a word that begins no sentence
+_INITIALS: Final = re.compile(r" (?:(?:[A-Z\u00c0-\u00de\u0410-\u042f]\.)+ )?")  # or a space, between the words of a name
+_DATES: Final = frozenset(  # no names, though they begin with a capital
+    "Monday Tuesday Wednesday Thursday Friday Saturday Sunday January February March April May June July August "
+    "September October November December Montag Dienstag Mittwoch Donnerstag Freitag Samstag Sonntag Januar Februar "
+    "M\u00e4rz Mai Juni Juli Oktober Dezember".split()
+)
 _PARTICLES: Final = frozenset(("of", "de", "del", "von", "van", "al"))
 _MOST_WORDS: Final = 4  # of a name
 _ADDRESS: Final = re.compile(  # no part of a name
@@ -24,10 +30,10 @@ _ADDRESS: Final = re.compile(  # no part of a name
 
 
 def summary(body: str) -> str:
-    """The first sentences of an article, as many as fit; a longer first one is cut at a space."""
+    """The first sentences of an article, as many as fit; where they fill less than half, the next is cut at a space."""
     text = ""
     for _, sentence in split_text(" ".join(body[: 4 * SUMMARY].split())):
-        if text and len(text) + len(sentence) >= SUMMARY:
+        if len(text) >= SUMMARY // 2 and len(text) + len(sentence) >= SUMMARY:
             break
         text = f"{text} {sentence}".strip()
     if len(text) <= SUMMARY:
@@ -40,18 +46,19 @@ def names(text: str) -> list[str]:
     """Names in a text: capitalised words in a row, inside of sentences; none in scripts without capitals."""
     found, run, end = list[str](), list[str](), -1
     for word in _WORD.finditer(text):
-        follows = bool(run) and text[end : word.start()] == " "
+        between = text[max(end, 0) : word.start()]
+        follows = bool(run) and _INITIALS.fullmatch(between) is not None
         is_particle = follows and word[0] in _PARTICLES and len(run) < _MOST_WORDS
         is_name = word[0][0].isupper() and (follows or _INSIDE.fullmatch(text, max(0, word.start() - 2), word.start()))
         if not (is_particle or (is_name and follows)):
             found.append(" ".join(run))
             run = []
         if is_particle or is_name:
-            run.append(word[0])
+            run += [*between.split(), word[0]] if follows else [word[0]]
         end = word.end()
     whole = (re.sub(r"( (of|de|del|von|van|al))+$|['\u2019]s$", "", name) for name in (*found, " ".join(run)))
     plain = (name[address.end() :] if (address := _ADDRESS.match(name)) else name for name in whole)
-    return [name for name in plain if len(name) > 1]
+    return [name for name in plain if len(name) > 1 and name not in _DATES]
 
 
 def shared_names(bodies: Sequence[str], is_common: Callable[[str], bool]) -> list[str]:

@@ -15,7 +15,9 @@ def test_a_summary_is_short_and_of_the_text(text):
 
 def test_a_summary_ends_with_a_sentence_if_one_fits():
     first, second = "The river rose on Friday.", "X" * SUMMARY
-    assert summary(f"{first}\n{second}") == first
+    assert summary(f"{first}\n{second}") == f"{first} {second}"[: SUMMARY - 1] + " \u2026"
+    half = " ".join([first] * 5)
+    assert summary(f"{half}\n{second}") == half
     assert summary("word " * 100) == ("word " * 100)[: 5 * ((SUMMARY - 1) // 5) - 1] + " \u2026"
 
 
@@ -25,6 +27,7 @@ def test_a_summary_ends_with_a_sentence_if_one_fits():
         ("When Angela Merkel met Kim Jong Un in Berlin, nobody spoke.", ["Angela Merkel", "Kim Jong Un", "Berlin"]),
         ("The University of Chicago said. The team of Chicago left.", ["University of Chicago", "Chicago"]),
         ("They met Trump\u2019s lawyer.", ["Trump"]),
+        ("It said George H.W. Bush met Theresa May on Friday, in May. Plan B", ["George H.W. Bush", "Theresa May"]),
         ("Nobody came. Everybody left.", []),
         ("We asked Mr Smith, Frau Merkel and Ms, no, Drew Barrymore.", ["Smith", "Merkel", "Drew Barrymore"]),
         ("\u6d2a\u6c34\u304c \u5e02\u3092 \u8972\u3063\u305f", []),
