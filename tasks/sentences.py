@@ -14,8 +14,14 @@ _END: Final = re.compile(
     rf"(?<![{SPACED_MARKS}{_DANDA}])[{SPACED_MARKS}{_DANDA}]++[{CLOSING_QUOTES}\u00bb)\]]*+\s+"
     rf"|[{FULL_WIDTH_MARKS}]+[{CLOSING_QUOTES}){FULL_WIDTH_CLOSING}]*\s*"
 )
-_NO_END: Final = re.compile(r"(?:^|[\s(.])(?:[^\W\d_]|\d{1,2})\.\s+$")  # an initial ("J. Doe"), an ordinal ("3. Mai")
-_BEFORE_END: Final = 3  # characters before the mark that the pattern above reads
+# What rarely ends a sentence: titles and months of English, titles of German, French and Spanish.
+_ABBREVIATIONS: Final = (
+    "Mr|Mrs|Ms|Dr|Prof|Sens?|Reps?|Gov|Gen|Lt|Col|Sgt|Capt|Rev|Hon|St|Ste|Mt|vs|"
+    "Jan|Feb|Mar|Apr|Jun|Jul|Aug|Sept?|Oct|Nov|Dec|Nr|Hr|Fr|Mme|Mlle|MM|Sra?|Dra"
+)
+# An initial ("J. Doe"), an ordinal ("3. Mai"), an abbreviation ("Sen. Warren").
+_NO_END: Final = re.compile(rf"(?:^|[\s(.])(?:[^\W\d_]|\d{{1,2}}|{_ABBREVIATIONS})\.\s+$")
+_BEFORE_END: Final = 5  # characters before the mark that the pattern above reads
 
 
 def split_text(text: str) -> list[tuple[str, str]]:

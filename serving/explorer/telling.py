@@ -19,7 +19,7 @@ _INSIDE: Final = re.compile(r"[\w,;:] ")  # before a word that begins no sentenc
 _INITIALS: Final = re.compile(r" (?:(?:[A-Z\u00c0-\u00de\u0410-\u042f]\.)+ )?")  # or a space, between the words of a name
 _DATES: Final = frozenset(  # no names, though they begin with a capital
     "Monday Tuesday Wednesday Thursday Friday Saturday Sunday January February March April May June July August "
-    "September October November December Montag Dienstag Mittwoch Donnerstag Freitag Samstag Sonntag Januar Februar "
+    "September October November December Jan Feb Mar Apr Jun Jul Aug Sep Sept Oct Nov Dec Montag Dienstag Mittwoch Donnerstag Freitag Samstag Sonntag Januar Februar "
     "M\u00e4rz Mai Juni Juli Oktober Dezember".split()
 )
 _PARTICLES: Final = frozenset(("of", "de", "del", "von", "van", "al"))

@@ -16,6 +16,10 @@ from newsembed.tasks.sentences import split_text
         ('He said "no." Then left.', [("", 'He said "no."'), (" ", "Then left.")]),
         ("Am 3. Mai 1999. Danach", [("", "Am 3. Mai 1999."), (" ", "Danach")]),
         ("von J. Doe. Ende", [("", "von J. Doe."), (" ", "Ende")]),
+        (
+            "On Dec. 3 Sen. Warren met Dr. No. MMr. Next",
+            [("", "On Dec. 3 Sen. Warren met Dr. No."), (" ", "MMr."), (" ", "Next")],
+        ),
         ("u.a. mit Wasser, usw. und so", [("", "u.a. mit Wasser, usw. und so")]),
         ("一。二！三", [("", "一。"), (" ", "二！"), (" ", "三")]),
         ("It has one. iPhones sell.", [("", "It has one. iPhones sell.")]),  # the next letter alone is small
