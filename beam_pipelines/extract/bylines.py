@@ -19,7 +19,7 @@ from ...formats.jsonl import load_json
 from ...formats.months import is_month
 from .. import read_lists
 from .layout import Name, any_of, judge_name, letters_of, text_of, words
-from .lists import Region
+from .lists import BESIDE, BYLINE, Region
 
 _MAX_AUTHORS = 10
 _MAX_NAME_CHARACTERS = 60
@@ -278,7 +278,7 @@ def _capitalised(name: str) -> str:
 
 def bylines(tree: Any, region: Region) -> tuple[str, ...]:
     """Returns the raw texts of the page's byline; () if there is none."""
-    for rank, path in itertools.product((1, 2), _BYLINES):
+    for rank, path in itertools.product((BYLINE, BESIDE), _BYLINES):
         found = list(filter(None, map(_byline_text, _candidates(tree, path, region, rank))))
         if found:
             return tuple(dict.fromkeys(found))
@@ -297,8 +297,8 @@ def _names_author(line: str) -> bool:
     return len(line) <= _MAX_BYLINE // 2 and bool(_BY_LINE.match(line) and _NAME_CASE.match(line))
 
 
-def _candidates(tree: Any, path: etree.XPath, region: Region, rank: int) -> Iterator[Any]:
-    """Yields the first elements of a path that have a rank in the region and are not in comments."""
+def _candidates(tree: Any, path: etree.XPath, region: Region, rank: int | None) -> Iterator[Any]:
+    """Yields the first elements of a path that are there in the region (`BYLINE` or `BESIDE`), and not in comments."""
     for node in path(tree)[:_MAX_CANDIDATES]:
         if node.tag in ("meta", "link", "script", "html", "body", "article", "main"):
             continue
@@ -336,9 +336,9 @@ def days(tree: Any, region: Region, place: str = "") -> tuple[Day | None, Day | 
     """
     changed: list[Day] = []
     # Between heading and text; then elsewhere by the likeliest path; then in lines; then elsewhere by the other paths.
-    near, far = itertools.product((1,), _DATES), itertools.product((2,), _DATES)
-    for rank, path in (*near, next(far), (0, None), *far):
-        published = _day_of_lines(region, place, changed) if path is None else None
+    near, far = itertools.product((BYLINE,), _DATES), itertools.product((BESIDE,), _DATES)
+    for rank, path in (*near, next(far), (None, None), *far):
+        published = None if path else _day_of_lines(region, place, changed)
         behind = 0  # the day of the last change stands soon behind the other
         own = _candidates(tree, path, region, rank) if path else ()
         for node, day in ((one, day) for one in own for day in _days_of(one, place)):

@@ -20,6 +20,7 @@ _COLONS = (":", "\uff1a")
 _MAX_LINKED = 0.7
 _MIN_TEASERS, _MIN_TITLE_WORDS, _MAX_TO_TITLE = 2, 3, 3
 _MANY_HEADLINES, _MAX_BOX, _MAX_FOOT, _MAX_HEADLINE = 2, 300, 2, 200
+OUTSIDE, BYLINE, BESIDE = 0, 1, 2  # a node is in another story, between heading and text, elsewhere in the article
 # A link with more words, or more letters without a space, than an author or a section has.
 _HEADLINE = re.compile(r"(?:\S+ ){3}\S|^\S{11,}$")
 
@@ -55,11 +56,11 @@ class Region:
         self.rank = functools.cache(self._rank)
 
     def _rank(self, node: Any) -> int:
-        """Returns 1 for a node between heading and text, 2 for another one of the article, 0 for the rest."""
+        """Returns where a node is: `BYLINE`, `BESIDE` or `OUTSIDE`."""
         line = [node, *itertools.takewhile(lambda one: one not in self.held, node.iterancestors())]
         beside = any(one.tag in ("aside", "footer", "nav") for one in line[1:])
         if not self.held:
-            return not beside
+            return OUTSIDE if beside else BYLINE
         box = line[-1]
         if box not in self.boxes:
             links = (link for link in box.iter("a") if not link.get("href", "#").startswith(("#", "javascript:")))
@@ -68,17 +69,20 @@ class Region:
             self.boxes[box] = found or len(text_of(box, _MAX_BOX + 1)) > _MAX_BOX
         others = self.boxes[box]
         if self.start <= _place(node) < self.end and others + beside < _MANY_HEADLINES:
-            return 1
+            return BYLINE
         if not others and not beside and box.getparent() not in self.outside:
-            return 2
+            return BESIDE
         near = itertools.islice(node.getparent().iter("a"), _MANY_HEADLINES)
-        return 2 * any(letters_of(text_of(link, _MAX_HEADLINE)) == self.title for link in near)  # its entry in a list
+        # Its own entry in a list of stories.
+        is_own = any(letters_of(text_of(link, _MAX_HEADLINE)) == self.title for link in near)
+        return BESIDE if is_own else OUTSIDE
 
     def lines(self, paragraphs: int) -> list[Block]:
         """Returns the blocks from the heading to the first paragraphs of prose, and those below the text."""
         counts = itertools.accumulate(block.prose > 0 for block in self.blocks)
         first = [block for block, count in zip(self.blocks, counts, strict=True) if count <= paragraphs]
-        return [one for one in first + self.foot if one.element.node in self.held or self.rank(one.element.node)]
+        nodes = ((block, block.element.node) for block in first + self.foot)
+        return [block for block, node in nodes if node in self.held or self.rank(node) != OUTSIDE]
 
 
 def _place(node: Any) -> tuple[int, ...]:
