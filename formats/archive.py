@@ -41,6 +41,8 @@ from .parquet import schema_of
 from .records import Article
 
 FORMAT_VERSION: Final = 1
+CACHE_VARIABLE: Final = "NEWSEMBED_CACHE_GB"
+_MOST_CACHE_GB: Final = 100_000
 LAST_RUN: Final = "last_run.json"  # report of the last run, whatever came of it
 DEAD_LETTERS: Final = "dead_letters"  # what it rejected, Parquet
 WORK: Final = ".work"  # of the run in progress, or of one that was cut off
@@ -358,7 +360,7 @@ def connect(uri: str) -> Any:
     """The database of a folder or URI.
 
     Raises:
-      InputError: for a path that LanceDB does not take, or a named pipe in the folder.
+      InputError: for a path that LanceDB does not take, a named pipe in the folder, or a wrong `CACHE_VARIABLE`.
     """
     check_no_pipes(uri)
     os.environ.setdefault("LANCEDB_LOG", "error")  # it warns of its own later changes with every search
@@ -376,7 +378,17 @@ def connect(uri: str) -> Any:
     import lancedb
 
     with reading(uri, "name a folder without control characters"):
-        return lancedb.connect(uri)
+        return lancedb.connect(uri, session=lancedb.Session(index_cache_size_bytes=_cache_bytes()))
+
+
+def _cache_bytes() -> int:
+    """How much of the indexes a process keeps in memory; LanceDB itself keeps 6 GB."""
+    given = os.environ.get(CACHE_VARIABLE) or "6"
+    with contextlib.suppress(ValueError):
+        if 0 <= (size := float(given)) <= _MOST_CACHE_GB:
+            return int(size * 2**30)
+    remedy = "give a number of gigabytes, such as 0.5"
+    raise InputError(f"got {given!r}", field=CACHE_VARIABLE, remedy=remedy)
 
 
 def table_names(database: Any) -> list[str]:

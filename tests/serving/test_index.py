@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from letters import parsed
 from newsembed.errors import InputError
-from newsembed.formats.archive import IndexedDocument
+from newsembed.formats.archive import Archive, IndexedDocument
 from newsembed.formats.archive_writer import Writer
 from newsembed.formats.articles import ArticleText, read_articles
 from newsembed.serving import embed, index_command, search
@@ -109,12 +109,22 @@ def test_many_vectors_are_searched_in_the_database(tmp_path, monkeypatch):
     numbers, scores = index.nearest(rows[5], 1)
     assert (numbers.tolist(), round(float(scores[0]), 5)) == ([5], 1)
     np.testing.assert_allclose(index.cosines(rows[5], np.array([5, 9])), [1, rows[5] @ rows[9]], atol=1e-5)
+    monkeypatch.setenv("NEWSEMBED_CACHE_GB", "0")  # reads what it needs again
+    again = DocumentIndex(Archive(str(tmp_path)), exact_limit=1_000)
+    assert [set(again.nearest(query, 10)[0].tolist()) for query in queries] == found
     every = rows @ rows[5]
     expected = [(every[9] - every.mean()) / every.std()]
     np.testing.assert_allclose(index.deviations(rows[5], every[9:10], np.array([9])), expected, atol=1e-4)
     few = Filters(DateRange(datetime.date(2024, 1, 1)))
     assert index.nearest(rows[5], 3, few)[0].tolist() == []
     assert index.search_url("https://a.example/7", 1)[0].document.url != "https://a.example/7"
+
+
+@pytest.mark.parametrize("size", ["much", "-1", "nan"])
+def test_a_cache_of_no_size_is_an_error(tmp_path, monkeypatch, size):
+    monkeypatch.setenv("NEWSEMBED_CACHE_GB", size)
+    with pytest.raises(InputError, match=f"NEWSEMBED_CACHE_GB: got '{size}'"):
+        index_of(unit(0, 3), documents(3), tmp_path)
 
 
 def test_bad_queries():
