@@ -10,9 +10,9 @@ one request a second and --pages at most. Run again, it fetches what has changed
 a line, or an OPML file, as feed readers export it.
 
 Without --model the vectors are latent semantics, learned from these articles in seconds. A model finds more: one that
-`newsembed lift` or `train` wrote, the name of an installed package, e5 (a hundred languages) or minilm (English, twice as
-fast), or the name of a model on the Hugging Face Hub. It reads thousands of articles in minutes. Meanwhile the page shows what
-latent semantics find, or the model before; it changes by itself, and events keep their addresses.
+`newsembed lift` or `train` wrote, the name of an installed package, e5 (a hundred languages) or minilm (English, twice
+as fast), or the name of a model on the Hugging Face Hub. It reads thousands of articles in minutes. Meanwhile the page
+shows what latent semantics find, or the model before; it changes by itself, and events keep their addresses.
 
 example:
   newsembed explore articles.csv
