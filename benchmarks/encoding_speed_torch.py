@@ -26,7 +26,7 @@ def main() -> None:
     )
 
     def encode(batch: int) -> np.ndarray:
-        return model.encode(texts, batch_size=batch, show_progress_bar=False, convert_to_numpy=True)
+        return model.encode_document(texts, batch_size=batch, show_progress_bar=False, convert_to_numpy=True)
 
     start = time.perf_counter()
     np.save(vectors_path, encode(FIRST_BATCH))

@@ -16,11 +16,14 @@ _SENTENCES: Final = 60  # of a report that are compared
 _NAMES: Final = 8
 _WORD: Final = re.compile(r"[^\W\d_][\w'\u2019-]*[^\W_]")
 _INSIDE: Final = re.compile(r"[\w,;:] ")  # before a word that begins no sentence
-_INITIALS: Final = re.compile(r" (?:(?:[A-Z\u00c0-\u00de\u0410-\u042f]\.)+ )?")  # or a space, between the words of a name
+# Between the words of a name: a space, or initials.
+_INITIALS: Final = re.compile(r" (?:(?:[A-Z\u00c0-\u00de\u0410-\u042f]\.)+ )?")
 _DATES: Final = frozenset(  # no names, though they begin with a capital
-    "Monday Tuesday Wednesday Thursday Friday Saturday Sunday January February March April May June July August "
-    "September October November December Jan Feb Mar Apr Jun Jul Aug Sep Sept Oct Nov Dec Montag Dienstag Mittwoch Donnerstag Freitag Samstag Sonntag Januar Februar "
-    "M\u00e4rz Mai Juni Juli Oktober Dezember".split()
+    str.split(
+        "Monday Tuesday Wednesday Thursday Friday Saturday Sunday January February March April May June July August "
+        "September October November December Jan Feb Mar Apr Jun Jul Aug Sep Sept Oct Nov Dec Montag Dienstag "
+        "Mittwoch Donnerstag Freitag Samstag Sonntag Januar Februar M\u00e4rz Mai Juni Juli Oktober Dezember"
+    )
 )
 _PARTICLES: Final = frozenset(("of", "de", "del", "von", "van", "al"))
 _MOST_WORDS: Final = 4  # of a name

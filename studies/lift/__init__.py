@@ -25,7 +25,7 @@ Every step is a folder in --output. The same command continues where it stopped.
 TF-IDF are evaluated.
 
 example:
-  newsembed lift --start minilm --work work --output lifted
+  newsembed lift --start e5 --work work --output lifted
   newsembed lift --start bge-small-en-v1.5 --work work --output lifted --suite events=heldout.jsonl --cross_publisher
   newsembed lift --work work --output words
   newsembed index --model lifted/model --input articles.jsonl --output lifted/index
@@ -77,7 +77,7 @@ class LiftOptions(Options):
 
     start: str | None = option(
         None,
-        "a Hugging Face folder, minilm or e5 (see import-hf), or a model folder, also of a lift; without it, the "
+        "a Hugging Face folder, e5 or minilm (see import-hf), or a model folder, also of a lift; without it, the "
         "result is the words alone, a static model from nothing, and the options of layers are not read",
         metavar="DIR",
     )
