@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[1]
 LAYOUT = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
 SLACK = 0.03  # of a limit: a package that is smaller by more lowers it
 LIMITS = {  # package: (lines, tokens)
-    "tests": (44_458, 516_566),
+    "tests": (44_459, 516_569),
     "beam_pipelines": (12_767, 145_301),
     "serving": (4_826, 53_892),
     "studies": (4_575, 51_029),

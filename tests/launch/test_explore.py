@@ -158,7 +158,8 @@ def test_a_row_that_cannot_be_read_is_named_with_the_option_that_helps(tmp_path,
     for text in [lines, lines.replace("Headline", "Kopf")][not known :]:
         (tmp_path / "a.jsonl").write_text(text)
         got, said = run(tmp_path / "a.jsonl", tmp_path / "out"), capsys.readouterr()
-    assert re.search(r"missing_field, for example \S*a.jsonl:\d: title: empty or absent; the row has Kopf\b", said.out + said.err)
+    example = r"missing_field, for example \S*a.jsonl:\d: title: empty or absent; the row has Kopf\b"
+    assert re.search(example, said.out + said.err)
     assert (got, "name the columns, such as --fields title=headline;" in said.err) == (0 if known else 2, not known)
 
 
