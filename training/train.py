@@ -102,6 +102,7 @@ def train(
         start = start_state(saved, initial, layout, init_key, setup.config, setup.vocabulary)
         if start.iterators is not None:
             batches.set_state(patience.take_from(start.iterators))
+        wait_for_all("started")  # the others have read the description that the first one replaces
         if is_first_host:
             setup.write_description(saved.folder.path)
         progress = Progress(run.train_steps, start.step, enabled=is_first_host)

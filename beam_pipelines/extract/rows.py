@@ -59,8 +59,8 @@ def row_to_article(row: Mapping[str, Any]) -> Article:
         )
     for name, value in (("title", title), ("body", body.strip())):
         if not value:
-            others = [key[:40] for key in row if key not in _READ | _OURS][:_MAX_UNREAD]
-            raise InputError(f"empty or absent{'; the row has ' * bool(others)}{', '.join(others)}", field=name)
+            others = ", ".join([key[:40] for key in row if key not in _READ | _OURS][:_MAX_UNREAD])
+            raise InputError(f"empty or absent; the row has {others}" if others else "empty or absent", field=name)
     language = _text(row.get("language"))
     place = place_of(language, url)
     days = [row.get(name) for name in ("byline_date", "published_at", "modified_date")]

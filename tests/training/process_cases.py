@@ -4,10 +4,12 @@ import json
 import os
 import signal
 import sys
+import time
 from pathlib import Path
 
 from newsembed.launch import cli
 from newsembed.learning import mixture
+from newsembed.training import checkpoints
 from newsembed.training.gin_config import run_training
 
 process, port, runs = int(sys.argv[1]), sys.argv[2], json.loads(Path(sys.argv[3]).read_text())
@@ -26,6 +28,19 @@ def draw_and_note(self, step):
 
 
 mixture.MixtureBatches.draw = draw_and_note
+check_same_model = checkpoints.check_same_model
+rewritten: list[bool] = []
+
+
+def check_slowly(folder, *model):
+    written = Path(folder, "model.json").stat().st_mtime_ns
+    time.sleep(0.5)
+    rewritten.append(Path(folder, "model.json").stat().st_mtime_ns != written)
+    check_same_model(folder, *model)
+
+
+if process == 1:
+    checkpoints.check_same_model = check_slowly
 results = []
 for number, job in enumerate(runs):
     choices.clear()
@@ -40,4 +55,5 @@ for number, job in enumerate(runs):
         results.append(
             {"step": result.step, "interrupted": result.interrupted, "origin": result.origin, "choices": list(choices)}
         )
+        results[-1]["rewritten"] = list(rewritten)
 Path(sys.argv[3]).with_name(f"results-{process}.json").write_text(json.dumps(results))

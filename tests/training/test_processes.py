@@ -124,6 +124,11 @@ def test_sigterm_to_one_stops_both_at_the_same_step_and_they_continue_bit_identi
     jax.tree.map(np.testing.assert_array_equal, params(folder / "stopped"), params(folder / "together"))
 
 
+def test_no_process_replaces_the_description_that_another_still_reads(world):
+    _, (_, second) = world
+    assert second[3]["rewritten"] == [False, False]  # of the two runs that continued
+
+
 def test_two_processes_continue_what_one_began_on_another_mesh(world):
     folder, (first, _) = world
     assert first[3]["origin"].startswith("resumed from step 4")
