@@ -29,7 +29,7 @@ BLOCK_RECORDS: Final = 1_024
 _REQUESTS: Final = 8  # to an object store at a time
 _HEADER: Final = struct.Struct("<QI")  # length, its checksum
 _CHECKSUM: Final = struct.Struct("<I")
-_BUILDING: Final = threading.Lock()  # protobuf crashed once where two threads may have built the class at once
+_PROTOBUF: Final = threading.Lock()  # its C code crashed twice where threads read records at once (6.33)
 _LENGTH: Final = struct.Struct("<Q")
 _MASK_DELTA: Final = 0xA282EAD8
 _KINDS: Final = {"bytes_list": "bytes", "float_list": "float", "int64_list": "int"}
@@ -104,12 +104,15 @@ def decode_example(data: bytes, features: Iterable[FeatureSpec], path: str) -> d
     """
     from google.protobuf import message
 
-    example = _example_class()()
-    try:
-        example.ParseFromString(data)
-    except message.DecodeError as error:
-        raise InputError("got a record that is not a tf.train.Example", path=path, remedy=_REMEDY) from error
-    return {spec.name: _feature(example, spec, path) for spec in features}
+    with _PROTOBUF:
+        example = _example_class()()
+        try:
+            example.ParseFromString(data)
+        except message.DecodeError as error:
+            raise InputError("got a record that is not a tf.train.Example", path=path, remedy=_REMEDY) from error
+        found = {spec.name: _feature(example, spec, path) for spec in features}
+        del example  # its memory, too, is given back by one thread at a time
+    return found
 
 
 def encode_example(values: Mapping[str, Any], schema: Schema) -> bytes:
@@ -125,17 +128,18 @@ def encode_example(values: Mapping[str, Any], schema: Schema) -> bytes:
     expected, needed = {spec.name for spec in schema}, {spec.name for spec in schema if not spec.optional}
     if not needed <= set(values) <= expected:
         raise ValueError(f"got the features {sorted(values)}, expected {sorted(expected)}")
-    example = _example_class()()
-    for spec in (spec for spec in schema if spec.name in values):
-        feature, value = example.features.feature[spec.name], values[spec.name]
-        if spec.kind == "bytes":
-            feature.bytes_list.value.append(value.encode("utf-8"))
-            continue
-        numbers = [value] if spec.shape == () else list(value)
-        if spec.shape and spec.shape[0] not in (None, len(numbers)):
-            raise ValueError(f"{spec.name}: got {len(numbers)} values, expected {spec.shape[0]}")
-        feature.int64_list.value.extend(numbers)
-    return bytes(example.SerializeToString(deterministic=True))
+    with _PROTOBUF:
+        example = _example_class()()
+        for spec in (spec for spec in schema if spec.name in values):
+            feature, value = example.features.feature[spec.name], values[spec.name]
+            if spec.kind == "bytes":
+                feature.bytes_list.value.append(value.encode("utf-8"))
+                continue
+            numbers = [value] if spec.shape == () else list(value)
+            if spec.shape and spec.shape[0] not in (None, len(numbers)):
+                raise ValueError(f"{spec.name}: got {len(numbers)} values, expected {spec.shape[0]}")
+            feature.int64_list.value.extend(numbers)
+        return bytes(example.SerializeToString(deterministic=True))
 
 
 def _feature(example: Any, spec: FeatureSpec, path: str) -> np.ndarray:
@@ -165,14 +169,9 @@ def _feature(example: Any, spec: FeatureSpec, path: str) -> np.ndarray:
     return array if spec.shape else array.reshape(())
 
 
-def _example_class() -> Any:
-    """The message class of `tf.train.Example`, of which there is one, also where threads ask for it at once."""
-    with _BUILDING:
-        return _built_class()
-
-
 @functools.cache
-def _built_class() -> Any:
+def _example_class() -> Any:
+    """The message class of `tf.train.Example`; for one thread at a time."""
     from google.protobuf import descriptor_pb2, descriptor_pool, message_factory, text_format
 
     pool = descriptor_pool.DescriptorPool()

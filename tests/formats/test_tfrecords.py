@@ -181,17 +181,20 @@ def test_an_optional_feature_that_a_record_lacks_is_zeros():
 
 
 def test_threads_that_begin_at_once_share_one_class(monkeypatch):
-    built, build = [], tfrecords._built_class.__wrapped__
+    built, build = [], tfrecords._example_class.__wrapped__
 
     def slowly():
         built.append(build())
         time.sleep(0.05)
         return built[-1]
 
-    monkeypatch.setattr(tfrecords, "_built_class", functools.cache(slowly))
+    monkeypatch.setattr(tfrecords, "_example_class", functools.cache(slowly))
+    numbers = (FeatureSpec("words", "int", (None,), "of any number"),)
     with ThreadPoolExecutor(8) as pool:
-        classes = set(pool.map(lambda _: tfrecords._example_class(), range(8)))
-    assert len(classes) == len(built) == 1
+        records = [*pool.map(lambda number: encode_example({"words": [number]}, numbers), range(8))]
+        read = pool.map(lambda record: decode_example(record, numbers, "part-0")["words"].tolist(), records)
+    assert [*read] == [[number] for number in range(8)]
+    assert len(built) == 1
 
 
 @pytest.fixture
