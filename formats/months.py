@@ -61,6 +61,25 @@ def locale_of(name: str) -> Any:
         return None
 
 
+@functools.cache
+def calendar_words(languages: frozenset[str]) -> frozenset[str]:
+    """Returns the names of weekdays and months in some languages, as CLDR writes them, also short and with a capital.
+
+    >>> sorted(calendar_words(frozenset({"en"})) & {"Monday", "Oct", "Trump"})
+    ['Monday', 'Oct']
+    """
+    from babel import Locale, localedata
+
+    known = {language.partition("-")[0] for language in languages} & {*localedata.locale_identifiers()}
+    found: set[str] = set()
+    for locale in map(Locale.parse, sorted(known)):
+        for form in ("format", "stand-alone"):
+            for width in ("wide", "abbreviated"):
+                found.update(locale.days[form][width].values(), locale.months[form][width].values())
+    found = {word.rstrip(".") for word in found}
+    return frozenset(found | {word[:1].upper() + word[1:] for word in found})
+
+
 @functools.lru_cache(maxsize=100)
 def months_of(language: str) -> tuple[dict[str, int], re.Pattern[str]]:
     """Returns the months by name for a page in a language, and the pattern that finds their names."""

@@ -18,10 +18,10 @@ LAYOUT = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, toke
 SLACK = 0.03  # of a limit: a package that is smaller by more lowers it
 LIMITS = {  # package: (lines, tokens)
     "tests": (44_477, 516_763),
-    "beam_pipelines": (12_767, 145_310),
-    "serving": (4_826, 53_892),
+    "beam_pipelines": (12_757, 145_146),
+    "serving": (4_822, 53_902),
     "studies": (4_575, 51_029),
-    "formats": (4_352, 44_353),
+    "formats": (4_363, 44_521),
     "benchmarks": (3_585, 38_754),
     "models": (3_119, 35_852),
     "evaluation": (3_991, 47_151),

@@ -17,6 +17,7 @@ import numpy as np
 
 from ...formats import parquet
 from ...formats.command_line import Options, option
+from ...formats.months import calendar_words
 from ...formats.names import KnownName, NameCounts, read_names
 from ...formats.records import Article
 from ..arrays import Array
@@ -32,7 +33,7 @@ from .aliases import (
     resolve_names,
     spans_of,
 )
-from .gazetteer import built_in_names, calendar_words
+from .gazetteer import built_in_names
 from .linking import (
     Linker,
     Mentions,

@@ -61,25 +61,6 @@ def built_in_names() -> Iterator[KnownName]:
     yield from _city_names({int(city["geonameid"]) for city in cities.values()})
 
 
-@functools.cache
-def calendar_words(languages: frozenset[str]) -> frozenset[str]:
-    """Returns the names of weekdays and months in some languages, as CLDR writes them, also short and with a capital.
-
-    >>> sorted(calendar_words(frozenset({"en"})) & {"Monday", "Oct", "Trump"})
-    ['Monday', 'Oct']
-    """
-    from babel import Locale, localedata
-
-    known = {language.partition("-")[0] for language in languages} & {*localedata.locale_identifiers()}
-    found: set[str] = set()
-    for locale in map(Locale.parse, sorted(known)):
-        for form in ("format", "stand-alone"):
-            for width in ("wide", "abbreviated"):
-                found.update(locale.days[form][width].values(), locale.months[form][width].values())
-    found = {word.rstrip(".") for word in found}
-    return frozenset(found | {word[:1].upper() + word[1:] for word in found})
-
-
 def _region_names(language: str, territories: Mapping[str, str]) -> Iterator[KnownName]:
     for code, name in territories.items():
         if (len(code) == 2 and code not in ("ZZ", "XA", "XB", "QO")) or code in _CONTINENTS:

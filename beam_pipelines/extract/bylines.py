@@ -298,7 +298,7 @@ def _names_author(line: str) -> bool:
 
 
 def _candidates(tree: Any, path: etree.XPath, region: Region, rank: int | None) -> Iterator[Any]:
-    """Yields the first elements of a path that are there in the region (`BYLINE` or `BESIDE`), and not in comments."""
+    """Yields the first elements of a path that are in one part of the region, `BYLINE` or `BESIDE`, not in comments."""
     for node in path(tree)[:_MAX_CANDIDATES]:
         if node.tag in ("meta", "link", "script", "html", "body", "article", "main"):
             continue

@@ -16,9 +16,9 @@ from typing import NamedTuple
 from ...errors import InputError, reading
 from ...formats import files
 from ...formats.manifest import has_manifest
+from ...formats.months import calendar_words
 from ...formats.records import Hub
 from .. import read_lists
-from ..entities.gazetteer import calendar_words
 from ..entities.linking import LEAST_PRIOR
 from ..entities.tables import Alias
 

@@ -5,6 +5,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
+from ...formats.months import calendar_words
 from ...tasks.sentences import split_text
 from ..analysis import stemmer_of, words_of
 
@@ -18,13 +19,7 @@ _WORD: Final = re.compile(r"[^\W\d_][\w'\u2019-]*[^\W_]")
 _INSIDE: Final = re.compile(r"[\w,;:] ")  # before a word that begins no sentence
 # Between the words of a name: a space, or initials.
 _INITIALS: Final = re.compile(r" (?:(?:[A-Z\u00c0-\u00de\u0410-\u042f]\.)+ )?")
-_DATES: Final = frozenset(  # no names, though they begin with a capital
-    str.split(
-        "Monday Tuesday Wednesday Thursday Friday Saturday Sunday January February March April May June July August "
-        "September October November December Jan Feb Mar Apr Jun Jul Aug Sep Sept Oct Nov Dec Montag Dienstag "
-        "Mittwoch Donnerstag Freitag Samstag Sonntag Januar Februar M\u00e4rz Mai Juni Juli Oktober Dezember"
-    )
-)
+_CAPITALISED: Final = frozenset(("en", "de"))  # languages whose days and months begin with a capital
 _PARTICLES: Final = frozenset(("of", "de", "del", "von", "van", "al"))
 _MOST_WORDS: Final = 4  # of a name
 _ADDRESS: Final = re.compile(  # no part of a name
@@ -61,7 +56,8 @@ def names(text: str) -> list[str]:
         end = word.end()
     whole = (re.sub(r"( (of|de|del|von|van|al))+$|['\u2019]s$", "", name) for name in (*found, " ".join(run)))
     plain = (name[address.end() :] if (address := _ADDRESS.match(name)) else name for name in whole)
-    return [name for name in plain if len(name) > 1 and name not in _DATES]
+    dates = calendar_words(_CAPITALISED)
+    return [name for name in plain if len(name) > 1 and name not in dates]
 
 
 def shared_names(bodies: Sequence[str], is_common: Callable[[str], bool]) -> list[str]:
