@@ -54,7 +54,9 @@ EVALUATE = ["scikit-learn>=1.6", "scipy>=1.14", "matplotlib>=3.9", "jinja2>=3.1"
 XTREME = ["seqeval>=1.2.2,<2", *EVALUATE]  # F1 of entities
 TOKENIZERS = ["tokenizers>=0.21"]
 JAX = ["jax>=0.10,<0.13", "flax>=0.12", "orbax-checkpoint>=0.11.30", *TOKENIZERS]
-TENSORFLOW = ["tensorflow==2.20.*", "tensorflow-text==2.20.*"]
+# Newer sentencepiece needs protobuf 7, Beam caps it at 6, and the clash breaks `import seqio`.
+SENTENCEPIECE = ["sentencepiece<0.2.3"]
+TENSORFLOW = ["tensorflow==2.20.*", "tensorflow-text==2.20.*", *SENTENCEPIECE]
 TRAIN = [
     *JAX,
     "optax>=0.2.5",
@@ -92,9 +94,7 @@ MINE = [
     "scann==1.4.2; sys_platform == 'linux' and platform_machine == 'x86_64'",
 ]
 ONNX = ["onnx>=1.17,<2", "openvino>=2026.2,<2027", *TOKENIZERS]
-# Newer sentencepiece needs protobuf 7, Beam caps it at 6, and the clash breaks `import seqio`.
-SENTENCEPIECE = ["sentencepiece<0.2.3"]
-SEQIO = ["seqio==0.0.20", *SENTENCEPIECE, *TENSORFLOW]
+SEQIO = ["seqio==0.0.20", *TENSORFLOW]
 HUB = ["huggingface_hub>=0.30"]
 # Translation of triplets without English.
 TRANSLATE = ["ctranslate2>=4.8,<5", *SENTENCEPIECE]

@@ -57,7 +57,8 @@ EXTRAS: Final = {
         "models with layers, checkpoints of training, tokenizers of other models: embed, index, search, export",
     ),
     "tensorflow": _extra(
-        "tensorflow tensorflow_text", "SavedModels: export to them, and running those of models with layers"
+        "tensorflow tensorflow_text sentencepiece",
+        "SavedModels: export to them, and running those of models with layers",
     ),
     "train": _extra(
         "gin grain optax google.protobuf crcmod tensorboardX",

@@ -14,10 +14,10 @@ it is read back and compared with JAX. Where the model has prompts, these signat
 the title (before the body, where the title is empty), and one more, ``query`` (text: string [b]), puts its prompt of
 queries before the text. A model without layers needs neither JAX nor TensorFlow as ``--format safetensors``.
 
-An imported SentencePiece or byte-level tokenizer has no form in TensorFlow: such a model is exported with ``--inputs
-tokens``. Its ``serving_default`` takes the ids of ``[CLS] title [SEP] body [SEP]`` (tokens: int32 [b, s], padded with
-0, prompts included); the files of the tokenizer are in ``assets.extra/tokenizer``, and ``newsembed serve``, ``embed``
-and ``evaluate`` use them.
+An imported BPE tokenizer has no form in TensorFlow: such a model is exported with ``--inputs tokens``. Its
+``serving_default`` takes the ids of ``[CLS] title [SEP] body [SEP]`` (tokens: int32 [b, s], padded with 0, prompts
+included); the files of the tokenizer are in ``assets.extra/tokenizer``, and ``newsembed serve``, ``embed`` and
+``evaluate`` use them.
 
 ``--format onnx`` is for models of BERT's shape on CPUs: OpenVINO computes ``--model work/fast`` without JAX and
 without compilation. Its graph takes the ids of ``[CLS] title [SEP] body [SEP]`` (tokens: int32 [b, s], padded with 0)
@@ -297,6 +297,7 @@ def text_module(encoder: JaxEncoder, arrays: Mapping[str, Any], platforms: tuple
     import tensorflow as tf
 
     module, embed = _module(encoder, arrays, platforms)
+    module.tokenizer = encoder.vocabulary.graph_resources
     strings = tf.TensorSpec([None], tf.string)
 
     def embedding(title: Any, body: Any) -> dict[str, Any]:

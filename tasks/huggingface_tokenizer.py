@@ -24,7 +24,7 @@ from ..formats.vocabulary import (
     token_order,
     vocabulary_bytes,
 )
-from .imported_tokenizer import parse_tokenizer
+from .imported_tokenizer import parse_tokenizer, parts
 from .vocabulary import MAX_BYTES_PER_WORD
 
 # The keys of special_tokens_map.json and tokenizer_config.json, and the names in vocabularies, in our order.
@@ -172,7 +172,8 @@ def _pieces(names: Sequence[str | None]) -> list[str]:
 
 
 def _family(values: Mapping[str, Any], path: str) -> Family:
-    kinds = {part["type"] for part in _parts(values, ("normalizer", "pre_tokenizer", "decoder"))}
+    steps = (("normalizer", "normalizers"), ("pre_tokenizer", "pretokenizers"), ("decoder", "decoders"))
+    kinds = {part["type"] for step, inner in steps for part in parts(values.get(step), inner)}
     model = values["model"].get("type")
     if model == "WordPiece" and values["model"].get("continuing_subword_prefix") == CONTINUATION:
         return Family.WORDPIECE
@@ -185,15 +186,6 @@ def _family(values: Mapping[str, Any], path: str) -> Family:
         path=path,
         remedy=f"newsembed reads WordPiece with {CONTINUATION}, SentencePiece (Metaspace) and byte-level BPE.",
     )
-
-
-def _parts(values: Mapping[str, Any], names: Sequence[str]) -> Iterator[Mapping[str, Any]]:
-    """All parts of these kinds with a type, also those in sequences."""
-    for name in names:
-        part = values.get(name)
-        for one in [part] if isinstance(part, dict) else part if isinstance(part, list) else []:
-            yield one
-            yield from _parts(one, ("normalizers", "pretokenizers", "decoders"))
 
 
 def _check_closing(source: HuggingFaceFolder, tokenizer: Any, special_ids: Sequence[int]) -> None:

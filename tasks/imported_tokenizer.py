@@ -10,18 +10,32 @@ Both are asked once about every character of Unicode. The table that they give, 
 are exact by construction and need no code of Unicode's own. One rare order of characters is not followed: of two
 neighbouring spacing marks of different combining classes (Hangul tone marks, signs of musical notation), which the
 normaliser sorts when it strips accents.
+
+So are Unigram tokenizers of SentencePiece, as XLM-R and multilingual E5 have them (`UnigramGraph`): the pieces and
+their scores become a model of the SentencePiece library, which TF-Text runs. Both find a segmentation with the highest
+score. Where several have the same score, as for "....", they may choose differently.
 """
 
+import base64
 import functools
 import json
+import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
 
 from ..errors import InputError
-from ..formats.vocabulary import CONTINUATION, SPECIAL_TOKENS, TOKENIZER_FILE, UNK_ID, Family, TokenizerFiles
+from ..formats.vocabulary import (
+    CONTINUATION,
+    SPECIAL_TOKENS,
+    TOKENIZER_FILE,
+    UNK_ID,
+    WORD_START,
+    Family,
+    TokenizerFiles,
+)
 
 _BATCH_TEXTS: Final = 4_096  # bounds the memory of the library's results
 _BYTES_PER_CHARACTER: Final = 4  # at most, in UTF-8
@@ -31,6 +45,16 @@ _PRE_TOKENIZER: Final = "BertPreTokenizer"
 _PROBE: Final = "a"  # a letter, which every normaliser keeps
 _SEPARATOR: Final = "§"  # no normaliser changes it, and it forms no character with its neighbours
 _BATCH_CHARACTERS: Final = 1 << 14
+_NORMAL_FORMS: Final = ("NFC", "NFD", "NFKC", "NFKD")
+_CHARACTERS_MAP: Final = "Precompiled"  # SentencePiece's own map of characters
+# These two do what SentencePiece does by itself: one space between words, none at the end.
+_SPACES: Final = [{"type": "Replace", "pattern": {"Regex": " {2,}"}, "content": space} for space in (" ", WORD_START)]
+_STRIP: Final = "Strip"
+# Unicode's White_Space, at which WhitespaceSplit splits.
+_WHITE_SPACE: Final = "\t\n\v\f\r\x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(
+    map(chr, range(0x2000, 0x200B))
+)
+_NOTHING: Final = "[nothing spells this]"
 
 
 class ImportedTokenizer:
@@ -86,14 +110,18 @@ class ImportedTokenizer:
 
     @functools.cached_property
     def _ours(self) -> np.ndarray:
-        """Our id of each of its ids, int32 [V]; special tokens in a text are unknown, the pieces that spell them known.
+        return _our_ids(self._files)
 
-        A unigram model takes "</s>" in a text for its piece of that name.
-        """
-        ours = np.empty(self._files.size, np.int32)
-        ours[self._files.order] = np.arange(self._files.size, dtype=np.int32)
-        ours[list(self._files.special_ids)] = UNK_ID
-        return ours
+
+def _our_ids(files: TokenizerFiles) -> np.ndarray:
+    """Our id of each of its ids, int32 [V]; special tokens in a text are unknown, the pieces that spell them known.
+
+    A unigram model takes "</s>" in a text for its piece of that name.
+    """
+    ours = np.empty(files.size, np.int32)
+    ours[files.order] = np.arange(files.size, dtype=np.int32)
+    ours[list(files.special_ids)] = UNK_ID
+    return ours
 
 
 def parse_tokenizer(content: bytes, path: str) -> Any:
@@ -111,21 +139,72 @@ def parse_tokenizer(content: bytes, path: str) -> Any:
         raise InputError(problem, path=path, remedy="Save the tokenizer again as tokenizer.json.") from error
 
 
+def parts(values: Any, inner: str) -> Iterator[Mapping[str, Any]]:
+    """A part of a ``tokenizer.json`` and all parts inside it.
+
+    Args:
+      values: of the part, or None.
+      inner: the key of a sequence's parts.
+    """
+    for part in values if isinstance(values, list) else [values] if values else []:
+        yield part
+        yield from parts(part.get(inner), inner)
+
+
+def _steps(values: Mapping[str, Any]) -> tuple[list[Mapping[str, Any]], list[Mapping[str, Any]]]:
+    """The normalizers and the pre-tokenizers of a ``tokenizer.json``, in the order in which they run."""
+    found = (parts(values.get("normalizer"), "normalizers"), parts(values.get("pre_tokenizer"), "pretokenizers"))
+    normalizers, pre_tokenizers = ([part for part in some if part["type"] != "Sequence"] for some in found)
+    return normalizers, pre_tokenizers
+
+
 def why_not_in_graph(files: TokenizerFiles) -> str | None:
     """Why TensorFlow's operations cannot do what this tokenizer does; None if they can."""
-    if files.family is not Family.WORDPIECE:
-        return f"TensorFlow has no operation with the ids of a {files.family} tokenizer.json"
     values = json.loads(files.content)
+    kind = values["model"].get("type")
+    if files.family is Family.WORDPIECE:
+        reason = _why_not_wordpiece(values)
+    elif kind == "Unigram":
+        reason = _why_not_unigram(values)
+    else:
+        return f"TensorFlow has no operation with the ids of a {kind} tokenizer.json"
+    others = [token["content"] for token in values.get("added_tokens") or [] if token["id"] not in files.special_ids]
+    if reason is None and others:
+        return f"tokenizer.json has added tokens besides the special ones, such as {others[0]!r}"
+    return reason
+
+
+def _why_not_wordpiece(values: Mapping[str, Any]) -> str | None:
     for part, expected in (("normalizer", _NORMALIZER), ("pre_tokenizer", _PRE_TOKENIZER)):
         found = (values.get(part) or {}).get("type")
         if found != expected:
             return f"the {part} of tokenizer.json is {found}, and only {expected} has a form in TensorFlow"
     if values["model"].get("continuing_subword_prefix") != CONTINUATION:
         return f"the pieces that continue a word do not begin with {CONTINUATION}"
-    others = [token["content"] for token in values.get("added_tokens") or [] if token["id"] not in files.special_ids]
-    if others:
-        return f"tokenizer.json has added tokens besides the special ones, such as {others[0]!r}"
     return None
+
+
+def _why_not_unigram(values: Mapping[str, Any]) -> str | None:
+    normalizers, pre_tokenizers = _steps(values)
+    if values["model"].get("byte_fallback"):
+        return "tokenizer.json has pieces of bytes for unknown characters"
+    for part in [*normalizers, *pre_tokenizers]:
+        kind = part["type"]
+        if kind not in (*_NORMAL_FORMS, _CHARACTERS_MAP, "Replace", _STRIP, "Metaspace", "WhitespaceSplit"):
+            return f"tokenizer.json has the step {kind}, which has no form in TensorFlow"
+        if kind == "Metaspace" and not (part.get("add_prefix_space") or part.get("prepend_scheme") == "always"):
+            return "the first word of a text has no space before it in tokenizer.json"
+    kinds = [part["type"] for part in normalizers if part not in _SPACES and part["type"] != _STRIP]
+    if _CHARACTERS_MAP in kinds[:-1]:
+        return f"tokenizer.json changes texts after {_CHARACTERS_MAP}"
+    splits = any(part["type"] == "WhitespaceSplit" for part in pre_tokenizers)
+    if not splits and not (any(part in _SPACES for part in normalizers) and any(_strips(one) for one in normalizers)):
+        return "tokenizer.json keeps several spaces, or the spaces at the end"
+    return None
+
+
+def _strips(part: Mapping[str, Any]) -> bool:
+    return part["type"] == _STRIP and bool(part.get("strip_right"))
 
 
 class WordPieceGraph:
@@ -174,6 +253,61 @@ class WordPieceGraph:
         spelled = tf.gather(characters, tf.ragged.range(starts, limits).values)
         ends = tf.gather(tf.concat([[0], tf.cumsum(tf.cast(limits - starts, tf.int64))], 0), codes.row_splits)
         return tf.strings.unicode_encode(tf.RaggedTensor.from_row_splits(spelled, ends, validate=False), "UTF-8")
+
+
+class UnigramGraph:
+    """A Unigram tokenizer as TensorFlow operations.
+
+    Args:
+      files: of a tokenizer for which `why_not_in_graph` gives None.
+
+    Attributes:
+      pieces: TF-Text's tokenizer; a tf.Module that uses the graph must hold it, to be saved with it.
+    """
+
+    def __init__(self, files: TokenizerFiles) -> None:
+        import tensorflow as tf
+        import tensorflow_text
+        from sentencepiece import sentencepiece_model_pb2
+
+        proto: Any = sentencepiece_model_pb2  # its classes are made at run time
+        values = json.loads(files.content)
+        normalizers, pre_tokenizers = _steps(values)
+        self._changes = [part for part in normalizers if part not in _SPACES and part["type"] != _STRIP]
+        normalizer = parse_tokenizer(files.content, TOKENIZER_FILE).normalizer
+        normalized = normalizer.normalize_str if normalizer else str
+        if any(part["type"] == "WhitespaceSplit" for part in pre_tokenizers):
+            spaces = [character for character in _WHITE_SPACE if normalized(character) == character]
+            found = "".join(f"\\x{{{ord(character):x}}}" for character in spaces)
+            self._changes.insert(0, {"type": "Replace", "pattern": {"Regex": f"[{found}]"}, "content": " "})
+        model = proto.ModelProto()
+        types = model.SentencePiece
+        for piece, score in values["model"]["vocab"]:
+            model.pieces.add(piece=piece, score=score, type=types.NORMAL)
+        # One more for what no piece spells: as in `tokenizers`, the name of the unknown piece in a text is that piece.
+        model.pieces.add(piece=_NOTHING, type=types.UNKNOWN)
+        model.trainer_spec.model_type = model.trainer_spec.UNIGRAM
+        model.normalizer_spec.name = "identity"
+        if self._changes and self._changes[-1]["type"] == _CHARACTERS_MAP:
+            content = self._changes.pop()["precompiled_charsmap"]
+            model.normalizer_spec.precompiled_charsmap = base64.b64decode(content)
+        self._ours = np.append(_our_ids(files)[: len(values["model"]["vocab"])], np.int32(UNK_ID))
+        with tf.init_scope():
+            self.pieces = tensorflow_text.SentencepieceTokenizer(model.SerializeToString(), out_type=tf.int32)
+
+    def __call__(self, texts: Any) -> Any:
+        """tf.RaggedTensor int32 ``[batch, (pieces)]`` of tf.string ``[batch]``."""
+        import tensorflow as tf
+        import tensorflow_text
+
+        for part in self._changes:
+            if part["type"] == "Replace":
+                pattern = part["pattern"].get("Regex") or re.escape(part["pattern"]["String"])
+                texts = tf.strings.regex_replace(texts, pattern, part["content"].replace("\\", r"\\"))
+            else:
+                texts = tensorflow_text.normalize_utf8(texts, part["type"])
+        ids = self.pieces.tokenize(texts)
+        return ids.with_values(tf.gather(tf.constant(self._ours), ids.values))
 
 
 @functools.lru_cache(maxsize=4)

@@ -5,8 +5,8 @@ composed Hangul), cleaned and split into words by TF-Text's BERT rules, and ever
 the vocabulary. TensorFlow's operations run inside a SavedModel; on arrays, `plain_tokenizer` gives the same ids without
 TensorFlow, so a served model reads the tokens that it was trained on.
 
-An imported model brings its own tokenizer, ``tokenizer.json`` next to ``vocab.txt``, see `imported_tokenizer`; of
-BERT's tokenizers, `imported_tokenizer` gives the same ids inside a SavedModel.
+An imported model brings its own tokenizer, ``tokenizer.json`` next to ``vocab.txt``, see `imported_tokenizer`, which
+also runs those of BERT and XLM-R inside a SavedModel.
 """
 
 import functools
@@ -24,13 +24,14 @@ from ..formats.vocabulary import (
     TOKENIZER_FILE,
     UNK_ID,
     VOCABULARY_FILE,
+    Family,
     TokenizerFiles,
     VocabularyFile,
     continues_word,
     read_vocabulary,
     vocabulary_bytes,
 )
-from .imported_tokenizer import ImportedTokenizer, WordPieceGraph, why_not_in_graph
+from .imported_tokenizer import ImportedTokenizer, UnigramGraph, WordPieceGraph, why_not_in_graph
 from .plain_tokenizer import PlainTokenizer, words
 
 # TF-Text's default of 100 bytes makes long runs of Thai, kana and Hangul [UNK].
@@ -88,7 +89,7 @@ class Vocabulary:
         """What cuts the texts, in words."""
         if self.tokenizer is None:
             return "newsembed's own WordPiece"
-        return f"the imported tokenizer.json ({self.tokenizer.family}), by the tokenizers library"
+        return f"the imported tokenizer.json ({self.tokenizer.family})"
 
     @property
     def size(self) -> int:
@@ -203,6 +204,11 @@ class Vocabulary:
                 remedy="Export the model with --inputs tokens, or serve its model folder.",
             )
 
+    @property
+    def graph_resources(self) -> Any:
+        """What a tf.Module that uses `tf_encode_documents` must hold as an attribute to be saved; None for nothing."""
+        return getattr(self._in_graph, "pieces", None)
+
     @functools.cached_property
     def _continues(self) -> np.ndarray:
         """Whether a piece continues a word, bool ``[size]``."""
@@ -222,6 +228,8 @@ class Vocabulary:
 
         if self.tokenizer is not None:
             self.check_graph()
+            if self.tokenizer.family is Family.METASPACE:
+                return UnigramGraph(self.tokenizer)
             return WordPieceGraph(self.tokenizer, self.pieces)
         with tf.init_scope():  # the model buffer must outlive the graph in which it is first used
             own = tensorflow_text.FastBertTokenizer(

@@ -17,19 +17,19 @@ ROOT = Path(__file__).parents[1]
 LAYOUT = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
 SLACK = 0.03  # of a limit: a package that is smaller by more lowers it
 LIMITS = {  # package: (lines, tokens)
-    "tests": (44_477, 516_763),
+    "tests": (44_529, 517_282),
     "beam_pipelines": (12_757, 145_146),
-    "serving": (4_822, 53_902),
+    "serving": (4_823, 53_911),
     "studies": (4_575, 51_029),
     "formats": (4_363, 44_521),
     "benchmarks": (3_585, 38_754),
     "models": (3_119, 35_852),
     "evaluation": (3_991, 47_151),
     "training": (2_294, 23_921),
-    "launch": (2_457, 23_196),
+    "launch": (2_458, 23_197),
     "newsroom": (1_628, 18_554),
     "learning": (1_604, 18_370),
-    "tasks": (1_295, 13_186),
+    "tasks": (1_389, 14_166),
     "t5x_bridge": (798, 8_465),
     "updates": (873, 10_072),
     "root": (348, 2_254),

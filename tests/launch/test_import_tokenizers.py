@@ -20,7 +20,7 @@ from tokenizer_families import FAMILIES, special_names, train
 from tokenizers import Tokenizer
 
 KINDS = {"uncased": "bert", "cased": "bert", "unigram": "xlm-roberta", "byte_level": "modernbert"}
-IN_GRAPH = ("uncased", "cased")
+IN_GRAPH = ("uncased", "cased", "unigram")
 TABLES = {
     "bert": "embeddings.word_embeddings.weight",
     "modernbert": "embeddings.tok_embeddings.weight",
@@ -80,8 +80,8 @@ def expected(source):
 def test_an_imported_model_embeds_as_its_source(source, model, expected):
     encoder = load_encoder(model, long_documents="head")  # as the source
     np.testing.assert_allclose(encoder.encode([""] * len(TEXTS), TEXTS), expected, atol=1e-4)
-    family = "wordpiece" if source.family in IN_GRAPH else {"unigram": "metaspace"}.get(source.family, source.family)
-    name = f"the imported tokenizer.json ({family}), by the tokenizers library"
+    family = {"unigram": "metaspace", "byte_level": "byte_level"}.get(source.family, "wordpiece")
+    name = f"the imported tokenizer.json ({family})"
     assert Service(encoder).health()["tokenizer"] == encoder.tokenizer_name == name
 
 

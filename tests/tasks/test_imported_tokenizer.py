@@ -1,10 +1,13 @@
 """Imported tokenizers: the ids of the `tokenizers` library for every family, moved to our order, also in graphs."""
 
+import base64
+import functools
 import json
 import pickle
 
 import numpy as np
 import pytest
+import sentencepiece
 import tensorflow as tf
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -13,6 +16,7 @@ from newsembed.formats.huggingface import HuggingFaceFolder, Tokenizer
 from newsembed.formats.vocabulary import CLS_ID, SEP_ID, SPECIAL_TOKENS, VocabularyFile, read_vocabulary
 from newsembed.tasks.huggingface_tokenizer import import_vocabulary, own_tokenizer
 from newsembed.tasks.vocabulary import Vocabulary
+from sentencepiece import sentencepiece_model_pb2
 from tokenizer_families import FAMILIES, special_names, train
 from tokenizers import Tokenizer as Library
 from tokenizers import normalizers
@@ -24,6 +28,7 @@ TEXTS = (
     "Буря достигла берега. Наводнение в городе.",
     "東京で地震、被害なし。서울 날씨 สวัสดีชาวโลก نص عربي हिन्दी",
 )
+IN_GRAPH = ("uncased", "cased", "unigram")
 KEYS = ("pad_token", "unk_token", "cls_token", "sep_token", "mask_token")
 PADDED = 7  # rows of the token table that the tokenizer does not have
 TEXT = st.text(
@@ -190,20 +195,20 @@ def graph(vocabulary):
 
 @pytest.fixture(scope="module")
 def graphs(vocabularies):
-    return {family: graph(vocabularies[family]) for family in ("uncased", "cased")}
+    return {family: graph(vocabularies[family]) for family in IN_GRAPH}
 
 
-@pytest.mark.parametrize("family", ["uncased", "cased"])
+@pytest.mark.parametrize("family", IN_GRAPH)
 @settings(max_examples=30, deadline=None)
 @given(documents=st.lists(st.tuples(TEXT, TEXT), max_size=5))
-def test_the_graph_of_bert_tokenizers_has_the_same_ids(vocabularies, graphs, family, documents):
+def test_the_graph_has_the_same_ids(vocabularies, graphs, family, documents):
     titles, bodies = [title for title, _ in documents], [body for _, body in documents]
     found = graphs[family](tf.constant(titles, tf.string), tf.constant(bodies, tf.string))
     assert found.dtype == tf.int32
     assert found.to_list() == [row.tolist() for row in vocabularies[family].encode_documents(titles, bodies, 50)]
 
 
-@pytest.mark.parametrize("family", ["uncased", "cased"])
+@pytest.mark.parametrize("family", IN_GRAPH)
 def test_the_graph_knows_long_words_and_broken_text(vocabularies, graphs, family):
     texts = ["t" * 100, "t" * 101, "é" * 100, "東" * 101, "the\u2028storm the\u00a0storm", "", "ก" * 101]
     found = graphs[family](tf.constant(texts), tf.constant([""] * len(texts)))
@@ -213,10 +218,69 @@ def test_the_graph_knows_long_words_and_broken_text(vocabularies, graphs, family
     ]
 
 
-@pytest.mark.parametrize("family", ["unigram", "byte_level"])
-def test_other_tokenizers_have_no_graph(vocabularies, family):
+def test_other_tokenizers_have_no_graph(vocabularies):
     with pytest.raises(InputError, match=r"cannot be part of a TensorFlow graph[\s\S]*--inputs tokens"):
-        vocabularies[family].tf_encode_documents(tf.constant(["a"]), tf.constant(["b"]), 9)
+        vocabularies["byte_level"].tf_encode_documents(tf.constant(["a"]), tf.constant(["b"]), 9)
+
+
+SPLIT = {"type": "WhitespaceSplit"}
+METASPACE = {"type": "Metaspace", "replacement": "▁", "prepend_scheme": "always", "split": True}
+ONE_SPACE = {"type": "Replace", "pattern": {"Regex": " {2,}"}, "content": "▁"}
+NO_SPACE_AT_THE_END = {"type": "Strip", "strip_left": False, "strip_right": True}
+
+
+@functools.cache
+def characters_map():
+    """SentencePiece's map of characters, as tokenizer.json holds it."""
+    made = sentencepiece.SentencePieceNormalizer(rule_name="nmt_nfkc").serialized_model_proto()
+    spec = sentencepiece_model_pb2.ModelProto.FromString(made).normalizer_spec
+    return {"type": "Precompiled", "precompiled_charsmap": base64.b64encode(spec.precompiled_charsmap).decode()}
+
+
+def unigram(tokenizer, normalizer, *pre_tokenizers):
+    """The vocabulary of a Unigram tokenizer with other steps before the pieces."""
+    values = json.loads(tokenizer.to_str())
+    normalizer = [characters_map() if part == "map" else part for part in normalizer]
+    values["normalizer"] = {"type": "Sequence", "normalizers": normalizer} if normalizer else None
+    values["pre_tokenizer"] = {"type": "Sequence", "pretokenizers": list(pre_tokenizers)}
+    return Vocabulary.of(imported(Library.from_str(json.dumps(values)), "unigram").file)
+
+
+@pytest.mark.parametrize(
+    ("changes", "steps"),
+    [(["map"], [SPLIT, METASPACE]), (["map", NO_SPACE_AT_THE_END, ONE_SPACE], [METASPACE]), ([], [SPLIT, METASPACE])],
+    ids=["words", "spaces", "no normalizer"],
+)
+def test_the_graph_of_sentencepiece_normalizes_as_the_library(tokenizers, changes, steps):
+    vocabulary = unigram(tokenizers["unigram"], changes, *steps)
+    texts = [
+        *TEXTS,
+        "",
+        " ",
+        "  the  storm\tthe\u00a0storm\u3000",
+        "ﬁne ½ e\u0301te",
+        "a\u2581b \u0085 c\x0bd",
+        "</s> <unk> <mask>",
+        "☃☃☃ ☃",
+        "x\\1",
+    ]
+    found = graph(vocabulary)(tf.constant(texts), tf.constant([""] * len(texts)))
+    assert found.to_list() == [row.tolist() for row in vocabulary.encode_documents(texts, [""] * len(texts), 50)]
+
+
+@pytest.mark.parametrize(
+    ("normalizer", "steps", "message"),
+    [
+        ([{"type": "Lowercase"}], [SPLIT, METASPACE], "the step Lowercase"),
+        ([ONE_SPACE], [METASPACE], "keeps several spaces"),
+        ([NO_SPACE_AT_THE_END], [METASPACE], "keeps several spaces"),
+        ([], [SPLIT, METASPACE | {"prepend_scheme": "first"}], "no space before it"),
+        ([{"type": "NFKC"}, "map", {"type": "NFD"}], [SPLIT, METASPACE], "changes texts after Precompiled"),
+    ],
+)
+def test_unigram_tokenizers_with_other_parts_have_no_graph(tokenizers, normalizer, steps, message):
+    with pytest.raises(InputError, match=message):
+        unigram(tokenizers["unigram"], normalizer, *steps).check_graph()
 
 
 def test_bert_tokenizers_with_other_parts_have_no_graph(tokenizers):
