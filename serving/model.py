@@ -26,6 +26,8 @@ from ..formats.vocabulary import vocabulary_digest
 PRECISIONS: Final = ("float32", "float16", "int8")
 # The least cosine of an embedding to that in float32 on the sample texts of an export.
 LEAST_COSINE: Final = {"float16": 0.9999, "int8": 0.99}
+# A lift takes the archive's mean out in the head. What is left is small beside what goes in, and so beside its errors.
+_HEAD: Final = "embedding_head."
 _SCALE: Final = ".scale"  # after the name of an int8 array
 _LARGEST: Final = 127
 _LARGEST_HALF: Final = float(np.finfo(np.float16).max)
@@ -139,7 +141,7 @@ def stored(params: Mapping[str, Array], precision: str, *, path: str) -> dict[st
 
     Args:
       params: float32 arrays by their dotted names.
-      precision: one of `PRECISIONS`. With int8, arrays with fewer than two dimensions stay float32.
+      precision: one of `PRECISIONS`. With int8, arrays with fewer than two dimensions and the head stay float32.
       path: of the model, to name in errors.
 
     Returns:
@@ -158,7 +160,7 @@ def stored(params: Mapping[str, Array], precision: str, *, path: str) -> dict[st
                 problem = f"got the value {largest:.3g}, the largest float16 is {_LARGEST_HALF:.0f}"
                 raise InputError(problem, path=path, field=name, remedy="Export with --precision float32 or int8.")
             result[name] = value.astype(np.float16)
-        elif precision == "int8" and value.ndim >= 2:
+        elif precision == "int8" and value.ndim >= 2 and not name.startswith(_HEAD):
             result[name], result[name + _SCALE] = quantized(value, is_kernel=name.endswith("kernel"))
         else:
             result[name] = value

@@ -46,11 +46,16 @@ def test_int8_errs_by_half_a_scale_at_most():
         assert error.max() > 0
 
 
-def test_vectors_and_real_scales_stay_as_they_are():
-    params = {"norm.scale": np.ones(3, np.float32), "norm.bias": np.full(3, 0.1, np.float32)}
+def test_vectors_real_scales_and_the_head_stay_as_they_are():
+    params = {
+        "norm.scale": np.ones(3, np.float32),
+        "norm.bias": np.full(3, 0.1, np.float32),
+        "embedding_head.kernel": np.array([[0.1, 1], [1, 0.3]], np.float32),
+    }
     found = model.restored(model.stored(params, "int8", path="model"))
     assert set(found) == set(params)
-    np.testing.assert_array_equal(found["norm.bias"], params["norm.bias"])
+    for name, value in params.items():
+        np.testing.assert_array_equal(found[name], value)
 
 
 @pytest.fixture(scope="module")
