@@ -264,10 +264,11 @@ def run(args: ServeOptions, notice: Callable[[DocumentIndex], str] = lambda _: "
         print("warning: any host name is answered, so pages of other sites can read answers", file=sys.stderr)
     for opened in _bind(args.host, args.port):  # a port in use is an error before the model is read
         opened.close()
+    print(f"loading {args.index or args.spec or 'nothing'}", file=sys.stderr, flush=True)
     service = load_service(args)
     service.notice = notice
+    print(f"tokenizer: {service.encoder.tokenizer_name}; the encoder compiles its first batches", flush=True)
     service.prepare()
-    print(f"tokenizer: {service.encoder.tokenizer_name}")
 
     def encoder_of(index: DocumentIndex) -> TextEncoder:
         return index_encoder(index, max_length=args.max_length, query_prompt=args.prompt)
