@@ -120,12 +120,6 @@ def read_embeddings(path: str) -> EmbeddingTable:
             remedy = "write one key per line, in the order of the rows"
             raise InputError(f"{problem}, expected [keys, dimensions]", path=path, remedy=remedy)
         counts = tuple(number_in(fields[1]) for fields in rows if len(fields) > 1)
-        counts = counts if len(counts) == len(rows) else ()
-        broken = next((number for number, count in enumerate(counts) if not 0 <= count < np.inf), None)
-        if broken is not None:
-            problem = f"got the count {rows[broken][1][:80]!r}, expected a number of at least 0"
-            remedy = "write key and count (or frequency), separated by a tab"
-            raise InputError(problem, path=f"{keys_path}:{broken + 1}", remedy=remedy)
     else:
         (keys, values), keys_path, counts = _read_word2vec(path), path, ()
     key, times = next(iter(collections.Counter(keys).most_common(1)), ("", 0))

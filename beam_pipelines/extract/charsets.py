@@ -45,7 +45,6 @@ _PLAIN = re.compile("[\u00a1-\u00b4\u00b6-\u00bf\u00df\u00e1-\u00ff\u2010-\u203a
 _MAX_TIMES = 3
 _ENTITIES = re.compile(r"&(?:A(?:tilde|circ|uml|ring)|acirc|ETH|Ntilde|#19[4-7]|#20[89]|#226);&")
 _CHARACTER = re.compile(r"(?i)&(?!(?:lt|gt|amp|quot|apos|nbsp|#\d\d|#x[23][\da-f]);)#?\w{1,8};")
-_LATIN_1, _LATIN_1_RUNS = re.compile("[\xa1-\xff]"), re.compile("[\xa1-\xff]{4,}")
 # What undoing must yield: letters of living scripts, their punctuation, and pictures.
 _LETTERS = re.compile(
     "[\x80-\u017f\u01a0-\u01b0\u0218-\u021b\u0192\u02bb-\u02dd\u0386-\u03ce\u0400-\u045f\u0490-\u04ff\u0591-\u05ea\u0600-\u0669"
@@ -130,7 +129,7 @@ def decode(payload: bytes, charset: str) -> str | None:
         if is_cut or valid >= max(1, 2 * (high - valid)):
             text = payload.decode("utf-8", "replace")
         else:
-            return _without_controls(_in_charset(payload, charset, *_declared(head))[1], payload)
+            return _without_controls(_in_charset(payload, charset, *_declared(head)), payload)
     return _without_controls(_once_encoded(text, payload), payload)
 
 
@@ -176,8 +175,8 @@ def _codec(label: str) -> str:
     return _LEGACY.get(found.name, found.codec_info.name)
 
 
-def _in_charset(payload: bytes, *labels: str) -> tuple[str, str]:
-    """Returns (charset, text) of bytes that are not UTF-8, by the most plausible of declared and detected charsets."""
+def _in_charset(payload: bytes, *labels: str) -> str:
+    """Returns the text of bytes that are not UTF-8, by the most plausible of declared and detected charsets."""
     from resiliparse.parse.encoding import detect_encoding
 
     high = len(payload.translate(None, _ASCII))
@@ -201,7 +200,7 @@ def _in_charset(payload: bytes, *labels: str) -> tuple[str, str]:
                 + _MIN_CLOSER * (bool(named) and not detected and name not in named)
             ),
         )
-    return best, unicodedata.normalize("NFC", likely[best]) if best == "cp1258" else likely[best]
+    return unicodedata.normalize("NFC", likely[best]) if best == "cp1258" else likely[best]
 
 
 def _korean(payload: bytes) -> str:
@@ -273,13 +272,6 @@ def _once_encoded(text: str, payload: bytes) -> str:
         payload = text.encode("utf-8", "replace")
     for _ in range(_MAX_TIMES):
         before, beyond = text, payload.translate(None, _ASCII)[: 4 * _SAMPLE].decode("utf-8", "ignore")
-        if 2 * len(_LATIN_1.findall(beyond)) > len(beyond) < 2 * sum(map(len, _LATIN_1_RUNS.findall(text))):
-            with contextlib.suppress(UnicodeEncodeError):
-                codes = {ord(char): code for char, code in _misread("cp1252")[1].items()}
-                raw = text.translate(codes).encode("latin-1")
-                name, other = _in_charset(raw, "windows-1252")
-                if name != "cp1252" and _share(beyond, "cp1252")[0] < _MIN_SHARE:
-                    return other
         (share, plain), codepage = max((_share(beyond, codepage), codepage) for codepage in _MISREAD)
         if share < _MIN_SHARE and not plain:
             break

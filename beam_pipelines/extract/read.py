@@ -161,7 +161,6 @@ def _write_payload(shard: Shard, outputs: _Outputs, response: Response, kind: st
 def _write_feed(shard: Shard, outputs: _Outputs, url: str, feed: Feed) -> None:
     _write_hub(shard, outputs, url, feed.title, HubKind.FEED, feed.entries)
     _tally(shard, f"feed_entries_beyond_{MAX_ENTRIES}", feed.dropped)
-    _tally(shard, "impossible_dates", feed.impossible_dates)
     _write_links(outputs, ((canonical_url(link, url), words) for link, words in feed.entries))
     for link, day, authors in feed.stated:
         if target := canonical_url(link, url):
@@ -181,7 +180,6 @@ def _write_links(outputs: _Outputs, links: Any) -> None:
 
 def _write_page(shard: Shard, outputs: _Outputs, response: Response, page: ExtractedPage, sample: str) -> None:
     _tally(shard, "links_beyond_limit", page.links_beyond)
-    _tally(shard, "impossible_dates", page.impossible_dates)
     _write_links(outputs, page.links)
     if page.article is not None:
         _write_alias(outputs, response.url, page.article.url, letters_of(page.article.title))

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ...errors import InputError
-from ...formats.dates import is_impossible, parse_day, place_of, read_day
+from ...formats.dates import parse_day, place_of, read_day
 from ...formats.records import Article, Post, make_doc_id
 from ...formats.urls import canonical_url, registered_domain
 from ..progress import CUT_BODIES, GUESSED_DATES, MARKUP_IN_BODIES, UNREAD_DATES, UNREAD_FIELD, WITHOUT_URL
@@ -87,7 +87,6 @@ def row_to_article(row: Mapping[str, Any]) -> Article:
 def remarks_on(row: Mapping[str, Any], article: Article) -> Iterator[tuple[str, int]]:
     """Yields (name of a tally, count) for what a user should know of a row that became an article."""
     dates, text = ("byline_date", "published_at", "modified_date"), row.get("body") or row.get("text") or ""
-    yield "impossible_dates", sum(is_impossible(row.get(name)) for name in dates)  # the article has none then
     # Nothing says the order of "03/05/2018".
     yield UNREAD_DATES, article.byline_date is None and any(row.get(name) for name in dates[:2])
     place = place_of(article.language, article.url)

@@ -90,8 +90,7 @@ def _months(paths: Sequence[str]) -> tuple[int, int]:
     Raises:
       InputError: if no article has a byline date.
     """
-    bounds = [one for path in paths if (one := column_bounds(path, "byline_date")) is not None]
-    found = [date.year * 12 + date.month - 1 for of_shard in bounds for date in of_shard]
+    found = [date.year * 12 + date.month - 1 for path in paths for date in column_bounds(path, "byline_date")]
     if not found:
         remedy = "run clean with --require_byline_date=true"
         raise InputError("no article has a byline date", path=paths[0], field="byline_date", remedy=remedy)

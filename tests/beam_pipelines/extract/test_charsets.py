@@ -107,8 +107,6 @@ def test_a_few_words_in_an_otherwise_right_page_are_mended():
     assert decode(b"<p>Ostbr&Atilde;&frac14;cke geschlo&Atilde;&#376;en, m&Atilde;&frac14;de &amp;amp;", "").endswith(
         "müde &amp;amp;"
     )
-    assert decode(f"<p>{CHINESE}".encode("gbk").decode("latin-1").encode(), "utf-8") == f"<p>{CHINESE}"
-    assert decode(f"<p>{RUSSIAN}".encode("cp1251").decode("cp1252").encode(), "utf-8") == f"<p>{RUSSIAN}"
 
 
 @pytest.mark.parametrize(
