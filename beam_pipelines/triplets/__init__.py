@@ -174,10 +174,6 @@ def _pair(shard: Shard, received: Received, options: TripletsOptions) -> None:
     model = EvergreenModel.from_json(files.read_json(f"{shard.workspace}/{_FILTER}"))
     path, anchors = received.payload, np.sort(received.rows[ANCHORS.stream])
     candidates = read_candidates(path)
-    if len(misplaced := candidates["anchor"][shard_numbers(candidates["anchor"], shard.count) != shard.index]):
-        problem = f"holds neighbors of {doc_id_of(int(misplaced[0]))}, which belong in another shard"
-        remedy = "run `newsembed neighbors` again; its shards must not be renamed or removed"
-        raise InputError(problem, path=path, remedy=remedy)
     candidates = candidates[table.has(candidates)]
     triplets, outcomes = mine(anchors, candidates, table, model, options)
     shard.write_array(_PAIRED, triplets)

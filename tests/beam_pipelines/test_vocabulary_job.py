@@ -114,12 +114,6 @@ def test_sampling_is_named_and_counted(tmp_path):
     assert "en is taken 0.5" in letters[0].column("detail")[0].as_py()
 
 
-def test_an_invalid_language_tag_fails_and_other_articles_are_used(tmp_path):
-    manifest = run_job(tmp_path, [[*articles(10), *articles(1, "../../etc")]], size=200)
-    assert manifest["counts"]["failed"] == {"broken_record": 1}
-    assert manifest["counts"]["out"] == 10
-
-
 def test_an_empty_corpus_is_refused(tmp_path):
     with pytest.raises(InputError, match="no articles"):
         run_job(tmp_path, [[]])
