@@ -269,6 +269,8 @@ class Translator:
 
     Attributes:
       languages: BCP-47 tags of the languages with a model, sorted.
+      identity: returns a digest of everything except the texts on which a translation into a language depends: model,
+        beam, splitting.
 
     Raises:
       InputError: if CTranslate2 is not installed, or as in :func:`model_files`.
@@ -279,15 +281,12 @@ class Translator:
         self._files = model_files(folder)
         self.languages = tuple(self._files)
         self._beam_size = beam_size
-        self._identities: dict[str, str] = {}
+        self.identity = functools.cache(self._identity)
         self._loaded: tuple[str, _Model] | None = None
 
-    def identity(self, language: str) -> str:
-        """Returns a digest of everything except the texts on which a translation depends: model, beam, splitting."""
-        if language not in self._identities:
-            parts = (_SCHEME, str(self._beam_size), _digest(self._files[language]))
-            self._identities[language] = hashlib.sha256(" ".join(parts).encode()).hexdigest()[:32]
-        return self._identities[language]
+    def _identity(self, language: str) -> str:
+        parts = (_SCHEME, str(self._beam_size), _digest(self._files[language]))
+        return hashlib.sha256(" ".join(parts).encode()).hexdigest()[:32]
 
     def translate(self, texts: Sequence[str], language: str) -> list[str]:
         """Translates the texts of one document in one batch; the result depends only on these texts and the model.

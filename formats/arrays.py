@@ -35,6 +35,7 @@ DAMAGE: Final = (
 )
 # Integers, because files of old libraries keep position numbers.
 _PLAIN_DTYPES: Final = {"F64": "f8", "F32": "f4", "F16": "f2", "I64": "i8", "I32": "i4"}
+_ROUNDING: Final = 1e-6  # of the length of a unit vector
 WORD_VECTORS_REMEDY: Final = (
     "give a text file of word vectors: `word v1 v2 … vD` on each line, as GloVe and word2vec distribute them"
 )
@@ -215,8 +216,10 @@ class WordVectorFile:
 
 
 def unit_rows(vectors: Array) -> Floats:
-    """Rows ``[n, D]`` scaled to length 1, float32; those of zeros stay as they are."""
-    norms = np.linalg.norm(vectors, axis=1, keepdims=True)
+    """Rows ``[n, D]`` scaled to length 1, float32; those of zeros stay. Rows of length 1 or 0 only are not copied."""
+    norms = np.sqrt(np.einsum("nd,nd->n", vectors, vectors))[:, None]
+    if vectors.dtype == np.float32 and np.all((np.abs(norms - 1) < _ROUNDING) | (norms == 0)):
+        return vectors
     return np.asarray(vectors / np.where(norms > 0, norms, 1), np.float32)
 
 

@@ -86,7 +86,7 @@ def send_wanted(shard: Shard, path: str, options: ExamplesOptions, plan: transla
             if plan.refusal(key, anchor, *pair) is None:
                 wanted |= {document.doc_id for document in pair}
     ids = np.array([int(doc_id, 16) for doc_id in sorted(wanted)], np.uint64)
-    send(shard, translation.WANTED.stream, ids, store.shards(ids))
+    send(shard, translation.WANTED.stream, ids, store.places(ids)["shard"])
 
 
 def run(run: JobRun) -> None:

@@ -223,7 +223,7 @@ def group_negatives(rows: Iterable[TripletRow], count: int) -> list[list[Triplet
 def count_anchor_days(shard: Shard, path: str) -> None:
     """Counts the anchors of one Parquet shard of triplets by day. All triplets of an anchor are in one shard."""
     anchors = np.array([int(triplet.anchor, 16) for triplet in read_records(path, Triplet)], np.uint64)
-    days = open_store(f"{shard.workspace}/{TOKENS}").days(np.unique(anchors))
+    days = open_store(f"{shard.workspace}/{TOKENS}").places(np.unique(anchors))["day"]
     shard.write_array(_ANCHOR_DAYS, np.stack(np.unique(days, return_counts=True), axis=1))
 
 

@@ -19,7 +19,6 @@ _MAX_MARKED = 1_000
 _MIN_RELEASED, _MIN_REMAINING = 400, 0.05
 _MIN_STORY = 300
 _MIN_PART, _MIN_HIDDEN = 0.3, 0.6  # of the prose of the body
-_MIN_MARKED = 0.25
 _MIN_LEAD, _MAX_LEAD = 200, 0.3  # a shorter text is a summary for readers of headlines
 _MIN_POSTS = 0.7
 _MAX_LABEL_TEXT = 100
@@ -59,7 +58,7 @@ def main_content(layout: Layout, title: str = "", *, live_blog: bool = False, by
     bodies = [element for element in layout.elements if element.is_body] if by_names else []
     released: set[str] = set()
     while True:
-        aside = _set_aside(layout, comments, bodies, released) if by_names else comments
+        aside = _set_aside(layout, comments, released) if by_names else comments
         page = _Page(layout, _weights(layout, aside), bodies)
         if not page.prose:
             return Content("", 0.0, 0.0)
@@ -143,9 +142,7 @@ def _parts_of(layout: Layout, inside: Mapping[Element, None], aside: _Around, co
     }
 
 
-def _set_aside(
-    layout: Layout, comments: _Around, bodies: list[Element], released: AbstractSet[str] = frozenset()
-) -> _Around:
+def _set_aside(layout: Layout, comments: _Around, released: AbstractSet[str]) -> _Around:
     """Returns the outermost boilerplate element around each element in one.
 
     A name that would remove most of the page's prose has another meaning on that page ("has-sidebar", "widget-content")
@@ -154,12 +151,11 @@ def _set_aside(
     refused = set(comments.values())
     total = total_of(block for block in layout.blocks if block.element not in comments)
     weights = _weights(layout, comments)
-    holding = _holders_of_bodies(layout, bodies, weights)
     released, asked = set(released), len(released)
     aside = comments
     for _ in range(_MAX_RELEASES):
         named = {element for element in layout.elements if element.name and element.label not in released}
-        aside = _around(layout, (named - holding) | refused)
+        aside = _around(layout, named | refused)
         remaining = total_of(block for block in layout.blocks if block.element not in aside)
         if remaining >= max(_MIN_RELEASED, (0.1 if len(released) > asked else 0.2) * total):
             return aside
@@ -172,22 +168,6 @@ def _set_aside(
             return aside if remaining >= _MIN_REMAINING * total else comments
         released.add(label)
     return aside
-
-
-def _holders_of_bodies(layout: Layout, bodies: list[Element], weights: Mapping[Element, float]) -> set[Element]:
-    """Returns the elements around the marked body of the article: "content-with-sidebar" is not a sidebar.
-
-    The body is each marked element with a good part of the prose; elements of the same name before the largest are its
-    beginning, for example the part that is shown to readers without a subscription.
-    """
-    marked = [element for element in bodies if weights[element] and not element.name]
-    if not marked:
-        return set()
-    top = max(marked, key=weights.__getitem__)
-    least = _MIN_MARKED * weights[layout.elements[0]]
-    before = marked[: marked.index(top)]
-    parts = [one for one in marked if weights[one] >= least or (one in before and one.label == top.label)]
-    return {above for part in parts for above in part.ancestors()}
 
 
 class _Page:

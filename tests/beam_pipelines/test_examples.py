@@ -143,7 +143,7 @@ def test_the_store_returns_what_it_got(tmp_path_factory, contents, count):
         found = store.get(written.doc_id)
         assert (found.doc_id, found.language, found.day) == (written.doc_id, written.language, written.day)
         assert store.day(written.doc_id) == written.day
-        assert store.shards(np.array([int(written.doc_id, 16)], np.uint64)).tolist() == [number % count]
+        assert store.places(np.array([int(written.doc_id, 16)], np.uint64))["shard"].tolist() == [number % count]
         parts = [[one.title, one.body, *one.anchor_texts] for one in (found, written)]
         assert [part.tolist() for part in parts[0]] == [part.tolist() for part in parts[1]]
     absent = next(key for key in range(2**64) if key not in contents)

@@ -138,13 +138,6 @@ def test_items_and_sentences_do_not_end_a_text():
 NOTE = f"<section class='compact-note'><p>{SENTENCE * 5}</p></section>"
 
 
-def test_the_beginning_of_a_body_that_is_named_a_teaser_belongs_to_it():
-    first = "".join(f"<p>{text}</p>" for text in PARAGRAPHS[:2])
-    rest = "".join(f"<p>{text}</p>" for text in PARAGRAPHS[2:])
-    teaser = f"<div class='teaser-content'><div class='article-body'>{first}</div></div>"
-    assert lines_of(f"<article>{teaser}<div class='article-body'>{rest}</div></article>") == PARAGRAPHS
-
-
 def test_parts_of_a_body_are_joined_without_an_article_element():
     parts = "".join(
         f"<div class='row'><div class='story-text'>{''.join(f'<p>{text}</p>' for text in texts)}</div></div>"
