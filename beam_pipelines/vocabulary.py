@@ -49,7 +49,6 @@ class VocabularyOptions(Options):
     alpha: float = option(0.7, "smoothing over languages: 1 keeps their shares, 0 makes them equal", ge=0, le=1)
     max_documents: int = option(1_000_000, "size of the sample, counting repeated documents; 0 for no limit", ge=0)
     min_frequency: int = option(2, "do not learn letters and pairs that are less frequent", ge=1)
-    limit_alphabet: int = option(10_000, "most letters to keep, never more than half of the size", ge=1)
     words: bool = option(False, "whole words instead of pieces, those in the most documents first; others become [UNK]")
     part_of_speech: tuple[str, ...] = option((), "with --words: of these words only", choices=UNIVERSAL_TAGS)
     max_share: float = option(0.25, "with --words: most texts that may have a word, without tags", gt=0, le=1)
@@ -154,7 +153,7 @@ def _read_words(path: str) -> Iterator[tuple[str, int]]:
 def learn(shard: Shard, _: None, options: VocabularyOptions) -> None:
     """Learns the pieces from all sampled words and writes ``vocab.txt``."""
     paths = shard_paths(f"{shard.workspace}/_words")
-    learned = learn_pieces(lambda: merge_words(paths), options.size, options.min_frequency, options.limit_alphabet)
+    learned = learn_pieces(lambda: merge_words(paths), options.size, options.min_frequency)
     files.write_whole(f"{shard.workspace}/{VOCABULARY_FILE}", vocabulary_bytes(learned.pieces))
     for name in ("alphabet", "words", "words_outside"):
         shard.tally(name, getattr(learned, name))

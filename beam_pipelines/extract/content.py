@@ -145,7 +145,7 @@ def _parts_of(layout: Layout, inside: Mapping[Element, None], aside: _Around, co
 def _set_aside(layout: Layout, comments: _Around, released: AbstractSet[str]) -> _Around:
     """Returns the outermost boilerplate element around each element in one.
 
-    A name that would remove most of the page's prose has another meaning on that page ("has-sidebar", "widget-content")
+    A name that would remove most of the page's prose has another meaning on that page ("content-with-sidebar")
     and is released.
     """
     refused = set(comments.values())
@@ -316,8 +316,8 @@ def _trimmed(blocks: list[Block], title: str, rows: Mapping[Element, Element]) -
     before, after = 0.0, total_of(blocks)
     for block in blocks:
         tag, text = block.element.tag, block.text
-        heading, item, in_row = tag in HEADINGS, tag == "li", block.element in rows
-        label = not in_row and len(text) < _MAX_LABEL_TEXT and (heading or not (block.prose or item))
+        heading, in_row = tag in HEADINGS, block.element in rows
+        label = not in_row and len(text) < _MAX_LABEL_TEXT and (heading or not (block.prose or tag == "li"))
         if label and ends_article(text):
             # In the middle of the article such a heading belongs to a box of the template.
             share = _MAX_AFTER_END if heading else 0.0 if text.endswith(".") else _MAX_AFTER_LABEL
@@ -325,7 +325,7 @@ def _trimmed(blocks: list[Block], title: str, rows: Mapping[Element, Element]) -
                 break
             continue
         before, after = before + block.prose, after - block.prose
-        if in_row or not (is_boilerplate(text, item=item or heading) or text.casefold() == wanted or tag == "h1"):
+        if in_row or not (is_boilerplate(text) or text.casefold() == wanted or tag == "h1"):
             kept.append(block)
     while kept and not kept[0].prose and kept[0].element.tag not in HEADINGS and is_byline(kept[0].text):
         kept.pop(0)

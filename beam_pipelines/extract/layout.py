@@ -63,7 +63,6 @@ _NEVER = words(_LISTS["comments"])
 _BODY = words(_LISTS["body"])
 _BODY_HEADS = words("article story post entry news content body main")
 _BODY_TAILS = words("body content text copy contents paragraphs")
-_FIRST = words("widget widgets")  # as the first token only: "lb-widget-text" is a post of a live blog
 _HIDDEN_NAMES = words(_LISTS["hidden"])
 _HIDING = words("hidden d-none is-hidden u-hidden")
 # Classes of Tailwind and Bootstrap that show an element on screens of one size.
@@ -73,9 +72,6 @@ _PICTURE = words("caption figcaption credit credits cutline")
 # First tokens of names that describe a state or a category instead of the element: "has-sidebar", "category-video".
 _STATE = words("has with no is js without hide show not category cat tag term tax format type status postid")
 _SWITCHES = words("enabled disabled")  # "sidebar-enabled--false"
-# The element and the column of the page builders of HubSpot and SiteOrigin: whole pages consist of such widgets.
-_BUILDERS = words("span type container")
-_BUILDER_PANEL = "so-panel"
 # Generated names, such as "b5343ad4", in which "ad" is not a word.
 _HASH = re.compile(r"(?<![a-z])(?=[a-f]*\d)[\da-f]{6,}(?![a-z])")
 _TOKEN = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
@@ -299,10 +295,7 @@ def judge_name(names: str) -> Name:
     >>> judge_name("c-article-comments js-open"), judge_name("article-body")
     (<Name.NEVER: 2>, <Name.NEUTRAL: 0>)
     """
-    parts = names[:1000].split()
-    if _BUILDER_PANEL in parts:
-        parts = [part for part in parts if not part.startswith("widget")]
-    return max((_judge(part) for part in parts), default=Name.NEUTRAL)
+    return max(map(_judge, names[:1000].split()), default=Name.NEUTRAL)
 
 
 @lru_cache(maxsize=20_000)
@@ -321,8 +314,6 @@ def _judge(name: str, boilerplate: frozenset[str] = _BOILERPLATE) -> Name:
         return Name.NEUTRAL
     if not _NEVER.isdisjoint(tokens):
         return Name.NEVER
-    if tokens[0] in _FIRST:
-        return Name.NEUTRAL if tokens[1:2] and tokens[1] in _BUILDERS else Name.BOILERPLATE
     pairs = (f"{first}-{second}" for first, second in itertools.pairwise(tokens))
     return Name.NEUTRAL if boilerplate.isdisjoint((*tokens, *pairs)) else Name.BOILERPLATE
 

@@ -19,7 +19,7 @@ from .isolation import Limits, PageError, read_payload, reader
 from .layout import letters_of
 from .page import MAX_LINKS, ExtractedPage, PageTooLargeError
 from .responses import kind_of
-from .rows import feeds_of, remarks_on, row_to_article, row_to_post, unread_fields
+from .rows import remarks_on, row_to_article, row_to_post, texts_of, unread_fields
 from .sources import Slice, lost_records, read_rows, read_warc
 from .warc import MAX_CONTENT_BYTES, Gap, Response
 
@@ -232,7 +232,7 @@ def _read_articles(shard: Shard, outputs: _Outputs, piece: Slice, names: tuple[t
             _tally(shard, name, count)
         for name in unread_fields(row, unread):
             shard.tally(f"{UNREAD_FIELD}{name}")
-        for feed in feeds_of(row):
+        for feed in texts_of(row.get("feeds")):
             feeds.setdefault((article.publisher, feed), set()).add(article.doc_id)
         shard.written()
         shard.tally("articles")

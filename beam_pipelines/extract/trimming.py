@@ -10,10 +10,6 @@ from .layout import any_of
 
 _PATTERNS = read_lists(__package__, "trimming.txt")
 _BOILERPLATE = re.compile(rf"(?i)^\W*{any_of(_PATTERNS['boilerplate'])}")
-_CREDIT = re.compile(
-    r"(?i)\((?:[^()/]{3,50}/[^()/]{3,50}"
-    r"|[^()]{0,40}\b(?:photo(?:s|graph)?|courtesy|getty|reuters|afp|illustration)\b[^()]{0,60})\)\W{0,3}$",
-)
 _RIGHTS = re.compile(r"(?i)\ball rights reserved\b|版权(?:说明|保护|声明|所有)")
 _END = re.compile(rf"(?i)^\W*{any_of(_PATTERNS['end'])}\W*$")
 _PORTRAIT = re.compile(any_of(_PATTERNS["portrait"]), re.IGNORECASE)
@@ -22,18 +18,11 @@ MAX_LINE = 400
 _MIN_REPEATED_LINES, _MIN_REPEATED_CHARACTERS = 3, 1_000
 
 
-def is_boilerplate(line: str, *, item: bool = False) -> bool:
-    """Returns whether a line is a call to action, a label or a notice of the site.
-
-    Args:
-      line: the line.
-      item: whether it is a heading or an item of a list, in which words in parentheses are not a picture's credit.
-    """
+def is_boilerplate(line: str) -> bool:
+    """Returns whether a line is a call to action, a label or a notice of the site."""
     if len(line) > MAX_LINE:
         return False
     if _BOILERPLATE.match(line) is not None:
-        return True
-    if not item and ")" in line[-4:] and _CREDIT.search(line[-160:]) is not None:
         return True
     # The search itself is slow on lines without these letters, which are nearly all.
     return ("ights" in line or "IGHTS" in line or "版" in line) and _RIGHTS.search(line) is not None

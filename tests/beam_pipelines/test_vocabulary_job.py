@@ -60,12 +60,12 @@ def test_learning_finds_frequent_words_and_repeats():
         WordCount("x\U0010fffe", 1),
         WordCount("!", 5),
     ]
-    learned = learn_pieces(lambda: words, 200, 2, 1_000)
+    learned = learn_pieces(lambda: words, 200, 2)
     assert learned.pieces[:5] == SPECIAL_TOKENS
     assert {"newest", "low", "!"} <= set(learned.pieces)
     assert (learned.words, learned.words_outside) == (135, 1)
     assert len(set(learned.pieces)) == len(learned.pieces)
-    assert learned == learn_pieces(lambda: words, 200, 2, 1_000)
+    assert learned == learn_pieces(lambda: words, 200, 2)
 
 
 def test_alphabet_keeps_latin_letters_and_the_most_frequent():

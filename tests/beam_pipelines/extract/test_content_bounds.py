@@ -109,11 +109,6 @@ def test_comments_are_never_released_but_a_page_is_no_comment():
     assert marks(f"<div class='comments'><h1>Title</h1>{p('a', 500)}</div>") == "a"
 
 
-@pytest.mark.parametrize(("body", "expected"), [(1_000, "a b"), (999, "b")])
-def test_an_element_around_a_marked_body_with_a_quarter_of_the_prose_counts(body, expected):
-    assert marks(box("sidebar", box("article-body", p("a", body))) + p("b", 4_000 - body)) == expected
-
-
 # Which element is the article
 
 

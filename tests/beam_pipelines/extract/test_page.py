@@ -92,7 +92,6 @@ def test_posts_of_a_live_blog_are_all_its_text():
         ("Advertisement", True),
         ("Read more: Another story of the day", True),
         ("Follow us on Twitter and Facebook", True),
-        ("The bank, seen in 2016. (Ann Lee/The River News)", True),
         ("© 2016 The River News. All rights reserved.", True),
         ("Read the letter that he sent, and you will see what the town fears.", False),
         ("He said it was over (for now).", False),
