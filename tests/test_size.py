@@ -17,21 +17,21 @@ ROOT = Path(__file__).parents[1]
 LAYOUT = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
 SLACK = 0.03  # of a limit: a package that is smaller by more lowers it
 LIMITS = {  # package: (lines, tokens)
-    "tests": (44_477, 516_763),
-    "beam_pipelines": (12_757, 145_146),
+    "tests": (44_345, 515_149),
+    "beam_pipelines": (12_595, 143_355),
     "serving": (4_822, 53_902),
     "studies": (4_575, 51_029),
-    "formats": (4_363, 44_521),
-    "benchmarks": (3_585, 38_754),
+    "formats": (4_270, 43_458),
+    "benchmarks": (3_585, 38_750),
     "models": (3_119, 35_852),
     "evaluation": (3_991, 47_151),
     "training": (2_294, 23_921),
     "launch": (2_457, 23_196),
-    "newsroom": (1_628, 18_554),
+    "newsroom": (1_614, 18_409),
     "learning": (1_604, 18_370),
     "tasks": (1_295, 13_186),
     "t5x_bridge": (798, 8_465),
-    "updates": (873, 10_072),
+    "updates": (855, 9_921),
     "root": (348, 2_254),
     "docs": (76, 760),
 }
