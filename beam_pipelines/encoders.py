@@ -8,6 +8,7 @@ from typing import Any, Final, Protocol
 import numpy as np
 
 from ..errors import InputError
+from ..formats.arrays import unit_rows
 from .arrays import Floats, slices
 
 FORMS: Final = "model:DIR[@STEP], savedmodel:DIR, st:DIR or another encoder of `newsembed evaluate`"
@@ -68,6 +69,5 @@ def embed_unit(encoder: SentenceEncoder, texts: Sequence[str], name: str) -> Flo
         if not np.isfinite(found).all():
             remedy = "use a checkpoint from before training diverged"
             raise InputError("the encoder returned NaN or infinity", path=name, remedy=remedy)
-        norms = np.linalg.norm(found.astype(np.float32), axis=1, keepdims=True)
-        parts.append((found / np.where(norms > 0, norms, 1)).astype(np.float32))
+        parts.append(unit_rows(found.astype(np.float32)))
     return np.concatenate(parts) if parts else np.zeros((0, 0), np.float32)

@@ -11,7 +11,7 @@ import numpy as np
 from ..errors import InputError
 from ..formats.command_line import Options, option
 from ..formats.manifest import DataSet
-from ..formats.records import Failure, Rejection
+from ..formats.records import Rejection
 from ..formats.vocabulary import CLS_ID, PAD_ID, SEP_ID
 from ..tasks.kinds import MLM, TLM
 from ..tasks.registry import Task
@@ -299,10 +299,7 @@ def _article_pieces(shard: Shard, path: str, vocabulary: Vocabulary, options: Pa
         bodies = vocabulary.encode_with_words([article.body for article in batch])
         for article, title, title_words, body, body_words in zip(batch, *titles, *bodies, strict=True):
             language = language_key(article.language)
-            if language is None:
-                problem = f"language {article.language!r} is not a BCP-47 tag"
-                shard.fail(article.doc_id, Failure.BROKEN_RECORD, problem, article.title)
-            elif (size := title.size + body.size) < options.min_tokens:
+            if (size := title.size + body.size) < options.min_tokens:
                 shard.reject(article.doc_id, Rejection.TOO_SHORT_TO_PACK, f"{size} tokens", article.title)
             else:
                 shard.written()

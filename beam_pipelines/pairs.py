@@ -28,7 +28,6 @@ from .graph import Graph
 from .jobs import ARTICLES, Job, JobRun, optional
 from .shards import HELD_OUT_EXAMPLES, TRAINING_EXAMPLES, Shard, group_by_shard, process_shards, shard_of
 from .texts import (
-    UNDETERMINED,
     VOCABULARY_INPUT,
     ArticleText,
     checked_vocabulary,
@@ -365,7 +364,7 @@ def _rows(texts: Sequence[Text], pieces: Vocabulary, options: PairsOptions) -> l
 def _of_article(
     shard: Shard, article: ArticleText, pairs: Sequence[tuple[np.ndarray, np.ndarray]], options: PairsOptions
 ) -> Iterator[_Example]:
-    language, day = language_key(article.language) or UNDETERMINED, day_number(article.byline_date)
+    language, day = language_key(article.language), day_number(article.byline_date)
     draw, words = uniform_draw("held out", options.seed, article.doc_id), doc_id_to_words(article.doc_id)
     held_out = draw < options.held_out_share or is_held_out(day, options.held_out_from)
     facts = {"language": language, "anchor_doc_id": words, "positive_doc_id": words, "day": day}

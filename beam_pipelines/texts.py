@@ -17,7 +17,7 @@ from ..tasks.vocabulary import Vocabulary
 from .jobs import InputSpec, JobRun
 
 UNDETERMINED: Final = "und"  # BCP-47's tag for an undetermined language
-_LANGUAGE = re.compile(r"[A-Za-z]{2,8}(-[A-Za-z0-9]{1,8})*")
+LANGUAGE: Final = re.compile(r"[A-Za-z]{2,8}(-[A-Za-z0-9]{1,8})*")
 _BATCH_DOCUMENTS = 256
 _VOCABULARY: Final = "folder that `newsembed vocabulary` or `newsembed import-hf` wrote, or its vocab.txt"
 
@@ -41,11 +41,17 @@ def read_text_batches(path: str, size: int = _BATCH_DOCUMENTS) -> Iterator[list[
         yield batch
 
 
-def language_key(language: str) -> str | None:
-    """Returns a language tag as part of a path: the tag, ``und`` if empty, ``None`` if it is not a BCP-47 tag."""
-    if not language:
-        return UNDETERMINED
-    return language if _LANGUAGE.fullmatch(language) else None
+def language_key(language: str) -> str:
+    """Returns a language tag as part of a path: the tag, ``und`` if empty.
+
+    Raises:
+      InputError: if it is not a BCP-47 tag; `newsembed clean` writes no other.
+    """
+    key = language or UNDETERMINED
+    if not LANGUAGE.fullmatch(key):
+        remedy = "give articles that `newsembed clean` wrote"
+        raise InputError(f"got {language!r}, expected a BCP-47 tag", field="language", remedy=remedy)
+    return key
 
 
 @functools.lru_cache(maxsize=4_096)  # a file has few different tags
@@ -58,7 +64,7 @@ def language_tag(language: str) -> str | None:
     ('en', 'pt-BR', 'zh-Hant-TW', 'de', 'fil')
     """
     tag = language.strip().replace("_", "-")
-    if not tag or language_key(tag) is None:
+    if not LANGUAGE.fullmatch(tag):
         return None
     first, *subtags = tag.lower().split("-")
     written = [_shortest_code(first)]

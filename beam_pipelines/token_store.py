@@ -95,18 +95,17 @@ class Lookup:
     """Finds rows by document id.
 
     Args:
-      folder: of the parts that :func:`write_part` wrote; may be without parts.
+      folder: of the parts that :func:`write_part` wrote.
     """
 
     def __init__(self, folder: str) -> None:
-        self._paths = files.list_files("part-*.npy", folder)
-        self._parts: dict[int, Array] = {}
+        paths = files.list_files("part-*.npy", folder)
+        self._count = len(paths)
+        self._part = functools.cache(lambda number: map_file(paths[number]))
 
     def rows(self, ids: Ids) -> Iterator[tuple[Array, Array]]:
         """Yields the first row of each document that has one, part by part: numbers of ids and their rows, ``[P]``."""
-        if not self._paths:
-            return
-        numbers = shard_numbers(ids, len(self._paths))
+        numbers = shard_numbers(ids, self._count)
         for number in np.unique(numbers).tolist():
             asked = np.flatnonzero(numbers == number)
             part = self._part(number)
@@ -120,16 +119,9 @@ class Lookup:
 
     def all_rows(self, doc_id: int) -> Array:
         """Returns the rows of one document, in the order in which :func:`write_part` got them."""
-        if not self._paths:
-            return np.zeros(0)
-        part = self._part(shard_of(doc_id_of(doc_id), len(self._paths)))
+        part = self._part(shard_of(doc_id_of(doc_id), self._count))
         start, end = (int(np.searchsorted(part["id"], np.uint64(doc_id), side=side)) for side in ("left", "right"))
         return part[start:end]
-
-    def _part(self, number: int) -> Array:
-        if number not in self._parts:
-            self._parts[number] = map_file(self._paths[number])
-        return self._parts[number]
 
 
 open_lookup = functools.lru_cache(maxsize=2)(Lookup)  # once per process: a folder in a workspace does not change
@@ -182,9 +174,8 @@ class TokenStore:
     """
 
     def __init__(self, folder: str) -> None:
-        paths = files.list_files("part-*.ids.npy", folder)
-        self._prefixes = [path.removesuffix(".ids.npy") for path in paths]
-        self._shards: dict[int, dict[str, Array]] = {}
+        prefixes = [path.removesuffix(".ids.npy") for path in files.list_files("part-*.ids.npy", folder)]
+        self._arrays = functools.cache(lambda shard: [map_file(f"{prefixes[shard]}.{name}.npy") for name in _ARRAYS])
         self._index = Lookup(f"{folder.rstrip('/')}_index")
 
     def get(self, doc_id: str) -> DocumentTokens | None:
@@ -192,30 +183,20 @@ class TokenStore:
         place = self._index.row(int(doc_id, 16))
         if place is None:
             return None
-        shard, row = int(place["shard"]), int(place["row"])
-        if shard not in self._shards:
-            self._shards[shard] = {name: map_file(f"{self._prefixes[shard]}.{name}.npy") for name in _ARRAYS}
-        arrays = self._shards[shard]
-        first, end = arrays["first"][row : row + 2].tolist()
-        bounds = arrays["offsets"][first : end + 1].tolist()
-        title, body, *anchors = (np.array(arrays["ids"][start:stop]) for start, stop in itertools.pairwise(bounds))
-        language = arrays["languages"][row].decode("ascii")
-        return DocumentTokens(doc_id, language, title, body, tuple(anchors), int(place["day"]))
+        row = int(place["row"])
+        languages, firsts, offsets, ids = self._arrays(int(place["shard"]))
+        first, end = firsts[row : row + 2].tolist()
+        bounds = offsets[first : end + 1].tolist()
+        title, body, *anchors = (np.array(ids[start:stop]) for start, stop in itertools.pairwise(bounds))
+        return DocumentTokens(doc_id, languages[row].decode("ascii"), title, body, tuple(anchors), int(place["day"]))
 
     def day(self, doc_id: str) -> int:
         """Returns the byline day of a document; 0 if it is unknown or no shard has the document."""
         place = self._index.row(int(doc_id, 16))
         return 0 if place is None else int(place["day"])
 
-    def days(self, doc_ids: Ids) -> Array:
-        """Returns the byline day of each document, int32 ``[P]``; 0 if it is unknown or no shard has the document."""
-        return self._places(doc_ids)["day"]
-
-    def shards(self, doc_ids: Ids) -> Array:
-        """Returns the shard of each document, int32 ``[P]``; all must be there."""
-        return self._places(doc_ids)["shard"]
-
-    def _places(self, doc_ids: Ids) -> Array:
+    def places(self, doc_ids: Ids) -> Array:
+        """Returns rows ``[P]`` with the ``shard`` and the ``day`` of each document; zeros where no shard has it."""
         places = np.zeros(len(doc_ids), _PLACE)
         for numbers, found in self._index.rows(doc_ids):
             places[numbers] = found

@@ -27,7 +27,7 @@ from .arrays import doc_id_of
 from .clean.rules import count_words
 from .graph import Received, Rows
 from .shards import Shard
-from .texts import UNDETERMINED, ArticleText, language_key, load_vocabulary, read_text_batches, uniform_draw
+from .texts import LANGUAGE, ArticleText, language_key, load_vocabulary, read_text_batches, uniform_draw
 from .token_store import DocumentTokens, day_number, store_documents
 
 TRANSLATED: Final = "_translated"  # the stream of translated documents, see `token_store`
@@ -159,7 +159,7 @@ def translate_documents(shard: Shard, received: Received, plan: TranslationPlan)
 def _translate(
     article: ArticleText, translator: "Translator", cache: str, vocabulary: Vocabulary, max_length: int
 ) -> DocumentTokens:
-    language = find_language(language_key(article.language) or UNDETERMINED, translator.languages)
+    language = find_language(language_key(article.language), translator.languages)
     assert language is not None  # else the plan has refused it
     parts = {"title": article.title.strip(), "body": cut_text(article.body, _WORDS)}
     texts = {name: text for name, text in parts.items() if text}
@@ -221,7 +221,7 @@ def model_files(folder: str) -> dict[str, dict[str, str]]:
         problem, remedy = f"no <language>/{_MODEL_FILE} here", f"convert one by {_CONVERT}"
         raise InputError(problem, path=folder, field="--translation_models", remedy=remedy)
     for language, found in models.items():
-        if not language_key(language) or is_english(language):
+        if not LANGUAGE.fullmatch(language) or is_english(language):
             problem = f"got the folder {language!r}, expected a language other than English"
             remedy = "name each folder by the language its model translates from, such as fr or zh-Hant"
             raise InputError(problem, path=folder, remedy=remedy)
@@ -269,6 +269,8 @@ class Translator:
 
     Attributes:
       languages: BCP-47 tags of the languages with a model, sorted.
+      identity: returns a digest of everything except the texts on which a translation into a language depends: model,
+        beam, splitting.
 
     Raises:
       InputError: if CTranslate2 is not installed, or as in :func:`model_files`.
@@ -279,15 +281,12 @@ class Translator:
         self._files = model_files(folder)
         self.languages = tuple(self._files)
         self._beam_size = beam_size
-        self._identities: dict[str, str] = {}
+        self.identity = functools.cache(self._identity)
         self._loaded: tuple[str, _Model] | None = None
 
-    def identity(self, language: str) -> str:
-        """Returns a digest of everything except the texts on which a translation depends: model, beam, splitting."""
-        if language not in self._identities:
-            parts = (_SCHEME, str(self._beam_size), _digest(self._files[language]))
-            self._identities[language] = hashlib.sha256(" ".join(parts).encode()).hexdigest()[:32]
-        return self._identities[language]
+    def _identity(self, language: str) -> str:
+        parts = (_SCHEME, str(self._beam_size), _digest(self._files[language]))
+        return hashlib.sha256(" ".join(parts).encode()).hexdigest()[:32]
 
     def translate(self, texts: Sequence[str], language: str) -> list[str]:
         """Translates the texts of one document in one batch; the result depends only on these texts and the model.

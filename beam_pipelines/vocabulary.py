@@ -17,14 +17,14 @@ from ..errors import InputError
 from ..formats import files
 from ..formats.command_line import Options, option
 from ..formats.parquet import read_batches, read_records, shard_paths
-from ..formats.records import Failure, Rejection
+from ..formats.records import Rejection
 from ..formats.vocabulary import SPECIAL_TOKENS, VOCABULARY_FILE, vocabulary_bytes
 from ..tasks.parts_of_speech import primary
 from ..tasks.vocabulary import Vocabulary, normalize_for_learning
 from .arrays import slices
 from .jobs import InputSpec, Job, JobRun
 from .shards import Shard
-from .texts import UNDETERMINED, ArticleText, language_key, read_text_batches, uniform_draw
+from .texts import ArticleText, language_key, read_text_batches, uniform_draw
 from .vocabulary_learning import (
     UNIVERSAL_TAGS,
     WordCount,
@@ -49,7 +49,6 @@ class VocabularyOptions(Options):
     alpha: float = option(0.7, "smoothing over languages: 1 keeps their shares, 0 makes them equal", ge=0, le=1)
     max_documents: int = option(1_000_000, "size of the sample, counting repeated documents; 0 for no limit", ge=0)
     min_frequency: int = option(2, "do not learn letters and pairs that are less frequent", ge=1)
-    limit_alphabet: int = option(10_000, "most letters to keep, never more than half of the size", ge=1)
     words: bool = option(False, "whole words instead of pieces, those in the most documents first; others become [UNK]")
     part_of_speech: tuple[str, ...] = option((), "with --words: of these words only", choices=UNIVERSAL_TAGS)
     max_share: float = option(0.25, "with --words: most texts that may have a word, without tags", gt=0, le=1)
@@ -91,7 +90,7 @@ def count_languages(shard: Shard, path: str) -> None:
     for batch in read_text_batches(path):
         shard.read(len(batch))
         shard.written(len(batch))
-        counts.update(language_key(article.language) or "" for article in batch)
+        counts.update(language_key(article.language) for article in batch)
     for language, count in counts.items():
         shard.tally(f"{_LANGUAGE_TALLY}{language}", count)
 
@@ -112,7 +111,7 @@ def sample_uses(shard: Shard, path: str, rates: Mapping[str, float], tags: Seque
     """Samples documents of one shard and writes which words they have, sorted, to the stream ``_uses``."""
     counter = WordCounter(tags)
     for article, text, copies in _sampled(shard, path, rates):
-        language = primary(language_key(article.language) or UNDETERMINED)
+        language = primary(language_key(article.language))
         counter.add(f"{article.title}\n{article.body}", text, language, copies)
     writer = shard.records(_USES, WordUse)
     for use in counter.uses():
@@ -133,10 +132,6 @@ def _sampled(shard: Shard, path: str, rates: Mapping[str, float]) -> Iterator[tu
 
 def _draw(shard: Shard, article: ArticleText, rates: Mapping[str, float]) -> int:
     language = language_key(article.language)
-    if language is None:
-        problem = f"language {article.language!r} is not a BCP-47 tag"
-        shard.fail(article.doc_id, Failure.BROKEN_RECORD, problem, article.title)
-        return 0
     copies = copies_of(article.doc_id, rates[language])
     if not copies:
         problem = f"{language} is taken {rates[language]:.4f} times"
@@ -158,7 +153,7 @@ def _read_words(path: str) -> Iterator[tuple[str, int]]:
 def learn(shard: Shard, _: None, options: VocabularyOptions) -> None:
     """Learns the pieces from all sampled words and writes ``vocab.txt``."""
     paths = shard_paths(f"{shard.workspace}/_words")
-    learned = learn_pieces(lambda: merge_words(paths), options.size, options.min_frequency, options.limit_alphabet)
+    learned = learn_pieces(lambda: merge_words(paths), options.size, options.min_frequency)
     files.write_whole(f"{shard.workspace}/{VOCABULARY_FILE}", vocabulary_bytes(learned.pieces))
     for name in ("alphabet", "words", "words_outside"):
         shard.tally(name, getattr(learned, name))
@@ -180,8 +175,7 @@ def run(run: JobRun) -> None:
         tagger()  # if none is installed, that is said before anything runs
     articles = run.shards("articles")
     run.map_shards("languages", count_languages, articles, accounted=False)
-    counted = run.counts_of("languages").tallies_under(_LANGUAGE_TALLY)
-    documents = {language: count for language, count in counted.items() if language}
+    documents = run.counts_of("languages").tallies_under(_LANGUAGE_TALLY)
     if not documents:
         remedy = "look at the rejections in its manifest.json"
         raise InputError("there are no articles here", path=run.input("articles"), remedy=remedy)

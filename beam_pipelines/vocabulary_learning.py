@@ -27,6 +27,7 @@ from ..tasks.vocabulary import normalize_for_learning
 
 Letter = tuple[bool, str]  # (inside a word, the letter)
 _COPIES_AT_ONCE: Final = 4_096
+_MOST_LETTERS: Final = 10_000  # of an alphabet, and never more than half of the pieces
 _SURROGATES: Final = range(0xD800, 0xE000)
 _BASIC: Final = tuple((inside, letter) for inside in (False, True) for letter in string.ascii_lowercase + string.digits)
 _TEXTS: Final = ""  # the "word" that every text has; it sorts first
@@ -68,20 +69,17 @@ class LearnedPieces(NamedTuple):
     words_outside: int
 
 
-def learn_pieces(
-    read_words: Callable[[], Iterable[WordCount]], size: int, min_frequency: int, limit_alphabet: int
-) -> LearnedPieces:
+def learn_pieces(read_words: Callable[[], Iterable[WordCount]], size: int, min_frequency: int) -> LearnedPieces:
     """Learns a vocabulary by byte-pair merges inside words.
 
     Args:
       read_words: returns the words, normalised by `tasks.vocabulary.normalize_for_learning`; called twice.
       size: number of pieces to learn, including special tokens; fewer if the words have no more.
       min_frequency: letters and pairs with lower counts are not learned.
-      limit_alphabet: largest number of letters, the most frequent first; never more than half of ``size``.
     """
     from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 
-    most = min(limit_alphabet, (size - len(SPECIAL_TOKENS)) // 2)
+    most = min(_MOST_LETTERS, (size - len(SPECIAL_TOKENS)) // 2)
     alphabet = choose_alphabet(_count_letters(read_words()), min_frequency, most)
     names = dict(zip(alphabet, _code_points(), strict=False))
     learner = Tokenizer(models.BPE())

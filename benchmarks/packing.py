@@ -78,7 +78,7 @@ def learn(pairs: Sequence[TranslationPair], size: int) -> Vocabulary:
         for text in normalize_for_learning([side for pair in batch for side in (pair.source, pair.target)]):
             counts.update(text.split(" ") if text else ())
     words = [WordCount(word, counts[word]) for word in sorted(counts)]
-    return Vocabulary(learn_pieces(lambda: words, size, min_frequency=2, limit_alphabet=1_000).pieces)
+    return Vocabulary(learn_pieces(lambda: words, size, min_frequency=2).pieces)
 
 
 def side_lengths(pairs: Sequence[TranslationPair], vocabulary: Vocabulary) -> list[tuple[int, int]]:

@@ -11,7 +11,6 @@ from typing import Any, Final
 ACCEPTED: Final = "gzip, deflate, br, zstd"  # value of Accept-Encoding
 _GZIP_MAGIC: Final = b"\x1f\x8b"
 _ZSTD_MAGIC: Final = pattern(rb"\x28\xb5\x2f\xfd|[\x50-\x5f]\x2a\x4d\x18")  # a frame, or one to skip
-_LZW_MAGIC: Final = b"\x1f\x9d"
 _GZIP, _ZLIB, _RAW = 31, 15, -15  # zlib's numbers for the three formats
 _PIECE_BYTES: Final = 1 << 16
 _ZSTD_PIECE_BYTES: Final = 1 << 9  # three bytes may stand for 128 KiB, and its decoder takes no limit
@@ -27,15 +26,7 @@ _Undone = tuple[bytes, str]  # what was read, and what is wrong: "" if it is who
 
 
 class TooLargeError(Exception):
-    """The decoded data exceeds the size limit: a kilobyte of gzip can expand to a megabyte.
-
-    Attributes:
-      content: what was decoded; empty if nothing was.
-    """
-
-    def __init__(self, content: bytes | bytearray = b"") -> None:
-        super().__init__()
-        self.content = bytes(content)
+    """The decoded data exceeds the size limit: a kilobyte of gzip can expand to a megabyte."""
 
 
 class BrokenCodingError(Exception):
@@ -87,7 +78,7 @@ def gunzip(body: bytes, max_bytes: int) -> _Undone:
         if problem:
             return bytes(found), problem
         if members > _MOST_MEMBERS:
-            raise TooLargeError(found)
+            raise TooLargeError
     return (bytes(found) if members else body), ""
 
 
@@ -103,7 +94,7 @@ def _inflate(body: bytes, place: int, wbits: int, found: bytearray, max_bytes: i
         except zlib.error as error:
             return place, f"broken compressed data: {error}"
         if len(found) > max_bytes:
-            raise TooLargeError(found)
+            raise TooLargeError
         place += len(piece) - len(stream.unconsumed_tail) - len(stream.unused_data)
         size = min(2 * size, _PIECE_BYTES)
     return place, ""
@@ -126,7 +117,7 @@ def _undo_brotli(body: bytes, max_bytes: int) -> _Undone:
             piece, data = stream.process(data, output_buffer_limit=_PIECE_BYTES), b""
             found += piece
             if len(found) > max_bytes:
-                raise TooLargeError(found)
+                raise TooLargeError
             if not piece and not stream.is_finished():
                 return bytes(found), _CUT.format("brotli")
     except brotli.error as error:
@@ -150,42 +141,8 @@ def _undo_zstd(body: bytes, max_bytes: int) -> _Undone:
                 return bytes(found), f"broken zstd data: {error}"
             place += len(piece) - len(stream.unused_data)
             if len(found) > max_bytes or members > _MOST_MEMBERS:
-                raise TooLargeError(found)
+                raise TooLargeError
     return (bytes(found) if members else body), ""
-
-
-def _undo_lzw(body: bytes, max_bytes: int) -> _Undone:
-    """The format of the program compress: codes of 9 to 16 bits, in groups of eight."""
-    if not body.startswith(_LZW_MAGIC) or len(body) < 3:
-        return body, ""
-    most, first = body[2] & 31, 257 if body[2] & 128 else 256
-    if not 9 <= most <= 16:
-        return b"", "broken compress data: no such size of codes"
-    table, found = [bytes([code]) for code in range(256)] + [b""] * (first - 256), bytearray()
-    bits, place, before = 9, 3, b""
-    while place < len(body):
-        group = int.from_bytes(body[place : place + bits], "little")
-        count = min(8, 8 * (len(body) - place) // bits)
-        place += bits
-        for number in range(count):
-            code = group >> number * bits & (1 << bits) - 1
-            if code == 256 and first == 257:  # the table begins again
-                del table[first:]
-                bits, before = 9, b""
-                break
-            if code > len(table) or (code == len(table) and not before):
-                return bytes(found), "broken compress data: an unknown code"
-            entry = table[code] if code < len(table) else before + before[:1]
-            found += entry
-            if len(found) > max_bytes:
-                raise TooLargeError(found)
-            if before and len(table) < 1 << most:
-                table.append(before + entry[:1])
-            before = entry
-            if len(table) >= 1 << bits and bits < most:
-                bits += 1
-                break  # the rest of the group is padding
-    return bytes(found), ""
 
 
 def _unchunk(body: bytes, _max_bytes: int) -> _Undone:
@@ -209,7 +166,5 @@ CODINGS: Final[dict[str, Callable[[bytes, int], Any]]] = {
     "deflate": _undo_deflate,
     "br": _undo_brotli,
     "zstd": _undo_zstd,
-    "compress": _undo_lzw,
-    "x-compress": _undo_lzw,
     "chunked": _unchunk,
 }

@@ -10,7 +10,6 @@ import contextlib
 import datetime
 import email.utils
 import functools
-import itertools
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple
@@ -27,7 +26,6 @@ _DIGITS: Final = re.compile(r"(19\d\d|20\d\d)(0[1-9]|1[0-2])(0[1-9]|[12]\d|3[01]
 _EPOCH: Final = re.compile(r"(?i)(?:/date\()?(\d{9,19}(?:\.\d*)?|\d\.\d+e\+?\d+)(?:[+-]\d{4})?(?:\)/)?")
 _EPOCH_UNITS: Final = (1, 1e3, 1e6, 1e9)  # seconds to nanoseconds
 _WEEKDAY: Final = re.compile(r"[A-Za-z]{3,9},\s*\d(?!.*\s00\d\d\b)")  # Python takes the year 1 for 2001
-_LIKE_A_DAY: Final = re.compile(r"\s*-?\d{4,}[-/.]\d{1,2}[-/.]\d{1,2}(?!\d)|\s*(?:19|20)\d{6}\s*$")
 _YEAR_FIRST: Final = re.compile(r"(?<!\d)(\d{4})\s?[-/.]\s?(\d{1,2})\s?[-/.]\s?(\d{1,2})(?!\d)")
 _YEAR_LAST: Final = re.compile(
     r"(?<![\d./-])(?:(\d{1,2})\s?[-/.]\s?(\d{1,2})(?:\s?[-/.]\s?|\s)(\d{4})|(\d\d)([./])(\d\d)\5(\d\d))(?![\d/-])"
@@ -191,7 +189,7 @@ def _moment(text: str) -> datetime.datetime | None:
         number = float(found[1])
         unit = next((unit for unit in _EPOCH_UNITS if number < 1e11 * unit), None)
         return datetime.datetime.fromtimestamp(number // unit, datetime.UTC) if unit else None
-    with contextlib.suppress(ValueError):  # most texts have another form; callers count days that do not exist
+    with contextlib.suppress(ValueError):  # most texts have another form
         return datetime.datetime.fromisoformat(text)
     with contextlib.suppress(ValueError, IndexError, TypeError):  # the day may still be read without its time
         if _WEEKDAY.match(text):  # "Tue, 08 Nov 2016 23:00:00 -0500", "Sunday, 06-Nov-94 08:49:37 GMT"
@@ -240,21 +238,6 @@ def is_plausible(day: datetime.date) -> bool:
 @functools.cache
 def _next_year() -> int:
     return max(datetime.datetime.now(datetime.UTC).date(), RELEASED).year + 1
-
-
-def is_impossible(value: Any) -> bool:
-    """Returns whether a value is written as year, month and day, but no such day exists, or it is a placeholder.
-
-    >>> is_impossible("2024-02-30"), is_impossible("0001-01-01"), is_impossible("2024-02-29"), is_impossible("soon")
-    (True, True, False, False)
-    >>> is_impossible("Fri, 30 Feb 2024 10:00:00 GMT"), is_impossible("May 31, 2024")
-    (True, False)
-    """
-    if not isinstance(value, str | int) or parse_day(value) is not None:
-        return False
-    text = str(value)[:_MAX_TEXT]
-    worded = itertools.chain.from_iterable(read(folded(text)) for read in (_named, _east_asian))
-    return _LIKE_A_DAY.match(text) is not None or any(True for _ in worded)
 
 
 def stated_days(text: str, place: str = "") -> list[Day]:
@@ -426,18 +409,3 @@ def day_in_url(url: str) -> datetime.date | None:
     """Returns the day in a URL, as in ``/2016/11/08/``; ``None`` if there is none."""
     found = _URL_DAY.search(url)
     return existing_day(*map(int, found.groups())) if found else None
-
-
-def has_impossible_day(url: str) -> bool:
-    """Returns whether the day in a URL does not exist."""
-    return _URL_DAY.search(url) is not None and day_in_url(url) is None
-
-
-def impossible_days_in(text: str) -> int:
-    """Returns the number of days in a text, written as year-month-day, that do not exist.
-
-    >>> impossible_days_in("<p>2024-02-30, 2024-02-28, 2023/2/29 and build 2024-99-1")
-    2
-    """
-    found = (map(int, parts) for parts in re.findall(r"(?<!\d)(\d{4})[-/.](\d{1,2})[-/.](\d{1,2})(?!\d)", text))
-    return sum(1 <= month <= 12 and day <= 31 and existing_day(year, month, day) is None for year, month, day in found)

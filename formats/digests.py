@@ -225,17 +225,14 @@ def check_fetched(folder: str) -> None:
       InputError: naming a download that has not ended, a pointer of Git LFS in place of a file, or a link to nothing.
     """
     check_no_pipes(folder)
-    inner = [entry.path for entry in os.scandir(folder) if entry.is_dir()] if os.path.isdir(folder) else []
-    hidden = os.path.join(folder, ".cache", "huggingface", "download")
-    for place in filter(os.path.isdir, (folder, *sorted(inner), hidden)):
-        for name in sorted(os.listdir(place)):
-            path, problem = os.path.join(place, name), ""
-            if name.endswith(_UNFINISHED):
-                problem = "this download has not ended"
-            elif os.path.islink(path) and not os.path.exists(path):
-                problem = "this link leads to no file"
-            elif name.endswith((".json", ".txt", ".safetensors")) and os.path.isfile(path):
-                with open(path, "rb") as file:
-                    problem = "" if file.read(len(_POINTER)) != _POINTER else "got a pointer of Git LFS, not the file"
-            if problem:
-                raise InputError(problem, path=path, remedy="Fetch the folder again, as a whole (`git lfs pull`).")
+    for name in files.sizes_below(folder):
+        path, problem = os.path.join(folder, name), ""
+        if name.endswith(_UNFINISHED):
+            problem = "this download has not ended"
+        elif not os.path.exists(path):
+            problem = "this link leads to no file"
+        elif name.endswith((".json", ".txt", ".safetensors")):
+            with open(path, "rb") as file:
+                problem = "" if file.read(len(_POINTER)) != _POINTER else "got a pointer of Git LFS, not the file"
+        if problem:
+            raise InputError(problem, path=path, remedy="Fetch the folder again, as a whole (`git lfs pull`).")

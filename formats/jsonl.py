@@ -13,7 +13,7 @@ import zlib
 from collections.abc import Callable, Iterator
 from typing import Any, BinaryIO, Final
 
-from ..errors import InputError
+from ..errors import InputError, reading
 
 COMPRESSIONS: Final = ("", ".gz", ".bz2", ".zst")
 ENDINGS: Final = tuple(
@@ -28,8 +28,7 @@ _LISTS: Final = ("articles", "results", "docs")
 _CHUNK_BYTES: Final = 1 << 18
 _SEVERAL_LINES: Final = re.compile(rb"\s*(?:\[|\{\s*$)")  # the beginning of JSON that is no JSON-lines file
 _BETWEEN: Final = re.compile(r"[\s,\[\]]*")
-_REMEDY: Final = "write one JSON object a line, in UTF-8"
-_ENCODING_REMEDY: Final = "convert the file, for example by `iconv -f WINDOWS-1252 -t UTF-8`"
+_REMEDY: Final = "write one JSON object a line; convert another charset, as by `iconv -f WINDOWS-1252 -t UTF-8`"
 
 
 class CompressionError(OSError):
@@ -47,19 +46,18 @@ def read_jsonl(path: str, name: str = "") -> Iterator[tuple[str, dict[str, Any]]
       InputError: for a file that cannot be opened, is truncated or is not compressed as its name says, and for a line
         that is not a JSON object.
     """
-    for number, line in enumerate(_local_lines(path), 1):
-        if line.strip():
-            where = f"{name or path}:{number}"
-            try:
-                row = json.loads(line.decode("utf-8"))  # json itself would guess UTF-16
-            except UnicodeDecodeError as error:
-                problem = f"not UTF-8: byte 0x{line[error.start]:02x} at {error.start} of the line"
-                raise InputError(problem, path=where, remedy=_ENCODING_REMEDY) from error
-            except ValueError as error:
-                raise InputError(f"not JSON: {error}", path=where, remedy=_REMEDY) from error
-            if not isinstance(row, dict):
-                raise InputError(f"got a JSON {type(row).__name__}, expected an object", path=where, remedy=_REMEDY)
-            yield where, row
+    with reading(path, "give a complete JSON-lines file", OSError, EOFError), open(path, "rb") as source:
+        for number, line in enumerate(read_values(source, path), 1):
+            if line.strip():
+                where = f"{name or path}:{number}"
+                try:
+                    row = json.loads(line.decode("utf-8"))  # json itself would guess UTF-16
+                except ValueError as error:
+                    raise InputError(f"not JSON in UTF-8: {error}", path=where, remedy=_REMEDY) from error
+                if not isinstance(row, dict):
+                    problem = f"got a JSON {type(row).__name__}, expected an object"
+                    raise InputError(problem, path=where, remedy=_REMEDY)
+                yield where, row
 
 
 def read_lines(source: BinaryIO, path: str) -> Iterator[bytes]:
@@ -158,16 +156,6 @@ def _split(chunks: Iterator[bytes]) -> Iterator[bytes]:
         yield from lines
     if pending:
         yield pending
-
-
-def _local_lines(path: str) -> Iterator[bytes]:
-    try:
-        with open(path, "rb") as source:
-            yield from read_values(source, path)
-    except (OSError, EOFError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        remedy = "check the path" if isinstance(error, FileNotFoundError) else "give a complete JSON-lines file"
-        raise InputError(f"cannot be read: {reason}", path=path, remedy=remedy) from error
 
 
 def _chunks(source: BinaryIO, path: str) -> Iterator[bytes]:

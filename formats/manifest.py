@@ -17,7 +17,7 @@ import os
 from collections.abc import Mapping
 from typing import Any, Final, TypeVar
 
-from ..errors import InputError
+from ..errors import InputError, reading
 from .files import exists, list_files, read_json, write_json
 from .tfrecords import Blocks
 
@@ -166,14 +166,8 @@ def read_row_sizes(folder: str) -> dict[str, dict[str, int]]:
       InputError: without a readable manifest, or if the entry is damaged.
     """
     found = read_manifest(folder).get("row_sizes", {})
-    are_sizes = isinstance(found, dict) and all(
-        isinstance(sizes, dict) and all(isinstance(size, int) and size > 0 for size in sizes.values())
-        for sizes in found.values()
-    )
-    if not are_sizes:
-        problem = f"got {found!r}, expected positive numbers by task and name"
-        raise InputError(problem, path=manifest_path(folder), field="row_sizes", remedy=_REMEDY)
-    return found
+    with reading(manifest_path(folder), _REMEDY, AttributeError):
+        return {task: {name: int(size) for name, size in sizes.items()} for task, sizes in found.items()}
 
 
 def read_blocks(folder: str) -> dict[str, Blocks]:
@@ -183,11 +177,8 @@ def read_blocks(folder: str) -> dict[str, Blocks]:
       InputError: without a readable manifest, or if the entry is damaged.
     """
     found = read_manifest(folder).get("blocks", {})
-    try:
+    with reading(manifest_path(folder), _REMEDY, AttributeError):
         return {name: Blocks(int(count), tuple(map(int, offsets))) for name, (count, *offsets) in found.items()}
-    except (AttributeError, TypeError, ValueError) as error:
-        problem = "got something else than a number of records and offsets for each file"
-        raise InputError(problem, path=manifest_path(folder), field="blocks", remedy=_REMEDY) from error
 
 
 def example_pattern(folder: str, data_set: DataSet) -> str:

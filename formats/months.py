@@ -174,4 +174,4 @@ def existing_day(year: int, month: int, day: int) -> datetime.date | None:
     try:
         return datetime.date(year, month, day)
     except ValueError:
-        return None  # callers count it: see is_impossible
+        return None  # another source may state a day

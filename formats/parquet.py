@@ -11,7 +11,6 @@ from functools import cache
 from typing import Any, Generic, TypeVar
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from ..errors import InputError
@@ -106,10 +105,10 @@ def read_batches(path: str, columns: list[str] | None = None, rows: int = _ROWS_
         yield from parquet.iter_batches(batch_size=rows, columns=columns)
 
 
-def column_bounds(path: str, column: str) -> tuple[Any, Any] | None:
-    """Returns the smallest and the largest value of a column of one Parquet file; ``None`` if it has no values.
+def column_bounds(path: str, column: str) -> list[Any]:
+    """Returns the smallest and the largest values of a column by row group, of a shard that a job wrote.
 
-    They are in the footer, so that no row is read, unless the writer has left them out.
+    They are in the footer, so that no row is read. A group without values has none.
 
     Raises:
       InputError: see :func:`read_batches`.
@@ -119,16 +118,7 @@ def column_bounds(path: str, column: str) -> tuple[Any, Any] | None:
         groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
         chunks = [group.column(place) for group in groups for place in range(group.num_columns)]
         found = [chunk.statistics for chunk in chunks if chunk.path_in_schema == column]
-    if found and all(one is not None and (one.has_min_max or not one.num_values) for one in found):
-        bounds = [value for one in found if one.has_min_max for value in (one.min, one.max)]
-    else:
-        bounds = [
-            value
-            for batch in read_batches(path, [column])
-            for value in pc.min_max(batch.column(0)).as_py().values()
-            if value is not None
-        ]
-    return (min(bounds), max(bounds)) if bounds else None
+    return [value for one in found if one and one.has_min_max for value in (one.min, one.max)]
 
 
 @contextlib.contextmanager

@@ -91,7 +91,6 @@ class Failure(enum.StrEnum):
 
     BROKEN_RECORD = "broken_record"  # a WARC record, JSON line or Parquet row that does not parse
     MISSING_RECORD = "missing_record"  # an index of a WARC file lists it, but the file does not have it there
-    OTHER_INDEX = "other_index"  # an index next to a WARC file that lists only records of other files
     MISSING_FIELD = "missing_field"  # parses, but lacks a field that the contract requires
     UNDECODABLE = "undecodable"  # bytes that no declared or detected charset decodes
     TRUNCATED = "truncated"  # the file ends inside a record

@@ -20,7 +20,7 @@ from . import evaluation_sets as sets
 from .articles import Desk, Story
 from .evaluation_sets import write_mldoc
 from .prose import ABROAD, CASES, decline, in_cyrillic
-from .server import NewsroomServer, SiteWriter, write_lines
+from .server import NewsroomServer, write_lines, write_site
 from .site import JunkPage, Site, junk_pages
 from .world import PUBLISHERS, NewsroomOptions, World, build_world
 
@@ -52,10 +52,7 @@ def generate_newsroom(output: str, options: NewsroomOptions) -> dict[str, Any]:
     stories = [*desk.news(), *desk.evergreens(), *desk.abroad()]
     junk = junk_pages(options, stories)
     sites = [Site(publisher, world, options, stories, junk) for publisher in PUBLISHERS]
-    with SiteWriter(os.path.join(output, "site")) as writer:
-        for site in sites:
-            for resource in site.resources():
-                writer.add(resource)
+    write_site(os.path.join(output, "site"), (resource for site in sites for resource in site.resources()))
     truth = [*map(_story_truth, stories), *map(_junk_truth, junk)]
     # Last in every file: what is generated for the other languages does not depend on those without a region.
     truth.sort(key=lambda line: line["language"] in ABROAD)

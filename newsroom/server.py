@@ -43,38 +43,20 @@ class Resource:
         return hashlib.sha256(self.body).hexdigest()[:16]
 
 
-class SiteWriter:
+def write_site(folder: str, resources: Iterable[Resource]) -> None:
     """Writes resources in the given order; the index is written last, so a folder without one is not a site."""
-
-    def __init__(self, folder: str) -> None:
-        os.makedirs(folder, exist_ok=True)
-        self._index = os.path.join(folder, _INDEX)
-        if os.path.exists(self._index):
-            os.remove(self._index)
-        self._content = open(os.path.join(folder, _CONTENT), "wb")  # noqa: SIM115 - closed with the writer
-        self._rows: dict[tuple[str, str], dict[str, Any]] = {}
-
-    def add(self, resource: Resource) -> None:
-        """Writes a resource.
-
-        Raises:
-          ValueError: if its host and path are already written.
-        """
-        row = dataclasses.asdict(resource)
-        key, body = (resource.host, resource.path), row.pop("body")
-        if key in self._rows:
-            raise ValueError(f"{resource.host}{resource.path} is written twice")
-        place = {"offset": self._content.tell(), "length": len(body)}
-        self._rows[key] = row | {"modified": resource.modified.isoformat()} | place
-        self._content.write(body)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        self._content.close()
-        if kind is None:
-            write_lines(self._index, (json.dumps(row, ensure_ascii=False) for row in self._rows.values()))
+    os.makedirs(folder, exist_ok=True)
+    index, rows = os.path.join(folder, _INDEX), list[str]()
+    if os.path.exists(index):
+        os.remove(index)
+    with open(os.path.join(folder, _CONTENT), "wb") as content:
+        for resource in resources:
+            row = dataclasses.asdict(resource) | {"modified": resource.modified.isoformat()}
+            body = row.pop("body")
+            place = {"offset": content.tell(), "length": len(body)}
+            rows.append(json.dumps(row | place, ensure_ascii=False))
+            content.write(body)
+    write_lines(index, rows)
 
 
 class SiteReader:

@@ -169,7 +169,6 @@ class Event:
       matter: which of the topic's matters it is about.
       counts: two numbers whose meaning the topic's sentences give.
       tenths: a sum in tenths of a million.
-      series: id shared by similar events of the same place and topic in other years and by follow-ups.
     """
 
     id: str
@@ -179,7 +178,6 @@ class Event:
     date: datetime.date
     counts: tuple[int, int]
     tenths: int
-    series: str
 
 
 @dataclasses.dataclass(frozen=True)
@@ -327,25 +325,24 @@ class EventPlanner:
             if random.random() < share:
                 date = first.date + datetime.timedelta(days=366 * year + random.randrange(3, 22))
                 matter = first.matter if random.random() < 0.5 else random.randrange(MATTERS_PER_TOPIC)
-                events.append(self._new(first.topic, first.place, matter, min(date, LAST_DAY), first.series))
+                events.append(self._new(first.topic, first.place, matter, min(date, LAST_DAY)))
         if random.random() < 0.2:
             date = first.date + datetime.timedelta(days=random.randrange(6, 21))
-            events.append(self._new(first.topic, first.place, first.matter, date, first.series))
+            events.append(self._new(first.topic, first.place, first.matter, date))
         return events
 
     def _draw(self, language: str, date: datetime.date) -> Event:
         while not (hosts := self._world.hosts(topic := next(self._topics[language]), language)):
             pass
         place = self._random.choice(hosts)
-        return self._new(topic, place, self._random.randrange(MATTERS_PER_TOPIC), date, "")
+        return self._new(topic, place, self._random.randrange(MATTERS_PER_TOPIC), date)
 
-    def _new(self, topic: str, place: Place, matter: int, date: datetime.date, series: str) -> Event:
+    def _new(self, topic: str, place: Place, matter: int, date: datetime.date) -> Event:
         _, first, second, tenths = TOPICS[topic]
         identity = f"{self._purpose}-{self._made:04d}"
         self._made += 1
         counts = (self._number(*first), self._number(*second))
-        series = series or f"series-{identity}"
-        return Event(identity, topic, place, matter, date, counts, self._number(*tenths), series)
+        return Event(identity, topic, place, matter, date, counts, self._number(*tenths))
 
     def _number(self, low: int, high: int) -> int:
         """A number that does not end in 0 or 1: rounding always shows, and Spanish needs no gender for it."""

@@ -10,11 +10,10 @@ import glob
 import os
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
 from typing import Any, Final
 
-from ..beam_pipelines.clean import checked, with_latest_date
-from ..beam_pipelines.clean.rules import CleanOptions, read_bad_words
+from ..beam_pipelines.clean import clean_articles, with_latest_date
+from ..beam_pipelines.clean.rules import CleanOptions
 from ..beam_pipelines.crawl import JOB as CRAWL_JOB
 from ..beam_pipelines.extract import JOB as EXTRACT
 from ..beam_pipelines.jobs import InputSpec, Job, JobRun, execute, input_digest, resolve_inputs
@@ -25,7 +24,7 @@ from ..formats import files
 from ..formats.archive import CRAWL, Archive
 from ..formats.folders import read_json, written
 from ..formats.manifest import has_manifest, read_manifest
-from ..formats.parquet import read_records, read_stream, shard_paths
+from ..formats.parquet import read_records, read_stream
 from ..formats.records import Article, DeadLetter
 from .duplicates import Seen, Signature, signature
 from .options import Sources, UpdateOptions
@@ -176,25 +175,15 @@ def _workers(beam_args: Sequence[str], inputs: Mapping[str, Sequence[str]]) -> l
 
 def _run_rules(job: JobRun) -> None:
     """Applies the rules to each shard. Streams: ``articles``, and ``signatures`` in the same order."""
-    paths = shard_paths(f"{job.input('articles')}/articles")
-    options = with_latest_date(job.options)
-    job.map_shards("rules", partial(_apply_rules, options=options, bad_words=job.inputs["bad_words"]), paths)
+    facts: dict[str, Any] = {"options": with_latest_date(job.options), "bad_words": job.inputs["bad_words"]}
+    job.map_shards("rules", _apply_rules, job.shards("articles"), **facts)
 
 
 def _apply_rules(shard: Shard, path: str, options: CleanOptions, bad_words: Sequence[str]) -> None:
-    words = read_bad_words(bad_words)
     kept, signatures = shard.records(_ARTICLES, Article), shard.records(_SIGNATURES, Signature)
-    for raw in read_records(path, Article):
-        shard.read()
-        if (done := shard.limited(raw.key, checked, raw, options, words)) is None:
-            continue
-        article, _, broken = done
-        if broken is not None:
-            shard.reject(raw.key, *broken, f"{raw.title}\n{raw.body}")
-            continue
+    for article in clean_articles(shard, path, options, bad_words):
         kept.write(article)
         signatures.write(signature(article, options))
-        shard.written()
 
 
 RULES: Final = Job(

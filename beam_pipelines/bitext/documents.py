@@ -12,7 +12,7 @@ import numpy as np
 from ...errors import InputError
 from ...formats import files, parquet
 from ...formats.command_line import Options, option
-from ...formats.records import Failure, Rejection, Space, Vector
+from ...formats.records import Rejection, Space, Vector
 from ...tasks.margin import DEFAULT_MARGIN, NEIGHBORS, Floats
 from ...tasks.sentences import split_text
 from ..arrays import Array, read_array, write_array
@@ -21,7 +21,7 @@ from ..encoders import embed_unit, opened
 from ..graph import Received, Rows, send
 from ..neighbors.index import Engine, build_index
 from ..shards import Shard
-from ..texts import ArticleText, language_key, read_text_batches, shuffle_key
+from ..texts import ArticleText, read_text_batches, shuffle_key
 from ..token_store import day_number
 
 LANGUAGE: Final = "S16"
@@ -116,19 +116,18 @@ class Plan(NamedTuple):
         return Rows(_DOCUMENTS, np.dtype([*facts, *vectors]))
 
 
-def main_language(tag: str) -> str | None:
-    """Returns the language of a tag without script and region, in lower case; ``None`` if it is not a BCP-47 tag.
+def main_language(tag: str) -> str:
+    """Returns the language of a tag without script and region, in lower case.
 
-    >>> main_language("pt-BR"), main_language("x y")
-    ('pt', None)
+    >>> main_language("pt-BR")
+    'pt'
     """
-    key = language_key(tag)
-    return None if key is None else key.partition("-")[0].lower()
+    return tag.partition("-")[0].lower()
 
 
 def takes_part(article: Any) -> bool:
     """Whether an article has a date and a language; :func:`count_documents` counts those that have not."""
-    return article.byline_date is not None and article.language and main_language(article.language) is not None
+    return article.byline_date is not None and article.language
 
 
 def count_documents(shard: Shard, path: str, block_days: int) -> None:
@@ -136,17 +135,13 @@ def count_documents(shard: Shard, path: str, block_days: int) -> None:
     present: set[tuple[int, bytes]] = set()
     for article in parquet.read_records(path, ArticleFacts):
         shard.read()
-        language = main_language(article.language)
-        if language is None:
-            problem = f"language {article.language!r} is not a BCP-47 tag"
-            shard.fail(article.doc_id, Failure.BROKEN_RECORD, problem, article.title)
-        elif not article.language:
+        if not article.language:
             shard.reject(article.doc_id, Rejection.UNKNOWN_LANGUAGE, "no language", article.title)
         elif article.byline_date is None:
             shard.reject(article.doc_id, Rejection.NO_BYLINE_DATE, "", article.title)
         else:
             shard.written()
-            present.add((day_number(article.byline_date) // block_days, language.encode()))
+            present.add((day_number(article.byline_date) // block_days, main_language(article.language).encode()))
     shard.write_array("_counts", np.array(sorted(present), _COUNTS))
 
 
@@ -172,7 +167,7 @@ def language_pairs(languages: Sequence[str], pivot: str) -> list[tuple[str, str]
     ([('de', 'en'), ('fr', 'en')], [('de', 'en')])
     """
     if pivot:
-        target = main_language(pivot) or pivot
+        target = main_language(pivot)
         return [(language, target) for language in languages if language != target and target in languages]
     return list(itertools.combinations(languages, 2))
 
@@ -209,7 +204,7 @@ def send_documents(shard: Shard, paths: Sequence[str], plan: Plan) -> None:
     rows = np.zeros(len(articles), plan.document_rows.dtype)
     rows["doc_id"] = [int(one.doc_id, 16) for one in articles]
     rows["day"] = [day_number(one.byline_date) for one in articles]
-    rows["language"] = [(main_language(one.language) or "").encode() for one in articles]
+    rows["language"] = [main_language(one.language).encode() for one in articles]
     rows["shard"] = shard.index
     for space, path in zip(_LEAST_COSINES, paths[1:], strict=False):
         found = {vector.doc_id: vector.values for vector in parquet.read_records(path, Vector)}
@@ -333,7 +328,7 @@ def _sentences_of(shard: Shard, article: ArticleText, tasks: Mapping[int, list[i
     if not takes_part(article):
         return  # counted before
     shard.read()
-    doc_id, language = int(article.doc_id, 16), main_language(article.language) or ""
+    doc_id, language = int(article.doc_id, 16), main_language(article.language)
     if doc_id not in tasks:
         shard.reject(article.doc_id, Rejection.NO_CANDIDATE, "no article of another language is near", article.title)
         return

@@ -326,7 +326,7 @@ def _read_known(
     for part in parts:
         for pair in read_pairs(shard, part):
             shard.written()
-            tags = [main_language(tag) or "" for tag in (pair.source_language, pair.target_language)]
+            tags = [main_language(tag) for tag in (pair.source_language, pair.target_language)]
             texts = [" ".join(text.split()) for text in (pair.source, pair.target)]
             for one, other in ((0, 1), (1, 0)):
                 kept = found.get((tags[one], tags[other]))

@@ -4,7 +4,7 @@ import collections
 import dataclasses
 import datetime
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -55,11 +55,9 @@ def with_latest_date(options: CleanOptions) -> CleanOptions:
     return dataclasses.replace(options, latest_date=today + datetime.timedelta(days=1))
 
 
-def _apply_rules(shard: Shard, path: str, options: CleanOptions, bad_words: Sequence[str]) -> None:
+def clean_articles(shard: Shard, path: str, options: CleanOptions, bad_words: Sequence[str]) -> Iterator[Article]:
+    """Yields the articles of a shard that pass the rules, cleaned; counts all, and rejects the others by reason."""
     words = read_bad_words(bad_words)
-    kept = shard.records("_kept", Article)
-    entries: list[Array] = [np.zeros(0, ENTRY)]
-    sketches: list[Array] = []
     for raw in read_records(path, Article):
         shard.read()
         if (done := shard.limited(raw.key, checked, raw, options, words)) is None:
@@ -69,12 +67,20 @@ def _apply_rules(shard: Shard, path: str, options: CleanOptions, bad_words: Sequ
             shard.tally(rule, lines)
         if broken is not None:
             shard.reject(raw.key, *broken, f"{raw.title}\n{raw.body}")
-            continue
+        else:
+            shard.written()
+            yield article
+
+
+def _apply_rules(shard: Shard, path: str, options: CleanOptions, bad_words: Sequence[str]) -> None:
+    kept = shard.records("_kept", Article)
+    entries: list[Array] = [np.zeros(0, ENTRY)]
+    sketches: list[Array] = []
+    for article in clean_articles(shard, path, options, bad_words):
         found, sketch = sign(article, shard.index, len(sketches), options)
         kept.write(article)
         entries.append(found)
         sketches.append(sketch)
-        shard.written()
     write_sketches(shard.path("_sketches", ""), sketches)
     rows = np.concatenate(entries)
     send(shard, _BUCKETS, rows, rows["digest"] % np.uint64(shard.count))

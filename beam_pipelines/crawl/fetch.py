@@ -51,7 +51,6 @@ class Fetched:
       headers: (name, value) pairs as received.
       body: body without transfer and content coding.
       request: request line and headers as sent; empty if unknown.
-      peer: IP address that answered.
       date: UTC time at which the response was complete.
     """
 
@@ -61,7 +60,6 @@ class Fetched:
     headers: tuple[tuple[str, str], ...]
     body: bytes
     request: bytes = b""
-    peer: str = ""
     date: datetime.datetime = dataclasses.field(default_factory=lambda: datetime.datetime.now(datetime.UTC))
 
     def header(self, name: str) -> str:
@@ -88,6 +86,7 @@ class Fetched:
         return media_type(value for key, value in self.headers if key.lower() == "content-type")
 
 
+@dataclasses.dataclass(eq=False)
 class FetchError(Exception):
     """A request without a response to store.
 
@@ -99,18 +98,14 @@ class FetchError(Exception):
       retry_after: seconds that the server asks the client to wait; ``None`` if it does not.
     """
 
-    def __init__(
-        self,
-        reason: Rejection | Failure,
-        detail: str,
-        *,
-        retry: bool = False,
-        status: int = 0,
-        retry_after: float | None = None,
-    ) -> None:
-        super().__init__(f"{reason.value}: {detail}")
-        self.reason, self.detail = reason, detail
-        self.retry, self.status, self.retry_after = retry, status, retry_after
+    reason: Rejection | Failure
+    detail: str
+    retry: bool = False
+    status: int = 0
+    retry_after: float | None = None
+
+    def __str__(self) -> str:
+        return f"{self.reason.value}: {self.detail}"
 
 
 class _Resolver(aiohttp.abc.AbstractResolver):
@@ -153,8 +148,7 @@ class Fetcher:
         self._options = options
         self._runner = asyncio.Runner()
         self._session: aiohttp.ClientSession | None = None
-        self._peer = ""  # of the last socket
-        self._peers: dict[str, str] = {}  # by host, of the kept connections
+        self._places: set[str] = set()  # hosts of the kept connections
         self._cookies: aiohttp.CookieJar | None = None  # of the redirects of one URL
 
     def close(self) -> None:
@@ -170,7 +164,6 @@ class Fetcher:
         types: tuple[str, ...] = (*PAGE_TYPES, *IMAGE_TYPES),
         conditions: Mapping[str, str] | None = None,
         max_bytes: int = 0,
-        cut: bool = False,
         hops: list[Fetched] | None = None,
     ) -> Fetched:
         """Fetches a URL and follows redirects and refreshes; the timeout applies to each hop.
@@ -184,7 +177,6 @@ class Fetcher:
           types: substrings of the content types that are accepted; ``()`` accepts all.
           conditions: headers of a conditional request; the response may then be a 304.
           max_bytes: maximum size of the body, if the limit in the options is too small.
-          cut: take the beginning of a larger body, instead of an error.
           hops: gets the redirects on the way; the refreshes of pages are followed only where it is given.
 
         Raises:
@@ -193,7 +185,7 @@ class Fetcher:
         fetched, self._cookies = None, None
         for _ in range(self._options.max_redirects + 1):
             with around(url):
-                fetched = self._request(url, conditions or {}, max(max_bytes, self._options.max_bytes), cut)
+                fetched = self._request(url, conditions or {}, max(max_bytes, self._options.max_bytes))
             is_page = hops is not None and fetched.status == 200 and fetched.kind in ("page", "xhtml")
             refresh = fetched.header("refresh") if hops is not None else ""
             location, body = fetched.header("location"), fetched.body if is_page else b""
@@ -208,10 +200,10 @@ class Fetcher:
         detail = f"more than {self._options.max_redirects} redirects"
         raise FetchError(Failure.FETCH_ERROR, detail, status=fetched.status if fetched else 0)
 
-    def _request(self, url: str, conditions: Mapping[str, str], max_bytes: int, cut: bool) -> Fetched:
+    def _request(self, url: str, conditions: Mapping[str, str], max_bytes: int) -> Fetched:
         parts = _split(url)
         try:
-            return self._runner.run(self._exchange(parts, conditions, max_bytes, cut))
+            return self._runner.run(self._exchange(parts, conditions, max_bytes))
         except TimeoutError as error:
             detail = f"no whole answer within {self._options.timeout_seconds} s"
             raise FetchError(Failure.TIMEOUT, detail, retry=True) from error
@@ -221,27 +213,25 @@ class Fetcher:
             detail = f"{type(error).__name__}: {error}"
             raise FetchError(Failure.FETCH_ERROR, detail, retry=_is_transient(error)) from error
 
-    async def _exchange(self, parts: SplitResult, conditions: Mapping[str, str], max_bytes: int, cut: bool) -> Fetched:
+    async def _exchange(self, parts: SplitResult, conditions: Mapping[str, str], max_bytes: int) -> Fetched:
         host = _ascii_host(parts)
         place = f"{f'[{host}]' if ':' in host else host}{f':{parts.port}' if parts.port else ''}"
         target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
         headers = {"User-Agent": self._options.user_agent, "Accept": "*/*", "Accept-Encoding": ACCEPTED, **conditions}
-        if place not in self._peers and len(self._peers) >= _MAX_HOSTS:
+        if place not in self._places and len(self._places) >= _MAX_HOSTS:
             await self._disconnect()
-        session, self._peer = self._session or self._connect(), ""
+        session = self._session or self._connect()
+        self._places.add(place)
         self._cookies = self._cookies or aiohttp.CookieJar(unsafe=True)
         address = yarl.URL(f"{parts.scheme}://{place}{target}", encoded=True)
         if cookies := self._cookies.filter_cookies(address):
             headers["Cookie"] = "; ".join(f"{name}={morsel.coded_value}" for name, morsel in cookies.items())
         body = bytearray()
         async with session.get(address, headers=headers, allow_redirects=False) as response:
-            self._peers[place] = self._peer or self._peers.get(place, "")
             self._cookies.update_cookies(response.cookies, address)
             async for chunk in response.content.iter_chunked(_CHUNK_BYTES):
                 body += chunk
                 if len(body) > max_bytes:
-                    if cut:
-                        break
                     raise TooLargeError
         sent = [f"{name}: {value}" for name, value in response.request_info.headers.items()]
         # Folded header lines are joined: a line break would corrupt the WARC record.
@@ -254,13 +244,8 @@ class Fetcher:
         codings = [name.strip() for value in codings for name in value.split(",")]
         if codings and codings[-1].lower() == "chunked":  # undone by aiohttp
             del codings[-1]
-        try:
-            content, problem = undo_codings(bytes(body[:max_bytes]), ",".join(codings), max_bytes)
-        except TooLargeError as error:
-            if not cut or len(codings) > 1:
-                raise
-            content, problem = error.content[:max_bytes], ""
-        if problem and len(body) <= max_bytes:
+        content, problem = undo_codings(bytes(body), ",".join(codings), max_bytes)
+        if problem:
             raise BrokenCodingError(problem)
         return Fetched(
             parts.geturl(),
@@ -269,7 +254,6 @@ class Fetcher:
             received,
             content,
             "\r\n".join([f"GET {target} HTTP/1.1", *sent, "", ""]).encode("ascii", "replace"),
-            self._peers[place],
         )
 
     def _connect(self) -> aiohttp.ClientSession:
@@ -278,7 +262,6 @@ class Fetcher:
                 resolver=_Resolver(self._options.resolve),
                 use_dns_cache=False,
                 socket_factory=self._open_socket,
-                happy_eyeballs_delay=None,  # one address after the other, so that the last socket is the connected one
             ),
             timeout=aiohttp.ClientTimeout(total=self._options.timeout_seconds),
             cookie_jar=aiohttp.DummyCookieJar(),
@@ -293,13 +276,12 @@ class Fetcher:
         if self._session is not None:
             await self._session.close()
         self._session = None
-        self._peers.clear()
+        self._places.clear()
 
     def _open_socket(self, address: Any) -> socket.socket:
         """Returns a socket for an address, which is checked here: after every lookup, for every hop."""
         family, kind, protocol, _, target = address
         self._vet(str(target[0]))
-        self._peer = str(target[0])
         return socket.socket(family, kind, protocol)
 
     def _vet(self, peer: str) -> None:

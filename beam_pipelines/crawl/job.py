@@ -12,7 +12,7 @@ from urllib.parse import quote
 import apache_beam as beam
 
 from ... import __version__
-from ...errors import InputError
+from ...errors import InputError, reading
 from ...formats import files, parquet
 from ...formats.records import Rejection, make_doc_id
 from ...formats.urls import canonical_url, registered_domain
@@ -74,12 +74,8 @@ def read_seeds(path: str) -> list[str]:
       InputError: if a line is not an absolute http(s) URL, the file is not UTF-8 text, or it has no URL.
     """
     remedy = "write feeds, sitemaps, section pages or articles, one URL per line; start comments with #"
-    with files.open_read(path) as source:
-        raw = source.read()
-    try:
-        lines = raw.decode("utf-8-sig").splitlines()
-    except UnicodeDecodeError as error:
-        raise InputError(f"not UTF-8 text: {error}", path=path, field="--seeds", remedy=remedy) from error
+    with files.open_read(path) as source, reading(path, remedy):
+        lines = source.read().decode("utf-8-sig").splitlines()
     seeds = []
     for number, line in enumerate(lines, 1):
         text = line.strip()

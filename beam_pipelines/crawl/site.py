@@ -237,7 +237,7 @@ class SiteCrawler:
                     url,
                     lambda hop: self._limiter.request(host_of(hop), self._options.delay_seconds),
                     types=(),
-                    cut=True,
+                    max_bytes=MAX_SITEMAP_BYTES,
                 )
             except FetchError as error:
                 wait = self._retries.delay_before_retry(error, host_of(url), attempt)

@@ -18,7 +18,8 @@ from ...formats.dates import day_in_url, parse_day
 from ...formats.urls import joined
 from ..extract.charsets import decode
 from ..extract.feeds import MAX_ENTRIES, parse_feed
-from ..extract.xml_text import SAFE, child_text, head_of, html_of, local_name, root_of, xml_source
+from ..extract.page import parse
+from ..extract.xml_text import SAFE, child_text, head_of, local_name, page_text, root_of, xml_source
 from .fetch import IMAGE_TYPES, PAGE_TYPES, Fetched
 
 MAX_LINKS = 5_000  # of a page, unless the options say otherwise
@@ -63,8 +64,8 @@ class Source(NamedTuple):
       read: from a response, the kind of its visit and the limit on links: the links, the image, and the number of links
         beyond the limit; ``None`` if the response is of another kind.
       beyond: name under which links beyond the limit are counted.
-      is_list: whether it lists articles: entries may be on other domains, and lead to nothing new themselves.
-      is_dated: whether its entries have days, by which the options choose among them.
+      is_list: whether it lists articles: entries may be on other domains, lead to nothing new themselves, and have
+        days, by which the options choose among them.
       newest_first: whether the newest entries are visited first; otherwise they are visited in their order.
       leads_to: kind of the visits of its entries. Sitemaps are followed at any depth.
     """
@@ -72,7 +73,6 @@ class Source(NamedTuple):
     read: Callable[[Fetched, str, int], _Read | None]
     beyond: str
     is_list: bool = True
-    is_dated: bool = True
     newest_first: bool = False
     leads_to: str = "page"
 
@@ -84,7 +84,7 @@ class Source(NamedTuple):
         Without a day, the day in the URL of an article is used. Only ``since`` applies to sitemaps: one that changed
         later may list earlier days.
         """
-        if not self.is_dated:
+        if not self.is_list:
             return list(entries)
         of_pages, kept = self.leads_to == "page", list[Entry]()
         for entry in entries:
@@ -152,16 +152,9 @@ def _read_feed(fetched: Fetched, _visit_kind: str, _max_links: int) -> _Read | N
 
 
 def _read_page(fetched: Fetched, _visit_kind: str, max_links: int) -> _Read:
-    import lxml.html
-
-    kind, text = fetched.kind, None
-    if kind in ("page", "xhtml"):
-        page = html_of(fetched.body, fetched.charset) if kind == "xhtml" else None
-        text = page or decode(fetched.body, fetched.charset)
-    try:  # as bytes: a text may not declare an encoding
-        parser = lxml.html.HTMLParser(encoding="utf-8")
-        raw = text.encode("utf-8", "replace") if text and text.strip() else b""
-        tree = lxml.html.document_fromstring(raw, parser=parser) if raw else None
+    text = page_text(kind, fetched.body, fetched.charset) if (kind := fetched.kind) in ("page", "xhtml") else None
+    try:
+        tree = parse(text or "")
     except (ValueError, etree.LxmlError):
         tree = None
     if tree is None:
@@ -193,7 +186,7 @@ SOURCES: Final[dict[str, Source]] = {
         newest_first=True,
     ),
     "feed": Source(_read_feed, f"feed_entries_beyond_{MAX_ENTRIES}"),
-    "page": Source(_read_page, "links_beyond_limit", is_list=False, is_dated=False),
+    "page": Source(_read_page, "links_beyond_limit", is_list=False),
 }
 
 
@@ -207,8 +200,7 @@ def outlinks_of(fetched: Fetched, visit_kind: str = "page", max_links: int = MAX
     """
     for kind, source in SOURCES.items():
         if (found := source.read(fetched, visit_kind, max_links)) is not None:
-            entries, image, dropped = found
-            return Outlinks(kind, entries, image, dropped)
+            return Outlinks(kind, *found)
     raise AssertionError("the last source takes every response")
 
 

@@ -224,8 +224,6 @@ class WarcWriter:
         lines += [f"{_RENAMED.get(name.lower(), name)}: {value}" for name, value in fetched.headers]
         head = "\r\n".join([*lines, f"Content-Length: {len(fetched.body)}", "", ""]).encode("utf-8", "replace")
         headers = {"WARC-Target-URI": fetched.url, "WARC-Warcinfo-ID": self._info_id}
-        if fetched.peer:
-            headers["WARC-IP-Address"] = fetched.peer.partition("%")[0]
         if fetched.request:
             typed = headers | {"Content-Type": "application/http; msgtype=request"}
             headers["WARC-Concurrent-To"] = self._write("request", fetched.request, typed, fetched.date)
@@ -235,7 +233,7 @@ class WarcWriter:
         self._write("response", head + fetched.body, headers, fetched.date, digest)
         fields = {
             "url": fetched.url,
-            "mime": fetched.content_type.partition(";")[0].strip() or "unk",
+            "mime": fetched.content_type or "unk",
             "status": str(fetched.status),
             "digest": base64.b32encode(digest).decode(),
             "length": str(self._offset - offset),

@@ -11,6 +11,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
+from ...formats.arrays import unit_rows
 from ...tasks.one_thread import ONE_BLAS_THREAD
 from ..arrays import Array, Floats, new_mapped, slices
 
@@ -18,8 +19,6 @@ from ..arrays import Array, Floats, new_mapped, slices
 Documents = tuple[Array, Array]
 _NUMBERS_AT_ONCE: Final = 100_000
 _ENTRIES_AT_ONCE: Final = 250_000  # about 15 MB
-_ROWS_AT_ONCE: Final = 4_096
-_ROUNDING: Final = 1e-6  # of the length of a unit vector
 _CONTEXT_SMOOTHING: Final = 0.75  # as in word2vec: rare contexts would otherwise dominate PMI
 _MOST_CONTEXTS: Final = 10_000  # the most frequent items, which bounds the matrix
 
@@ -127,16 +126,6 @@ def _signatures(keys: Sequence[str], dimensions: int) -> Floats:
     digests = b"".join(hashlib.shake_128(key.encode()).digest((dimensions + 7) // 8) for key in keys)
     bits = np.unpackbits(np.frombuffer(digests, np.uint8).reshape(len(keys), -1), axis=1)[:, :dimensions]
     return ((2.0 * bits - 1.0) / np.sqrt(dimensions)).astype(np.float32)
-
-
-def unit_rows(values: Floats) -> Floats:
-    """Returns rows scaled to length 1; zero rows stay zero. Rows that all have length 1 or 0 are not copied."""
-    norms = np.zeros((len(values), 1), values.dtype)
-    for part in slices(len(values), _ROWS_AT_ONCE):  # the norm of rows takes a copy of them
-        norms[part] = np.linalg.norm(values[part], axis=1, keepdims=True)
-    if values.dtype == np.float32 and np.all((np.abs(norms - 1) < _ROUNDING) | (norms == 0)):
-        return values
-    return np.asarray(values / np.where(norms > 0, norms, 1), np.float32)
 
 
 class _Occurrences(NamedTuple):

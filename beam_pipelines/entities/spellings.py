@@ -103,7 +103,7 @@ class Spellings:
     ) -> None:
         self._words, self._limits, self._names = words, limits, names
         self._spelled = words if spelled is None else spelled
-        self._stems: dict[str, dict[str, list[str]]] = {}
+        self._stems_of = functools.cache(self._find_stems)
         self._meant = functools.lru_cache(_MOST_REMEMBERED)(self._find)
         self._by_sound = functools.lru_cache(_MOST_REMEMBERED)(self._find_by_sound)  # the same in all languages
 
@@ -151,17 +151,14 @@ class Spellings:
                     if script != "arabic" or of_language:
                         yield name
 
-    def _stems_of(self, script: str) -> dict[str, list[str]]:
+    def _find_stems(self, script: str) -> dict[str, list[str]]:
         """Returns the known words by stem; words of frequent entities come first."""
-        found = self._stems.get(script)
-        if found is None:
-            found, rules = {}, _SCRIPTS[script]
-            starts = ["", ARABIC_ARTICLE] if script == "arabic" else [""]
-            words = [word for word in self._words if len(word) >= _SHORTEST and _script(word) == script]
-            for word in sorted(words, key=lambda word: (len(word), self._words[word], word)):
-                for stem in _stems(word, starts, rules["ends_of_names"], rules["shortest"]):
-                    found.setdefault(stem, []).append(word)
-            self._stems[script] = found  # when it is complete: another thread may look up stems meanwhile
+        found, rules = dict[str, list[str]](), _SCRIPTS[script]
+        starts = ["", ARABIC_ARTICLE] if script == "arabic" else [""]
+        words = [word for word in self._words if len(word) >= _SHORTEST and _script(word) == script]
+        for word in sorted(words, key=lambda word: (len(word), self._words[word], word)):
+            for stem in _stems(word, starts, rules["ends_of_names"], rules["shortest"]):
+                found.setdefault(stem, []).append(word)
         return found
 
     def _divided(self, word: str, language: str) -> str:

@@ -16,7 +16,6 @@ from ..graph import send
 from ..jobs import ARTICLES, InputSpec, Job, JobRun, optional
 from ..shards import HELD_OUT_EXAMPLES, TRAINING_EXAMPLES, Shard
 from ..texts import (
-    UNDETERMINED,
     VOCABULARY_INPUT,
     ArticleText,
     checked_vocabulary,
@@ -69,7 +68,7 @@ def _tokenize(batch: list[ArticleText], vocabulary: Vocabulary, options: Example
         usable = usable_anchor_texts([next(anchors) for _ in article.anchor_texts], title)
         # max_length ids of each part suffice for every way of joining them.
         title, body, *usable = (part[: options.max_length] for part in (title, body, *usable))  # noqa: PLW2901 - cut
-        language, day = language_key(article.language) or UNDETERMINED, day_number(article.byline_date)
+        language, day = language_key(article.language), day_number(article.byline_date)
         yield DocumentTokens(article.doc_id, language, title, body, tuple(usable), day)
 
 
@@ -87,7 +86,7 @@ def send_wanted(shard: Shard, path: str, options: ExamplesOptions, plan: transla
             if plan.refusal(key, anchor, *pair) is None:
                 wanted |= {document.doc_id for document in pair}
     ids = np.array([int(doc_id, 16) for doc_id in sorted(wanted)], np.uint64)
-    send(shard, translation.WANTED.stream, ids, store.shards(ids))
+    send(shard, translation.WANTED.stream, ids, store.places(ids)["shard"])
 
 
 def run(run: JobRun) -> None:

@@ -119,11 +119,10 @@ def augment(
     return join_document(title, body, max_length), texts
 
 
-_LANGUAGE_BYTES: Final = 64
 # Rows that are sent to the shard of their document: triplets, and single labels; labels of one record are consecutive.
 _TEXTS: Final = ("anchor", "positive", "negative")
 _IDS: Final = [(name, np.uint64) for name in _TEXTS]
-TRIPLET_ROWS: Final = Rows("_triplets", np.dtype([*_IDS, ("language", f"S{_LANGUAGE_BYTES}")]))
+TRIPLET_ROWS: Final = Rows("_triplets", np.dtype([*_IDS, ("language", "S64")]))
 LABEL_ROWS: Final = Rows(
     "_labels", np.dtype([("doc_id", np.uint64), ("record", np.int64), ("topic", np.int64), ("label", np.int8)])
 )
@@ -173,12 +172,9 @@ def send_triplets(shard: Shard, path: str, shard_count: int) -> None:
     sent: list[tuple[Any, ...]] = []
     for one in read_records(path, Triplet):
         shard.read()
-        doc_ids, language = (one.anchor, one.positive, one.negative), language_key(one.language)
-        if language is None or len(language) > _LANGUAGE_BYTES:
-            shard.fail("-".join(doc_ids), Failure.BROKEN_RECORD, f"language {one.language!r} is not a BCP-47 tag")
-        else:
-            shard.written()
-            sent.append((*(int(doc_id, 16) for doc_id in doc_ids), language.encode("ascii")))
+        shard.written()
+        doc_ids = (int(doc_id, 16) for doc_id in (one.anchor, one.positive, one.negative))
+        sent.append((*doc_ids, language_key(one.language).encode("ascii")))
     rows = np.array(sent, TRIPLET_ROWS.dtype)
     send(shard, TRIPLET_ROWS.stream, rows, shard_numbers(rows["anchor"], shard_count))
 
@@ -188,12 +184,9 @@ def send_labels(shard: Shard, path: str, shard_count: int) -> None:
     sent: list[tuple[int, int, int, int]] = []
     for number, one in enumerate(read_records(path, TopicLabels), shard.index << 32):  # unique among the senders
         shard.read()
-        if len(one.topic_ids) != len(one.labels) or not one.topic_ids or not set(one.labels) <= {0, 1}:
-            shard.fail(one.doc_id, Failure.BROKEN_RECORD, f"topics {one.topic_ids} with labels {one.labels}")
-        else:
-            shard.written()
-            labels = zip(one.topic_ids, one.labels, strict=True)
-            sent += [(int(one.doc_id, 16), number, topic, label) for topic, label in labels]
+        shard.written()
+        labels = zip(one.topic_ids, one.labels, strict=True)
+        sent += [(int(one.doc_id, 16), number, topic, label) for topic, label in labels]
     rows = np.array(sent, LABEL_ROWS.dtype)
     send(shard, LABEL_ROWS.stream, rows, shard_numbers(rows["doc_id"], shard_count))
 
@@ -230,7 +223,7 @@ def group_negatives(rows: Iterable[TripletRow], count: int) -> list[list[Triplet
 def count_anchor_days(shard: Shard, path: str) -> None:
     """Counts the anchors of one Parquet shard of triplets by day. All triplets of an anchor are in one shard."""
     anchors = np.array([int(triplet.anchor, 16) for triplet in read_records(path, Triplet)], np.uint64)
-    days = open_store(f"{shard.workspace}/{TOKENS}").days(np.unique(anchors))
+    days = open_store(f"{shard.workspace}/{TOKENS}").places(np.unique(anchors))["day"]
     shard.write_array(_ANCHOR_DAYS, np.stack(np.unique(days, return_counts=True), axis=1))
 
 

@@ -75,7 +75,8 @@ def read_body(html: str, layout: Layout, url: str, title: str, stated: str, *, l
             score, chosen = max(scored, key=operator.itemgetter(0))
             chosen = chosen if score >= 0.5 else from_json_ld
     else:
-        sure = fast.confidence >= MIN_CONFIDENCE and len(own.text) >= least_characters(layout)
+        least = min(MIN_BODY_CHARACTERS, max(1.0, _MIN_PROSE_SHARE * total_of(layout.blocks)))
+        sure = fast.confidence >= MIN_CONFIDENCE and len(own.text) >= least
         sure = sure and (fast.share >= _MIN_SHARE or len(own.text) >= _MIN_OF_SMALL_SHARE)
         chosen = own
         if not sure or fast.share < CLEAR_SHARE:
@@ -110,11 +111,6 @@ def _most_agreed(options: list[Body]) -> Body:
         return likeness + OWN_BONUS * (one is options[0])
 
     return max(given, key=score)
-
-
-def least_characters(layout: Layout) -> float:
-    """Returns the length from which the rules' text may be the whole article, in characters."""
-    return min(MIN_BODY_CHARACTERS, max(1.0, _MIN_PROSE_SHARE * total_of(layout.blocks)))
 
 
 def is_within_slow_limits(html: str) -> bool:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any, Final
 from urllib.parse import urljoin
 
-from ...formats.dates import is_impossible, parse_day
+from ...formats.dates import parse_day
 from ...formats.jsonl import load_json
 from .charsets import readable
 from .xml_text import child_text, head_of, local_name, parse_xml, root_of, whole_text, xml_source
@@ -34,14 +34,12 @@ class Feed:
       entries: (absolute link, entry title), in order.
       stated: (link, day of publication, authors as written) of the entries with a day or authors.
       dropped: number of entries after the first ``MAX_ENTRIES``.
-      impossible_dates: number of entries whose stated day does not exist.
     """
 
     title: str
     entries: tuple[tuple[str, str], ...]
     stated: tuple[tuple[str, datetime.date | None, tuple[str, ...]], ...] = ()
     dropped: int = 0
-    impossible_dates: int = 0
 
 
 def parse_feed(raw: bytes, url: str = "", charset: str = "") -> Feed | None:
@@ -61,15 +59,13 @@ def parse_feed(raw: bytes, url: str = "", charset: str = "") -> Feed | None:
     title, items, read = feed
     entries: list[tuple[str, str]] = []
     stated: list[tuple[str, datetime.date | None, tuple[str, ...]]] = []
-    impossible = 0
     for given, text, days, authors in map(read, items[:MAX_ENTRIES]):
-        impossible += any(map(is_impossible, days))
         if link := _joined(url, given):
             entries.append((link, text))
             day = next((day for one in days if (day := parse_day(one)) is not None), None)
             if day or authors:
                 stated.append((link, day, authors))
-    return Feed(title, tuple(entries), tuple(stated), max(0, len(items) - MAX_ENTRIES), impossible)
+    return Feed(title, tuple(entries), tuple(stated), max(0, len(items) - MAX_ENTRIES))
 
 
 def _joined(base: str, link: str) -> str:

@@ -30,10 +30,9 @@ import msgpack
 
 from ...formats.records import Article, Failure, Rejection
 from ..worker import PYTHON, child_environment, end_with_parent
-from .charsets import decode
 from .feeds import Feed, parse_feed
 from .page import ExtractedPage, PageTooLargeError, extract_page
-from .xml_text import html_of
+from .xml_text import page_text
 
 _START_SECONDS = 120.0
 _MEGABYTE = 1 << 20
@@ -271,7 +270,7 @@ def read_payload(
     feed = parse_feed(payload, url, charset)
     if feed is not None or kind == "feed":
         return feed
-    text = (html_of(payload, charset) if kind == "xhtml" else None) or decode(payload, charset)
+    text = page_text(kind, payload, charset)
     return None if text is None else extract_page(text, url, max_links)
 
 

@@ -52,7 +52,7 @@ class Region:
         self.end = _place(nodes[len(heads)]) if own else ()
         self.blocks = layout.blocks[max(0, heads[0] - 1) if heads else 0 :]
         self.foot = layout.blocks[own[-1] + 1 :][:_MAX_FOOT] if own else []
-        self.boxes: dict[Any, int] = {}
+        self.headlines = functools.cache(_headlines)
         self.rank = functools.cache(self._rank)
 
     def _rank(self, node: Any) -> int:
@@ -61,16 +61,10 @@ class Region:
         beside = any(one.tag in ("aside", "footer", "nav") for one in line[1:])
         if not self.held:
             return OUTSIDE if beside else BYLINE
-        box = line[-1]
-        if box not in self.boxes:
-            links = (link for link in box.iter("a") if not link.get("href", "#").startswith(("#", "javascript:")))
-            titles = filter(_HEADLINE.search, (text_of(link, _MAX_HEADLINE) for link in links))
-            found = len(set(itertools.islice(titles, _MANY_HEADLINES)))
-            self.boxes[box] = found or len(text_of(box, _MAX_BOX + 1)) > _MAX_BOX
-        others = self.boxes[box]
+        others = self.headlines(line[-1])
         if self.start <= _place(node) < self.end and others + beside < _MANY_HEADLINES:
             return BYLINE
-        if not others and not beside and box.getparent() not in self.outside:
+        if not others and not beside and line[-1].getparent() not in self.outside:
             return BESIDE
         near = itertools.islice(node.getparent().iter("a"), _MANY_HEADLINES)
         # Its own entry in a list of stories.
@@ -83,6 +77,13 @@ class Region:
         first = [block for block, count in zip(self.blocks, counts, strict=True) if count <= paragraphs]
         nodes = ((block, block.element.node) for block in first + self.foot)
         return [block for block, node in nodes if node in self.held or self.rank(node) != OUTSIDE]
+
+
+def _headlines(box: Any) -> int:
+    """Returns the headlines that a box links, up to a few; without any, whether it has much text."""
+    links = (link for link in box.iter("a") if not link.get("href", "#").startswith(("#", "javascript:")))
+    titles = filter(_HEADLINE.search, (text_of(link, _MAX_HEADLINE) for link in links))
+    return len(set(itertools.islice(titles, _MANY_HEADLINES))) or len(text_of(box, _MAX_BOX + 1)) > _MAX_BOX
 
 
 def _place(node: Any) -> tuple[int, ...]:

@@ -13,13 +13,7 @@ from urllib.parse import SplitResult, urlsplit
 
 from lxml import etree
 
-from ...formats.dates import (
-    day_in_url,
-    has_impossible_day,
-    impossible_days_in,
-    is_impossible,
-    place_of,
-)
+from ...formats.dates import day_in_url, place_of
 from ...formats.records import Article, Rejection, make_doc_id
 from ...formats.urls import canonical_url, joined, registered_domain
 from .body import MARKUP, Body, overlap, read_body
@@ -90,7 +84,6 @@ class ExtractedPage:
       page_url: URL of the page itself; the article's is its canonical link where that may be believed.
       links: (canonical URL, link text), see :func:`links_of`.
       links_beyond: number of links beyond the limit.
-      impossible_dates: number of days that the page states for the article and that do not exist.
     """
 
     article: Article | None = None
@@ -100,7 +93,6 @@ class ExtractedPage:
     page_url: str = ""
     links: tuple[tuple[str, str], ...] = ()
     links_beyond: int = 0
-    impossible_dates: int = 0
 
 
 def extract_page(html: str | bytes, url: str, max_links: int = MAX_LINKS) -> ExtractedPage:
@@ -145,8 +137,7 @@ def extract_page(html: str | bytes, url: str, max_links: int = MAX_LINKS) -> Ext
         )
     if not title:
         return extracted(rejection=Rejection.NO_TITLE, detail="no headline, og:title, heading or title element")
-    article = _article(tree, layout, page_url, title, body, structured)
-    return extracted(article=article, impossible_dates=_impossible_dates(text, tree, article, structured))
+    return extracted(article=_article(tree, layout, page_url, title, body, structured))
 
 
 def parse(text: str) -> Any:
@@ -216,13 +207,6 @@ def _article(tree: Any, layout: Layout, url: str, title: str, body: Body, struct
         live_blog=structured.live_blog,
         sources=tuple(f"{field}: {source}" for field, source in sorted(sources.items())),
     )
-
-
-def _impossible_dates(text: str, tree: Any, article: Article, structured: Structured) -> int:
-    """Returns the number of days of the article that do not exist: in metadata, time elements and its URL."""
-    times = sum(is_impossible(node.get("datetime")) for node in tree.iter("time"))
-    found = structured.impossible_dates + times + has_impossible_day(article.url)
-    return found or (impossible_days_in(text) if article.byline_date is None else 0)
 
 
 def _shown_day(

@@ -19,7 +19,7 @@ from .isolation import Limits, PageError, read_payload, reader
 from .layout import letters_of
 from .page import MAX_LINKS, ExtractedPage, PageTooLargeError
 from .responses import kind_of
-from .rows import feeds_of, remarks_on, row_to_article, row_to_post, unread_fields
+from .rows import remarks_on, row_to_article, row_to_post, texts_of, unread_fields
 from .sources import Slice, lost_records, read_rows, read_warc
 from .warc import MAX_CONTENT_BYTES, Gap, Response
 
@@ -161,7 +161,6 @@ def _write_payload(shard: Shard, outputs: _Outputs, response: Response, kind: st
 def _write_feed(shard: Shard, outputs: _Outputs, url: str, feed: Feed) -> None:
     _write_hub(shard, outputs, url, feed.title, HubKind.FEED, feed.entries)
     _tally(shard, f"feed_entries_beyond_{MAX_ENTRIES}", feed.dropped)
-    _tally(shard, "impossible_dates", feed.impossible_dates)
     _write_links(outputs, ((canonical_url(link, url), words) for link, words in feed.entries))
     for link, day, authors in feed.stated:
         if target := canonical_url(link, url):
@@ -181,7 +180,6 @@ def _write_links(outputs: _Outputs, links: Any) -> None:
 
 def _write_page(shard: Shard, outputs: _Outputs, response: Response, page: ExtractedPage, sample: str) -> None:
     _tally(shard, "links_beyond_limit", page.links_beyond)
-    _tally(shard, "impossible_dates", page.impossible_dates)
     _write_links(outputs, page.links)
     if page.article is not None:
         _write_alias(outputs, response.url, page.article.url, letters_of(page.article.title))
@@ -234,7 +232,7 @@ def _read_articles(shard: Shard, outputs: _Outputs, piece: Slice, names: tuple[t
             _tally(shard, name, count)
         for name in unread_fields(row, unread):
             shard.tally(f"{UNREAD_FIELD}{name}")
-        for feed in feeds_of(row):
+        for feed in texts_of(row.get("feeds")):
             feeds.setdefault((article.publisher, feed), set()).add(article.doc_id)
         shard.written()
         shard.tally("articles")

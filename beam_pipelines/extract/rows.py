@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ...errors import InputError
-from ...formats.dates import is_impossible, parse_day, place_of, read_day
+from ...formats.dates import parse_day, place_of, read_day
 from ...formats.records import Article, Post, make_doc_id
 from ...formats.urls import canonical_url, registered_domain
 from ..progress import CUT_BODIES, GUESSED_DATES, MARKUP_IN_BODIES, UNREAD_DATES, UNREAD_FIELD, WITHOUT_URL
@@ -78,8 +78,8 @@ def row_to_article(row: Mapping[str, Any]) -> Article:
         modified_date=parse_day(days[2], place),
         date_source="given" if byline_date else "",
         language=language,
-        keywords=_texts(keywords.split(",") if isinstance(keywords, str) else keywords),
-        anchor_texts=_texts(row.get("anchor_texts")),
+        keywords=texts_of(keywords.split(",") if isinstance(keywords, str) else keywords),
+        anchor_texts=texts_of(row.get("anchor_texts")),
         image_url=canonical_url(str(row.get("image_url") or "")),
     )
 
@@ -87,7 +87,6 @@ def row_to_article(row: Mapping[str, Any]) -> Article:
 def remarks_on(row: Mapping[str, Any], article: Article) -> Iterator[tuple[str, int]]:
     """Yields (name of a tally, count) for what a user should know of a row that became an article."""
     dates, text = ("byline_date", "published_at", "modified_date"), row.get("body") or row.get("text") or ""
-    yield "impossible_dates", sum(is_impossible(row.get(name)) for name in dates)  # the article has none then
     # Nothing says the order of "03/05/2018".
     yield UNREAD_DATES, article.byline_date is None and any(row.get(name) for name in dates[:2])
     place = place_of(article.language, article.url)
@@ -96,11 +95,6 @@ def remarks_on(row: Mapping[str, Any], article: Article) -> Iterator[tuple[str, 
     yield WITHOUT_URL, not article.url
     yield MARKUP_IN_BODIES, _MARKUP.search(text) is not None
     yield CUT_BODIES, len(text) > MAX_BODY_CHARACTERS
-
-
-def feeds_of(row: Mapping[str, Any]) -> tuple[str, ...]:
-    """Returns the names of the hubs that list the article of a row."""
-    return _texts(row.get("feeds"))
 
 
 def unread_fields(row: Mapping[str, Any], known: set[str]) -> list[str]:
@@ -129,7 +123,8 @@ def _text(value: Any) -> str:
     return readable(str(value)) if value is not None else ""
 
 
-def _texts(value: Any) -> tuple[str, ...]:
+def texts_of(value: Any) -> tuple[str, ...]:
+    """Returns the texts of a field that is a text or a list."""
     if isinstance(value, str):
         return (value,) if value.strip() else ()
     return tuple(_text(item) for item in value if _text(item)) if isinstance(value, list | tuple) else ()

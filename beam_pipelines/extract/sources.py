@@ -21,6 +21,7 @@ from typing import Any, Final
 from ...errors import InputError, reading
 from ...formats import files
 from ...formats.codings import gunzip
+from ...formats.digests import some_of
 from ...formats.jsonl import ENDINGS, CompressionError, load_json, read_values
 from ...formats.parquet import damage_named, read_batches
 from ...formats.records import Failure
@@ -210,7 +211,7 @@ def _indexes_given(indexes: Iterable[str], paths: Collection[str]) -> dict[str, 
         names = {name for _, name, _, _ in _lines_of_index(index)} - {""}
         meant = [path for path in paths if path.rpartition("/")[2] in names]
         if not meant:
-            problem = f"names none of the WARC files, but {_some(names)}"
+            problem = f"names none of the WARC files, but {some_of(sorted(names), 3) or 'no file'}"
             remedy = "give the index of the files in --warc; files are compared by name, without folders"
             raise InputError(problem, path=index, field="--cdx", remedy=remedy)
         for path in meant:
@@ -231,10 +232,8 @@ def lost_records(piece: Slice, begun: Collection[int]) -> tuple[int, list[tuple[
     path, warc_name, listed = piece.path, piece.path.rpartition("/")[2], dict[int, tuple[str, str]]()
     unread: list[tuple[Failure, str, str]] = []
     for index in piece.indexes:
-        lines, others = _lines_about(index, files.file_digest(index), warc_name)
+        lines = _lines_about(index, files.file_digest(index), warc_name)
         unread += [(Failure.BROKEN_RECORD, where, text) for where, name, _, text in lines if not name]
-        if others and not any(name for _, name, _, _ in lines):
-            unread.append((Failure.OTHER_INDEX, index, f"lists {_some(others)}, not {warc_name}"))
         listed |= {offset: (url, index) for _, name, offset, url in lines if name and piece.start <= offset < piece.end}
     missing = [
         (Failure.MISSING_RECORD, f"{path}:{offset}", f"listed in {index}, but no record begins here; {url}")
@@ -245,23 +244,12 @@ def lost_records(piece: Slice, begun: Collection[int]) -> tuple[int, list[tuple[
 
 
 @functools.lru_cache(maxsize=4)  # the parts of a file are read one after the other
-def _lines_about(index: str, _digest: str, warc_name: str) -> tuple[list[_Line], set[str]]:
-    """The lines of an index about a file, with broken ones, and the names of other files.
+def _lines_about(index: str, _digest: str, warc_name: str) -> list[_Line]:
+    """The lines of an index about a file, with broken ones.
 
     The digest is that of the index: a later run of the same process may find another one at its path.
     """
-    lines, others = list[_Line](), set[str]()
-    for line in _lines_of_index(index):
-        if line[1] in ("", warc_name):
-            lines.append(line)
-        else:
-            others.add(line[1])
-    return lines, others
-
-
-def _some(names: Collection[str]) -> str:
-    first = ", ".join(sorted(names)[:3]) or "no file"
-    return f"{first} and {len(names) - 3} others" if len(names) > 3 else first
+    return [line for line in _lines_of_index(index) if line[1] in ("", warc_name)]
 
 
 def _lines_of_index(index: str) -> Iterator[_Line]:

@@ -8,7 +8,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from ...formats.dates import Day, is_impossible, place_of, read_day
+from ...formats.dates import Day, place_of, read_day
 from ...formats.jsonl import load_json
 from ...formats.urls import canonical_url
 from .. import read_lists
@@ -63,7 +63,6 @@ class Structured(NamedTuple):
       canonical: canonical URL.
       paywalled: whether the full text requires a subscription.
       live_blog: whether the page is a live blog.
-      impossible_dates: number of stated days that do not exist, or are placeholders.
       sources: "json-ld" or "meta" by field.
     """
 
@@ -82,7 +81,6 @@ class Structured(NamedTuple):
     canonical: str
     paywalled: bool
     live_blog: bool
-    impossible_dates: int
     sources: Mapping[str, str]
 
 
@@ -125,7 +123,6 @@ def read_structured(tree: Any, url: str, titles: Sequence[str] = ()) -> Structur
         if found:
             sources[field] = (JSON_LD, META)[found[0]]
     kind = first("og:type").lower()
-    stated = [*days, *(meta[name][0] for name in (*_PUBLISHED, *_MODIFIED) if name in meta)]
     return Structured(
         is_article=bool(item) or kind.startswith(("article", "liveblog", "news")),
         is_video=kind.startswith("video"),
@@ -142,7 +139,6 @@ def read_structured(tree: Any, url: str, titles: Sequence[str] = ()) -> Structur
         canonical=canonical or first("og:url"),
         paywalled=_is_false(item.get("isAccessibleForFree")) or first("article:content_tier").lower() == "locked",
         live_blog="liveblogposting" in _types(item) or "live" in kind or bool(_LIVE_URL.search(url)),
-        impossible_dates=sum(map(is_impossible, stated)),
         sources=sources,
     )
 

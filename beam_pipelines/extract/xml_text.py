@@ -102,6 +102,11 @@ def parse_xml(source: bytes, *, recover: bool = True) -> Any:
     return etree.fromstring(source, etree.XMLParser(recover=recover, **SAFE))
 
 
+def page_text(kind: str, payload: bytes, charset: str) -> str | None:
+    """The text of a "page" or of "xhtml"; ``None`` for binary data."""
+    return (html_of(payload, charset) if kind == "xhtml" else None) or decode(payload, charset)
+
+
 def html_of(payload: bytes, charset: str) -> str | None:
     """XHTML as HTML, which writes empty elements and CDATA in another way; ``None`` if it is not well-formed."""
     source = xml_source(payload, charset)

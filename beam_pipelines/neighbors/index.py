@@ -9,10 +9,9 @@ from typing import Final
 import numpy as np
 
 from ...errors import InputError
-from ...formats.arrays import highest
+from ...formats.arrays import highest, unit_rows
 from ...formats.imports import without
 from ..arrays import Floats, Places, slices
-from ..entities.cooccurrence import unit_rows
 
 # Finds at most N rows for each unit vector, by one thread, see `Index.search`.
 Search = Callable[[Floats, int], tuple[Places, Floats]]

@@ -10,11 +10,10 @@ import numpy as np
 
 from ...errors import InputError
 from ...formats import files, parquet
-from ...formats.arrays import highest, read_arrays, write_arrays
+from ...formats.arrays import highest, read_arrays, unit_rows, write_arrays
 from ...formats.command_line import Options, option
 from ...formats.records import Space
 from ..arrays import Array, Floats, Ids, doc_numbers_of, slices
-from ..entities.cooccurrence import unit_rows
 from .index import Engine, Index, build_index, choose_engine, highest_of_parts, queries_at_once
 
 

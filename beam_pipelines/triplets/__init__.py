@@ -90,8 +90,7 @@ def _months(paths: Sequence[str]) -> tuple[int, int]:
     Raises:
       InputError: if no article has a byline date.
     """
-    bounds = [one for path in paths if (one := column_bounds(path, "byline_date")) is not None]
-    found = [date.year * 12 + date.month - 1 for of_shard in bounds for date in of_shard]
+    found = [date.year * 12 + date.month - 1 for path in paths for date in column_bounds(path, "byline_date")]
     if not found:
         remedy = "run clean with --require_byline_date=true"
         raise InputError("no article has a byline date", path=paths[0], field="byline_date", remedy=remedy)
@@ -175,10 +174,6 @@ def _pair(shard: Shard, received: Received, options: TripletsOptions) -> None:
     model = EvergreenModel.from_json(files.read_json(f"{shard.workspace}/{_FILTER}"))
     path, anchors = received.payload, np.sort(received.rows[ANCHORS.stream])
     candidates = read_candidates(path)
-    if len(misplaced := candidates["anchor"][shard_numbers(candidates["anchor"], shard.count) != shard.index]):
-        problem = f"holds neighbors of {doc_id_of(int(misplaced[0]))}, which belong in another shard"
-        remedy = "run `newsembed neighbors` again; its shards must not be renamed or removed"
-        raise InputError(problem, path=path, remedy=remedy)
     candidates = candidates[table.has(candidates)]
     triplets, outcomes = mine(anchors, candidates, table, model, options)
     shard.write_array(_PAIRED, triplets)

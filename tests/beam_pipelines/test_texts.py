@@ -29,12 +29,16 @@ def test_a_draw_is_the_first_53_bits_of_a_digest_of_its_keys():
     ("language", "key"),
     [
         ("", "und"), ("en", "en"), ("zh-Hant-TW", "zh-Hant-TW"), ("abcdefgh-12345678", "abcdefgh-12345678"),
-        ("e", None), ("abcdefghi", None), ("en-", None), ("en-123456789", None), ("en_US", None), ("../x", None),
-        ("e1", None), ("en\n", None),
     ],
 )  # fmt: skip
 def test_a_language_is_part_of_a_path_only_as_a_tag(language, key):
     assert language_key(language) == key
+
+
+@pytest.mark.parametrize("language", ["e", "abcdefghi", "en-", "en-123456789", "en_US", "../x", "e1", "en\n"])
+def test_what_is_no_tag_is_no_part_of_a_path(language):
+    with pytest.raises(InputError, match="expected a BCP-47 tag"):
+        language_key(language)
 
 
 def test_articles_come_in_batches(tmp_path):

@@ -17,7 +17,6 @@ from newsembed.formats import files
 from newsembed.formats.articles import ArticleText
 from newsembed.formats.parquet import read_records, write_shard
 from newsembed.formats.records import Article, DeadLetter, make_doc_id
-from newsembed.updates import intake
 
 
 def endless():
@@ -124,7 +123,6 @@ def text_of(article):
     ("module", "name", "work"),
     [
         pytest.param(clean, "checked", rules(clean), id="clean"),
-        pytest.param(intake, "checked", rules(intake), id="update"),
         pytest.param(read, "row_to_article", rows_of, id="extract"),
         pytest.param(
             entities, "_uses_and_head", lambda *of: entities._count_words(*of, entities.EntitiesOptions()), id="words"

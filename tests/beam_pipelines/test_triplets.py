@@ -130,16 +130,3 @@ def test_the_cap_on_an_event_is_counted(tmp_path):
     )
     assert counts["rejected"]["crowded_event"] == 1
     assert len({one.anchor for one in triplets}) == 1
-
-
-def test_neighbors_in_the_wrong_shard_are_named(tmp_path):
-    run(tmp_path)
-    folder = tmp_path / "out/near/neighbors"
-    first, second = sorted(folder.iterdir())
-    swap = folder / "swap"
-    first.rename(swap)
-    second.rename(first)
-    swap.rename(second)
-    given = {"articles": [str(tmp_path / "out/clean")], "neighbors": [str(tmp_path / "out/near")]}
-    with pytest.raises(InputError, match=r"part-00000-of-00002\.parquet: holds .* belong in another shard"):
-        jobs.execute(JOB, given, str(tmp_path / "again"), TripletsOptions(), ONE)

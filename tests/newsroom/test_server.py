@@ -6,7 +6,7 @@ import http.client
 import pytest
 from newsembed.errors import InputError
 from newsembed.newsroom import NewsroomServer
-from newsembed.newsroom.server import Resource, SiteWriter
+from newsembed.newsroom.server import Resource, write_site
 
 WHEN = datetime.datetime(2022, 3, 4, 5, 6, 7, tzinfo=datetime.UTC)
 HTML = "text/html; charset=utf-8"
@@ -15,11 +15,13 @@ HTML = "text/html; charset=utf-8"
 @pytest.fixture(scope="module")
 def server(tmp_path_factory):
     folder = tmp_path_factory.mktemp("served")
-    with SiteWriter(str(folder / "site")) as writer:
-        writer.add(Resource("www.one.example", "/", b"first site", HTML, WHEN))
-        writer.add(Resource("www.two.example", "/", "zweite Stätte".encode(), HTML, WHEN))
-        writer.add(Resource("www.one.example", "/old", b"moved", HTML, WHEN, 301, "http://www.two.example/"))
-        writer.add(Resource("www.one.example", "/broken", b"oops", HTML, WHEN, 500))
+    resources = [
+        Resource("www.one.example", "/", b"first site", HTML, WHEN),
+        Resource("www.two.example", "/", "zweite Stätte".encode(), HTML, WHEN),
+        Resource("www.one.example", "/old", b"moved", HTML, WHEN, 301, "http://www.two.example/"),
+        Resource("www.one.example", "/broken", b"oops", HTML, WHEN, 500),
+    ]
+    write_site(str(folder / "site"), resources)
     with NewsroomServer(str(folder)) as running:
         yield running
 
@@ -63,22 +65,12 @@ def test_a_folder_without_a_site_is_refused(tmp_path):
         NewsroomServer(str(tmp_path))
 
 
-def write_and_fail(folder):
-    with SiteWriter(folder) as writer:
-        writer.add(Resource("www.one.example", "/", b"first site", HTML, WHEN))
+def test_an_unfinished_site_is_none(tmp_path):
+    def failing():
+        yield Resource("www.one.example", "/", b"first site", HTML, WHEN)
         raise RuntimeError("stop")
 
-
-def test_an_unfinished_site_is_none(tmp_path):
     with pytest.raises(RuntimeError, match="stop"):
-        write_and_fail(str(tmp_path / "site"))
+        write_site(str(tmp_path / "site"), failing())
     with pytest.raises(InputError, match="no newsroom site"):
         NewsroomServer(str(tmp_path))
-
-
-def test_a_resource_cannot_be_written_twice(tmp_path):
-    resource = Resource("www.one.example", "/", b"x", HTML, WHEN)
-    with SiteWriter(str(tmp_path / "site")) as writer:
-        writer.add(resource)
-        with pytest.raises(ValueError, match="twice"):
-            writer.add(resource)

@@ -79,9 +79,9 @@ def test_the_manifest_says_how_wide_rows_are(tmp_path):
     assert complete(str(tmp_path), lengths, ["topics", "triplets"]) == {"tokens": 7, "documents": 3, "topic_ids": 8}
     assert complete(str(tmp_path), lengths, ["triplets"]) == lengths
     assert complete(str(tmp_path), {"topic_ids": 2}, ["topics"]) == {"topic_ids": 2, "documents": 3}
-    for damaged in ({"topics": []}, {"topics": {"documents": 0}}, {"topics": {"topic_ids": "8"}}):
+    for damaged in ({"topics": []}, {"topics": {"documents": None}}, {"topics": {"topic_ids": "x"}}):
         write(damaged)
-        with pytest.raises(InputError, match="row_sizes: got .* expected positive numbers by task and name"):
+        with pytest.raises(InputError, match="manifest.json: cannot be read"):
             complete(str(tmp_path), {}, ["topics"])
 
 

@@ -76,15 +76,6 @@ def test_a_damaged_record_is_counted_once_and_those_in_its_gap_are_named(tmp_pat
     assert counts["in"] == RESPONSES
 
 
-def test_an_index_of_another_file_is_named_and_not_counted(tmp_path):
-    raw, index = archive()
-    path, _ = save(tmp_path, raw, lambda _: index("b.warc.gz"))
-    counts, tallies, letters = extract(tmp_path, path)
-    assert counts["failed"] == {"other_index": 1}
-    assert (letters[0].key, letters[0].detail) == (f"{tmp_path}/a.cdxj", f"lists b.warc.gz, not {path.name}")
-    assert tallies.get("records_in_index", 0) == 0
-
-
 def test_a_given_index_serves_files_of_a_list_and_must_name_one_of_them(tmp_path):
     raw, index = archive()
     path, starts = save(tmp_path, raw, index)

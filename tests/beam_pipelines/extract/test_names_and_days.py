@@ -10,9 +10,6 @@ from newsembed.beam_pipelines.extract.page import _element_title, clean_title, h
 from newsembed.beam_pipelines.extract.trimming import ends_article, is_boilerplate, is_portrait
 from newsembed.formats.dates import (
     day_in_url,
-    has_impossible_day,
-    impossible_days_in,
-    is_impossible,
     parse_day,
 )
 
@@ -44,28 +41,6 @@ def test_days_as_pages_write_them(line):
 
 def test_days_as_numbers():
     assert [parse_day(value) for value in (3.5, True, [], 1262304000)] == [None, None, None, datetime.date(2010, 1, 1)]
-
-
-def test_values_that_are_written_as_a_day_which_does_not_exist():
-    lines = ["x" * number + " 30 February 2024" for number in (180, 190)]  # only 200 characters are read
-    years = ("2024-02-30", "2023/2/29", "12024-01-01", "  20240230 ", 20240230, "30 February 2024", "2024年2月30日")
-    for value in (*years, lines[0]):
-        assert is_impossible(value), value
-    for value in ("20240230x", "published 2024-02-30", lines[1], "soon", 20240230.0):  # looked for at the beginning
-        assert not is_impossible(value), value
-
-
-def test_impossible_days_of_texts_are_counted():
-    assert impossible_days_in("2024-02-30, 2024/02/31, 2024.2.29 and 2023-2-29") == 3
-    assert impossible_days_in("2024-00-01 2024-13-01 2024-12-32") == 0  # numbers of something else
-    assert impossible_days_in("2024-01-00") == 1
-    assert impossible_days_in("2024-12-31 2024-01-01") == 0
-
-
-def test_impossible_days_of_urls():
-    assert has_impossible_day("http://a.example/2024/02/30/x")
-    assert not has_impossible_day("http://a.example/2024/02/29/x")
-    assert not has_impossible_day("http://a.example/2024/2/x")
 
 
 def test_days_do_not_depend_on_the_zone_of_the_machine():

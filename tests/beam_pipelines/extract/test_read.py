@@ -129,13 +129,13 @@ def test_an_article_has_its_own_address_and_its_links_with_words(run):
 
 def test_a_front_page_is_a_hub_of_what_it_links_to_except_itself(run):
     links = ((URL, "Here"), ("http://b.example/2", "Two"), ("http://b.example/1", ""), ("http://b.example/2", "Again"))
-    page = ExtractedPage(hub_title=" All \n news ", links=links, impossible_dates=2)
+    page = ExtractedPage(hub_title=" All \n news ", links=links)
     counts, streams, _, _ = run(response(url="http://www.a.example/x"), found=page)
     (hub,) = streams["hubs"]
     members = tuple(sorted(make_doc_id(f"http://b.example/{number}") for number in (1, 2)))
     assert hub == Hub(make_doc_id(URL), URL, "a.example", "All news", "directory", members)
     assert [link.text for link in streams["links"]] == ["Here", "Two", "Again"]
-    assert counts.tallies == {"hubs": 1, "impossible_dates": 2}
+    assert counts.tallies == {"hubs": 1}
 
 
 @pytest.mark.parametrize(("given", "reason"), [(Rejection.NO_TITLE, "no_title"), (None, "no_content")])
@@ -149,13 +149,13 @@ def test_a_feed_is_a_hub_with_links_and_statements(run):
     day = datetime.date(2024, 1, 13)
     entries = (("/1", "One"), ("http://b.example/2", ""), ("mailto:x", "No"))
     stated = (("/1", day, ("By Ann Lee",)), ("mailto:x", day, ()))
-    counts, streams, _, _ = run(response("text/xml"), found=Feed("News", entries, stated, 4, 5))
+    counts, streams, _, _ = run(response("text/xml"), found=Feed("News", entries, stated, 4))
     (hub,) = streams["hubs"]
     first, second = make_doc_id("http://a.example/1"), make_doc_id("http://b.example/2")
     assert (hub.kind, hub.title, hub.doc_ids) == ("feed", "News", tuple(sorted((first, second))))
     assert streams["links"] == [Link(first, "One")]
     assert streams["statements"] == [FeedStatement(first, day, ("Ann Lee",))]
-    assert counts.tallies == {"hubs": 1, f"feed_entries_beyond_{read.MAX_ENTRIES}": 4, "impossible_dates": 5}
+    assert counts.tallies == {"hubs": 1, f"feed_entries_beyond_{read.MAX_ENTRIES}": 4}
 
 
 def test_members_of_a_hub_beyond_the_limit_are_counted(run, monkeypatch):
