@@ -184,7 +184,7 @@ setup(
         "newsembed.studies": ["*/*.html", "*/*/*.toml"],
         "newsembed.formats": ["*.txt"],
         "newsembed.tasks": ["*.json"],
-        "newsembed.serving": ["*.html", "*.md", "*/*.html", "*/*.css", "*/*.js"],
+        "newsembed.serving": ["*.html", "*.md", "*/*.*ml", "*/*.css", "*/*.js"],
         "newsembed.evaluation": ["*.json", "*/*.json"],
     },
     cmdclass={"build_py": BuildWithoutSetup},

@@ -14,7 +14,6 @@ import argparse
 import importlib.resources
 import json
 import os
-import resource
 import subprocess
 import sys
 import tempfile
@@ -83,15 +82,13 @@ def measure(python: str, system: str, arguments: Sequence[str]) -> dict[str, flo
     Raises:
       SystemExit: if it fails.
     """
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    before = sum(os.times()[2:4])
     with tempfile.TemporaryDirectory() as folder:
         command = [python, __file__, *arguments, "--system", system, "--output", folder]
         done = subprocess.run(command, check=False, capture_output=True, text=True)
     if done.returncode:
         raise SystemExit(f"{system} failed:\n{done.stderr[-3000:]}")
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    seconds = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    return {**json.loads(done.stdout.splitlines()[-1]), "cpu_seconds": seconds}
+    return {**json.loads(done.stdout.splitlines()[-1]), "cpu_seconds": sum(os.times()[2:4]) - before}
 
 
 def main() -> None:

@@ -16,7 +16,6 @@ if the smallest cosine between the vectors of two sides is below 0.9999 in float
 
 import argparse
 import contextlib
-import dataclasses
 import itertools
 import json
 import os
@@ -31,25 +30,9 @@ from train_speed import Worker, ratio_of
 # The least cosine between both sides' vectors of a text.
 CLOSEST = 0.9999 if os.environ.get("NEWSEMBED_FLOAT32") else 0.999
 COLUMNS = (
-    "texts",
-    "tokens a text",
-    "ours texts/s",
-    "torch texts/s (batch)",
-    "torch / ours",
-    "the same in CPU time",
-    "first call s: ours, torch",
-    "least cosine",
+    "texts | tokens a text | ours texts/s | torch texts/s (batch) | torch / ours | the same in CPU time | "
+    "first call s: ours, torch | least cosine"
 )
-
-
-@dataclasses.dataclass(frozen=True)
-class Case:
-    """One thing to time: a model's folders, and a JSON file of texts."""
-
-    kind: str
-    folder: str
-    peer: str
-    texts: str
 
 
 def main() -> None:
@@ -74,17 +57,16 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as work:
         versions = dict[str, str]()
         print(f"load average before: {load_average()}; {args.rounds} rounds, {args.threads} threads\n")
-        print("| " + " | ".join(COLUMNS) + " |")
-        print("|---" * len(COLUMNS) + "|")
+        print(f"| {COLUMNS} |\n{'|---' * (1 + COLUMNS.count(' | '))}|")
         for kind, chosen in zip(("headlines", "articles"), read_texts(args), strict=True):
             if not chosen:
                 continue
-            case = Case(kind, *args.models, f"{work}/{kind}.json")
-            Path(case.texts).write_text(json.dumps(chosen), encoding="utf-8")
+            texts = Path(work, f"{kind}.json")
+            texts.write_text(json.dumps(chosen), encoding="utf-8")
             try:
-                found = measure(case, args)
+                found = measure(str(texts), args)
                 versions.update({side: about["versions"] for side, about in found["about"].items()})
-                print(row_of(case, found), flush=True)
+                print(row_of(kind, found), flush=True)
             except (ChildProcessError, AssertionError) as error:
                 print(f"| {kind} failed: {(str(error) or 'no message').splitlines()[-1]} |", flush=True)
                 print(error, file=sys.stderr)
@@ -109,20 +91,19 @@ def read_texts(args: argparse.Namespace) -> tuple[list[str], list[str]]:
     return headlines, [f"{row['title']}\n{row.get('body') or ''}" for row in articles]
 
 
-def measure(case: Case, args: argparse.Namespace) -> dict[str, Any]:
+def measure(texts: str, args: argparse.Namespace) -> dict[str, Any]:
     """Returns seconds and CPU seconds of each round by side (torch by batch size: `torch 32`), and facts on workers."""
-    here = Path(__file__).parent
-    peer = [str(args.threads), case.peer]
+    here, (folder, peer) = Path(__file__).parent, args.models
     commands = {
-        "ours": [sys.executable, str(here / "encoding_speed_ours.py"), case.texts, case.folder],
-        "torch": [args.torch_python, str(here / "encoding_speed_torch.py"), case.texts, *peer],
+        "ours": [sys.executable, str(here / "encoding_speed_ours.py"), texts, folder],
+        "torch": [args.torch_python, str(here / "encoding_speed_torch.py"), texts, str(args.threads), peer],
     }
     environment = {"OMP_NUM_THREADS": str(args.threads), "TOKENIZERS_PARALLELISM": "true", "HF_HUB_OFFLINE": "1"}
     found: dict[str, list[dict[str, float]]] = {}
-    with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
+    with tempfile.TemporaryDirectory() as output, contextlib.ExitStack() as stack:
         workers, vectors = {}, {}
         for side, command in commands.items():
-            path = os.path.join(folder, f"{side}.npy")
+            path = os.path.join(output, f"{side}.npy")
             workers[side] = Worker([*command, path], environment)
             stack.callback(workers[side].close)
             vectors[side] = np.load(path)
@@ -136,7 +117,7 @@ def measure(case: Case, args: argparse.Namespace) -> dict[str, Any]:
     return {"rounds": found, "about": about, "vectors": vectors}
 
 
-def row_of(case: Case, found: dict[str, Any]) -> str:
+def row_of(kind: str, found: dict[str, Any]) -> str:
     """Returns one line of the table."""
     rounds, about, vectors = found["rounds"], found["about"], found["vectors"]
     seconds = {side: np.array([run["seconds"] for run in runs]) for side, runs in rounds.items()}
@@ -146,7 +127,7 @@ def row_of(case: Case, found: dict[str, Any]) -> str:
     closest = float((vectors["ours"] * vectors["torch"]).sum(axis=1).min())
     assert closest >= CLOSEST, f"the vectors differ: the least cosine is {closest}"
     cells = [
-        f"{count:,} {case.kind}",
+        f"{count:,} {kind}",
         f"{about['ours']['tokens']:.0f}",
         speed(count, seconds["ours"]),
         f"{speed(count, seconds[best])} ({best.removeprefix('torch ')})",

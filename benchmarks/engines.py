@@ -3,13 +3,12 @@
 It starts Prism, Beam's portable runner in Go, which ``go install`` builds in Beam's version; with ``--engine=flink`` a
 small Flink inside of Beam's job server, whose jars Maven gets (``flink_job_server/pom.xml``; Java 17); with
 ``--engine=flink-cluster`` a job manager and two task managers next to it; with ``--engine=spark`` Spark 3 inside of its
-job server; with ``--job_endpoint`` nothing. Flink and Spark start their workers (``newsembed-worker``), for the others
-they are processes of Beam's worker pool. All processes share the disk.
+job server. Flink and Spark start their workers (``newsembed-worker``), for Prism they are processes of Beam's worker
+pool. All processes share the disk.
 In each job a worker is killed, or a task manager of the cluster, which is replaced. The command is repeated until it
 succeeds; the last line says how often it ran: once, where an engine finishes a job by itself.
 
 Run: python benchmarks/engines.py --demo=demo-output --output=build/engines
-Another cluster: start its job server, then add --job_endpoint=localhost:8099
 """
 
 import argparse
@@ -18,7 +17,6 @@ import functools
 import glob
 import json
 import os
-import resource
 import signal
 import socket
 import subprocess
@@ -28,6 +26,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import apache_beam as beam
+import psutil
 from newsembed.beam_pipelines.workflow import STEPS
 from newsembed.benchmarks.flink_cluster import FlinkCluster
 from newsembed.formats.manifest import has_manifest, read_manifest, read_seconds
@@ -35,20 +34,10 @@ from newsembed.formats.manifest import has_manifest, read_manifest, read_seconds
 _PRISM = "github.com/apache/beam/sdks/v2/go/cmd/prism"
 _TRANSLATIONS = "translations"
 _SPARK_MASTER = "local[2,4]"  # two tasks at a time, four attempts each
-_OPENED = (
-    "java.io",
-    "java.lang.invoke",
-    "sun.nio.ch",
-    "sun.security.action",
-    "java.lang",
-    "java.lang.reflect",
-    "java.net",
-    "java.nio",
-    "java.text",
-    "java.time",
-    "java.util",
+_OPENED = (  # to the serializers
+    "java.io java.lang.invoke sun.nio.ch sun.security.action java.lang java.lang.reflect java.net java.nio java.text "
+    "java.time java.util java.util.concurrent java.util.concurrent.atomic"
 )
-_OPENED += ("java.util.concurrent", "java.util.concurrent.atomic")
 Kills = dict[str, int]
 SMALL = ("--vocabulary.size=6000", "--pack.max_length=128", "--examples.max_length=96")
 
@@ -61,7 +50,6 @@ def parse() -> argparse.Namespace:
     parser.add_argument(
         "--engine", choices=["flink", "flink-cluster", "prism", "spark"], default="prism", help="what is started"
     )
-    parser.add_argument("--job_endpoint", help="host:port of a job server that runs; nothing is started then")
     parser.add_argument("--bitext_encoder", help="as of `newsembed build`: the build has the job `bitext`, too")
     return parser.parse_args()
 
@@ -84,11 +72,10 @@ def translations_command(demo: str, output: str, beam_args: Sequence[str]) -> li
 
 def run(command: Sequence[str], log: Path) -> tuple[int, float]:
     """Runs a command; returns its exit status and the CPU seconds of it and the processes that it waited for."""
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    before = sum(os.times()[2:4])
     with log.open("a") as sink:
         status = subprocess.run(command, stdout=sink, stderr=sink, check=False).returncode
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return status, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return status, sum(os.times()[2:4]) - before
 
 
 def prism_command(folder: Path, port: int) -> list[str]:
@@ -107,7 +94,9 @@ def java_of(engine: str, folder: Path) -> list[str]:
         pom = Path(__file__).parent / f"{engine}_job_server" / "pom.xml"
         goal = ["dependency:build-classpath", f"-Dmdep.outputFile={classpath}"]
         subprocess.run(["mvn", "-B", "-q", "-f", str(pom), *goal], check=True)
-    opened = [f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in _OPENED]  # the serializers need them
+    opened = [
+        f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in _OPENED.split()
+    ]  # the serializers need them
     logs = "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"
     return ["java", *opened, logs, "-cp", classpath.read_text(encoding="utf-8")]
 
@@ -141,7 +130,7 @@ def started(
         subprocess.Popen(command, stdout=sink, stderr=sink, start_new_session=True, env=environment) as server,
     ):
         try:
-            while not listens(port):
+            while not _listens(port):
                 if server.poll() is not None:
                     raise RuntimeError(f"{command[0]} ended with {server.returncode}, see {log}")
                 time.sleep(0.2)
@@ -151,24 +140,17 @@ def started(
                 os.killpg(server.pid, signal.SIGTERM)
 
 
-def listens(port: int) -> bool:
-    """Whether a server listens on a port of this machine."""
+def _listens(port: int) -> bool:
     with socket.socket() as probe:
         return probe.connect_ex(("localhost", port)) == 0
 
 
-def children(pid: int) -> list[int]:
-    """The processes that a process has started."""
-    found = subprocess.run(["pgrep", "-P", str(pid)], capture_output=True, text=True, check=False)
-    return [int(line) for line in found.stdout.split()]
-
-
 def kill_worker(parent: int) -> bool:
     """Kills a worker, which is a child of the worker pool or of the engine; returns whether there was one."""
-    workers = children(parent)
-    if workers:
-        os.kill(workers[0], signal.SIGKILL)
-    return bool(workers)
+    for worker in psutil.Process(parent).children()[:1]:
+        worker.kill()
+        return True
+    return False
 
 
 def kill_in_each_job(command: Sequence[str], output: str, kill: Callable[[], bool], log: Path) -> tuple[Kills, int]:
@@ -291,10 +273,7 @@ def main() -> int:
     folders = {name: f"{output}/{folder}" for name, folder in names.items()}
     cpu = build(args, folders["local runner"], ())
     with contextlib.ExitStack() as stack:
-        if args.job_endpoint:
-            endpoint, (workers, kill) = args.job_endpoint, start_pool(output, stack)
-        else:
-            endpoint, workers, kill = start_engine(args.engine, output, stack)
+        endpoint, workers, kill = start_engine(args.engine, output, stack)
         remote = ["--runner=PortableRunner", f"--job_endpoint={endpoint}", *workers]
         build(args, folders["engine"], remote)
         command = build_command(args, f"{output}/killed", remote)

@@ -119,10 +119,11 @@ def measure(case: Case, args: argparse.Namespace) -> list[str]:
     """The cells of a row, in the process that has the device."""
     import jax
     from newsembed.training.metrics import peak_flops
+    from train_speed_ours import prepare, stepper
 
     if args.compile_only:
         return compiled(case)
-    run, flops = encoding(case) if case.task == ENCODE else training(case)
+    run, flops = encoding(case) if case.task == ENCODE else (stepper(prepare(case)), case.flops)
     started = time.monotonic()
     run(1)
     compile_seconds = time.monotonic() - started
@@ -146,23 +147,6 @@ def measure(case: Case, args: argparse.Namespace) -> list[str]:
         f"{used / GIB:.1f}" if used else "-",
         f"{compile_seconds:.0f}",
     ]
-
-
-def training(case: Case) -> tuple[Any, float]:
-    """Runs training steps, and the model FLOPs of one."""
-    import jax
-    from train_speed_ours import prepare
-
-    prepared = prepare(case)
-    state, key, batches = prepared.layout.create(jax.random.key(0)), jax.random.key(1), prepared.batches
-
-    def run(steps: int) -> None:
-        nonlocal state
-        for number in range(steps):
-            state, _ = prepared.step(state, batches[number % len(batches)], key)
-        jax.block_until_ready(state)
-
-    return run, case.flops
 
 
 def encoding(case: Case) -> tuple[Any, float]:

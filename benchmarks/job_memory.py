@@ -13,6 +13,7 @@ base, at the last scale and the first. `make memory` asks for bounds.
 
 import argparse
 import collections
+import contextlib
 import datetime
 import os
 import random
@@ -21,8 +22,8 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 
+import psutil
 from newsembed.formats.manifest import write_manifest
 from newsembed.formats.parquet import write_shard
 from newsembed.formats.records import Article, Hub, make_doc_id
@@ -118,42 +119,16 @@ def write_corpus(folder: str, count: int) -> None:
     write_manifest(folder, {"digest": f"{count}", "job": "extract"})
 
 
-def memory_of(process: int) -> int:
-    """PSS of a process in bytes; 0 once it has ended."""
-    try:
-        lines = Path(f"/proc/{process}/smaps_rollup").read_text(encoding="ascii").splitlines()
-    except OSError:
-        return 0
-    return next(int(line.split()[1]) << 10 for line in lines if line.startswith("Pss:"))
+def memory_of(process: psutil.Process) -> int:
+    """PSS of a process in bytes."""
+    return int(process.memory_full_info().pss)
 
 
-def parent_of(process: int) -> int:
-    """The parent of a process; 0 once it has ended."""
-    try:
-        return int(Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[1])
-    except (OSError, IndexError):
-        return 0
-
-
-def tree(root: int) -> list[int]:
-    """A process and its descendants."""
-    parents = {int(path.name): parent_of(int(path.name)) for path in Path("/proc").glob("[0-9]*")}
-    found = {root}
-    while more := {child for child, parent in parents.items() if parent in found} - found:
-        found |= more
-    return sorted(found)
-
-
-def is_worker(process: int) -> bool:
-    """Whether a process is a worker of the local runner: a fork of Python's fork server."""
-    return _is_fork_server(process) and _is_fork_server(parent_of(process))
-
-
-def _is_fork_server(process: int) -> bool:
-    try:
-        return b"multiprocessing.forkserver" in Path(f"/proc/{process}/cmdline").read_bytes()
-    except OSError:
-        return False
+def most_of_workers(root: int) -> int:
+    """The most bytes that a worker of the local runner below a process has: a fork of Python's fork server."""
+    below = psutil.Process(root).children(recursive=True)
+    servers = {one.pid: one for one in below if "multiprocessing.forkserver" in " ".join(one.cmdline())}
+    return max((memory_of(one) for one in servers.values() if one.ppid() in servers), default=0)
 
 
 def run(command: Sequence[str]) -> float:
@@ -165,7 +140,8 @@ def run(command: Sequence[str]) -> float:
     peak = 0
     with tempfile.TemporaryFile() as log, subprocess.Popen(command, stdout=log, stderr=log) as job:
         while job.poll() is None:
-            peak = max([peak, *map(memory_of, filter(is_worker, tree(job.pid)))])
+            with contextlib.suppress(psutil.Error):  # a process has ended
+                peak = max(peak, most_of_workers(job.pid))
             time.sleep(0.1)
         if job.returncode:
             log.seek(0)
@@ -188,22 +164,18 @@ def base_of(job: str) -> float:
     peak = 0
     with subprocess.Popen([sys.executable, "-c", code], env=environment) as process:
         while process.poll() is None:
-            peak = max(peak, memory_of(process.pid))
+            with contextlib.suppress(psutil.Error):  # it has ended
+                peak = max(peak, memory_of(psutil.Process(process.pid)))
             time.sleep(0.05)
     return peak
 
 
-def parse() -> argparse.Namespace:
-    """The arguments of this process."""
+def main() -> None:
+    """Runs the jobs at each scale and prints a table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--articles", type=int, default=3_000, help="at scale 1")
     parser.add_argument("--scales", type=int, nargs="+", default=[1, 4])
-    return parser.parse_args()
-
-
-def main() -> None:
-    """Runs the jobs at each scale and prints a table."""
-    args = parse()
+    args = parser.parse_args()
     print("| job | base | worker | growth of worker |\n|---|---|---|---|", flush=True)
     with tempfile.TemporaryDirectory(prefix="newsembed-memory-") as folder:
         works = [f"{folder}/{scale}" for scale in args.scales]

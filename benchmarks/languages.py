@@ -20,18 +20,10 @@ import os
 import numpy as np
 from newsembed.serving.specs import encoder_from_spec
 
-NTREX = {
-    "en": "src.eng",
-    "de": "ref.deu",
-    "fr": "ref.fra",
-    "it": "ref.ita",
-    "es": "ref.spa",
-    "sw": "ref.swa",
-    "ru": "ref.rus",
-    "ar": "ref.arb",
-    "hi": "ref.hin",
-    "zh": "ref.zho-CN",
-}
+_NTREX = (
+    "en:src.eng de:ref.deu fr:ref.fra it:ref.ita es:ref.spa sw:ref.swa ru:ref.rus ar:ref.arb hi:ref.hin zh:ref.zho-CN"
+)
+NTREX = dict(pair.split(":") for pair in _NTREX.split())
 
 
 def main():

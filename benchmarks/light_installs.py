@@ -12,7 +12,6 @@ Example::
 
 import argparse
 import os
-import resource
 import shutil
 import subprocess
 import sys
@@ -86,21 +85,16 @@ def measured(folder):
     """CPU seconds of each command."""
     work = folder / "work"
     work.mkdir()
-    options = {"cwd": work, "env": environment(), "capture_output": True}
+    own = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "VIRTUAL"))}
+    options = {"cwd": work, "env": own, "capture_output": True}
     subprocess.run([str(folder / "bin" / "python"), "-c", MAKE_MODEL, str(ARTICLES)], check=True, **options)
     for command in COMMANDS.values():
         seconds = []
         for _ in range(ROUNDS):
-            before = resource.getrusage(resource.RUSAGE_CHILDREN)
+            before = sum(os.times()[2:4])
             subprocess.run([str(folder / "bin" / "newsembed"), *command], check=True, **options)
-            after = resource.getrusage(resource.RUSAGE_CHILDREN)
-            seconds.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+            seconds.append(sum(os.times()[2:4]) - before)
         yield min(seconds)
-
-
-def environment():
-    """The variables of this process without those of its own Python."""
-    return {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "VIRTUAL"))}
 
 
 if __name__ == "__main__":

@@ -29,11 +29,12 @@ import argparse
 import contextlib
 import io
 import json
-import resource
+import os
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import apache_beam as beam
 from apache_beam.portability import common_urns
@@ -71,14 +72,13 @@ def counted() -> Iterator[dict[str, int]]:
             found["pipelines"] += 1
         return run(pipeline, *args, **kwargs)
 
-    execution.GroupingBuffer.append, beam.Pipeline.run = counting_append, counting_run
-    # The elements of the local runner say where rows are; those of other runners hold the rows: these are counted.
-    local, graph.FnApiRunner = graph.FnApiRunner, type("AnotherRunner", (), {})
-    try:
+    with (
+        mock.patch.object(execution.GroupingBuffer, "append", counting_append),
+        mock.patch.object(beam.Pipeline, "run", counting_run),
+        # The elements of the local runner say where rows are; those of other runners hold the rows: these are counted.
+        mock.patch.object(graph, "FnApiRunner", type("AnotherRunner", (), {})),
+    ):
         yield found
-    finally:
-        execution.GroupingBuffer.append, beam.Pipeline.run = append, run
-        graph.FnApiRunner = local
 
 
 def bytes_in(folder: str) -> int:
@@ -89,8 +89,7 @@ def bytes_in(folder: str) -> int:
 def cpu_seconds() -> float:
     """CPU seconds of this process and of all that it has waited for, the workers of jobs among them."""
     end_fork_server()  # which has waited for them
-    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-    return sum(one.ru_utime + one.ru_stime for one in used)
+    return sum(os.times()[:4])
 
 
 def options_of(folder: str, job: str) -> list[str]:

@@ -19,7 +19,6 @@ counts the model's own operations, not what is computed again, against the devic
 import argparse
 import contextlib
 import dataclasses
-import itertools
 import json
 import os
 import subprocess
@@ -39,17 +38,8 @@ MASKING_RATE = 0.15
 TEMPERATURE = 0.05
 LEARNING_RATE = 1e-4
 COLUMNS = (
-    "case",
-    "ours ms",
-    "torch ms",
-    "torch / ours",
-    "the same in CPU time",
-    "ours tokens/s",
-    "torch tokens/s",
-    "ours MFU",
-    "torch MFU",
-    "last losses",
-    "million parameters",
+    "case | ours ms | torch ms | torch / ours | the same in CPU time | ours tokens/s | torch tokens/s | ours MFU | "
+    "torch MFU | last losses | million parameters"
 )
 
 
@@ -169,42 +159,6 @@ def serve(about: dict[str, Any], run: Callable[[int], float]) -> None:
         loss = run(int(line))
         answer = {"seconds": time.perf_counter() - start, "cpu_seconds": time.process_time() - cpu_start, "loss": loss}
         print(MARK + json.dumps(answer), flush=True)
-
-
-def serve_ours(about: dict[str, Any], step: Callable[..., Any], state: Any, key: Any, batches: Sequence[Any]) -> None:
-    """Serves the trainer's step, over some batches in turn; the loss is that of the last step."""
-    import jax
-
-    turns = itertools.cycle(batches)
-
-    def run(steps: int) -> float:
-        nonlocal state
-        metrics: Any = {}
-        for _ in range(steps):
-            state, metrics = step(state, next(turns), key)
-        jax.block_until_ready(state)
-        return float(metrics["loss"])
-
-    serve(about, run)
-
-
-def serve_torch(about: dict[str, Any], backward: Callable[[Any], Any], optimizer: Any, batches: Sequence[Any]) -> None:
-    """Serves steps of torch's optimizer: ``backward`` adds the gradients of a batch and returns its loss."""
-    import torch
-
-    turns = itertools.cycle(batches)
-
-    def run(steps: int) -> float:
-        loss = torch.zeros(())
-        for _ in range(steps):
-            optimizer.zero_grad(set_to_none=True)
-            loss = backward(next(turns))
-            optimizer.step()
-        if loss.is_cuda:
-            torch.cuda.synchronize()
-        return float(loss)
-
-    serve(about, run)
 
 
 class Worker:
@@ -359,8 +313,7 @@ def main() -> None:
                     print(f"{side}: {about['versions']}, {about['device']}")
                 rounds = f"{args.rounds} rounds of {args.steps} steps"
                 print(f"{rounds}; ratio: median (10th-90th percentile) over the rounds\n")
-                print("| " + " | ".join(COLUMNS) + " |")
-                print("|---" * len(COLUMNS) + "|")
+                print(f"| {COLUMNS} |\n{'|---' * (1 + COLUMNS.count(' | '))}|")
                 shown = True
             print(row_of(case, found), flush=True)
 

@@ -2,7 +2,9 @@
 
 import argparse
 import dataclasses
+import itertools
 import json
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import flax
@@ -12,7 +14,7 @@ from newsembed.learning.optimizers import adam
 from newsembed.learning.partitioning import Partitioner, shard_batch
 from newsembed.models.encoders.news import EncoderConfig
 from newsembed.training.train_state import StateLayout, TrainStep, make_train_step, plan_state
-from train_speed import BATCHES, LEARNING_RATE, MASKING_RATE, TEMPERATURE, Case, make_batch, serve_ours
+from train_speed import BATCHES, LEARNING_RATE, MASKING_RATE, TEMPERATURE, Case, make_batch, serve
 
 
 class Prepared(NamedTuple):
@@ -52,16 +54,31 @@ def prepare(case: Case, batches: int = BATCHES) -> Prepared:
     return Prepared(step, layout, [shard_batch(make_batch(case, seed), mesh) for seed in range(batches)])
 
 
+def stepper(prepared: Prepared) -> Callable[[int], float]:
+    """What takes as many steps as it is told, over the batches in turn, and returns the loss of the last one."""
+    state, key, turns = prepared.layout.create(jax.random.key(0)), jax.random.key(1), itertools.cycle(prepared.batches)
+
+    def run(steps: int) -> float:
+        nonlocal state
+        metrics: Any = {}
+        for _ in range(steps):
+            state, metrics = prepared.step(state, next(turns), key)
+        jax.block_until_ready(state)
+        return float(metrics["loss"])
+
+    return run
+
+
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--case", type=lambda text: Case(**json.loads(text)), required=True)
-    step, layout, batches = prepare(parser.parse_args().case)
+    prepared = prepare(parser.parse_args().case)
     about = {
         "versions": f"jax {jax.__version__}, flax {flax.__version__}",
         "device": f"{jax.device_count()} x {jax.devices()[0].device_kind}",
-        "parameters": sum(array.size for array in jax.tree.leaves(layout.abstract.params)),
+        "parameters": sum(array.size for array in jax.tree.leaves(prepared.layout.abstract.params)),
     }
-    serve_ours(about, step, layout.create(jax.random.key(0)), jax.random.key(1), batches)
+    serve(about, stepper(prepared))
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ Imports nothing of newsembed, so torch may be in another environment.
 
 import argparse
 import contextlib
+import itertools
 import json
 from collections.abc import Callable
 from typing import Any
@@ -12,7 +13,7 @@ from typing import Any
 import torch
 import torch.nn.functional as F  # noqa: N812 - torch's own convention
 import transformers
-from train_speed import BATCHES, LEARNING_RATE, MASKING_RATE, SPECIAL_TOKENS, TEMPERATURE, Case, make_batch, serve_torch
+from train_speed import BATCHES, LEARNING_RATE, MASKING_RATE, SPECIAL_TOKENS, TEMPERATURE, Case, make_batch, serve
 
 MASK_ID = 4
 MASK_SHARE, RANDOM_SHARE = 0.8, 0.1
@@ -44,7 +45,8 @@ def main() -> None:
     model: Any = MaskedLanguageModel(config, case) if case.task == "mlm" else Triplets(config, case)
     model.to(device).train()
     if args.compile:
-        model.compile_parts()
+        name = "loss" if case.task == "mlm" else "embed"
+        setattr(model, name, torch.compile(getattr(model, name)))
     optimizer = torch.optim.Adam(model.parameters(), lr=LEARNING_RATE, fused=True)
     batches = [
         {name: torch.from_numpy(values).long().to(device) for name, values in make_batch(case, seed).items()}
@@ -56,7 +58,19 @@ def main() -> None:
         "device": torch.cuda.get_device_name() if device.type == "cuda" else f"cpu, {torch.get_num_threads()} threads",
         "parameters": sum(parameter.numel() for parameter in model.parameters()),
     }
-    serve_torch(about, lambda batch: model.backward(batch, autocast(case, device)), optimizer, batches)
+    turns = itertools.cycle(batches)
+
+    def run(steps: int) -> float:
+        loss = torch.zeros(())
+        for _ in range(steps):
+            optimizer.zero_grad(set_to_none=True)
+            loss = model.backward(next(turns), autocast(case, device))
+            optimizer.step()
+        if loss.is_cuda:
+            torch.cuda.synchronize()
+        return float(loss)
+
+    serve(about, run)
 
 
 def autocast(case: Case, device: torch.device) -> Callable[[], contextlib.AbstractContextManager[Any]]:
@@ -74,9 +88,6 @@ class MaskedLanguageModel(torch.nn.Module):
         self.model = transformers.BertForMaskedLM(config)
         self.case = case
         self.count = max(1, round(MASKING_RATE * case.length))
-
-    def compile_parts(self) -> None:
-        self.loss = torch.compile(self.loss)  # type: ignore[method-assign]
 
     def backward(self, batch: dict[str, torch.Tensor], cast: Callable[[], Any]) -> torch.Tensor:
         with cast():
@@ -111,9 +122,6 @@ class Triplets(torch.nn.Module):
         self.head = torch.nn.Linear(case.hidden, case.hidden)
         self.chunk = case.chunk
         self.seed = 0
-
-    def compile_parts(self) -> None:
-        self.embed = torch.compile(self.embed)  # type: ignore[method-assign]
 
     def embed(self, tokens: torch.Tensor) -> torch.Tensor:
         hidden = self.model(input_ids=tokens).last_hidden_state[:, 0]

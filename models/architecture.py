@@ -58,7 +58,7 @@ class Capability(enum.StrEnum):
         configuration has ``outputs``, C.
       PARTS: The configuration has ``parts``, the architectures of models that are parts of this one by the name of
         their parameters, which may start from checkpoints of these models.
-      HUGGING_FACE: The parameters have a layout of ``transformers``; the configuration is a `HuggingFaceArchitecture`.
+      HUGGING_FACE: The parameters have a layout of ``transformers``.
     """
 
     SEQUENCE = "sequence"
@@ -186,14 +186,12 @@ class Architecture:
         """Inverse of `to_dict`; execution options take their defaults unless they are given.
 
         Raises:
-          ValueError: for a key that is not a field, a missing `vocab_size`, or a value out of range.
+          ValueError: for a key that is not a field, or a value out of range.
         """
         known = [field.name for field in dataclasses.fields(cls)]
         if unknown := sorted(set(values) - set(known)):
             found, expected = ", ".join(unknown), ", ".join(known)
             raise ValueError(f"{cls.__name__}: got the unknown keys {found}, expected some of {expected}")
-        if "vocab_size" not in values:
-            raise ValueError(f"{cls.__name__}: the key vocab_size is missing")
         return cls(**values)
 
 

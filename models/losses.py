@@ -15,7 +15,6 @@ from typing import Any, Final, Literal, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from .attention import of_unit_length
 from .softmax import SoftmaxTerms, chunk_of_device, map_chunks, shard_count, softmax_terms
 
 TEMPERATURE: Final = 0.05
@@ -247,14 +246,6 @@ def mean_over(values: jax.Array, kept: jax.Array | None) -> jax.Array:
     if kept is None:
         return jnp.mean(values)
     return jnp.sum(jnp.where(kept, values, 0.0)) / jnp.maximum(jnp.sum(kept), 1)
-
-
-def normalized_prefix(vectors: jax.Array, size: int) -> jax.Array:
-    """The first `size` numbers of each vector, scaled to length 1: [..., D] -> [..., size].
-
-    Source: Kusupati et al. 2022, "Matryoshka Representation Learning".
-    """
-    return of_unit_length(vectors[..., :size])
 
 
 def alignment(anchor: jax.Array, positive: jax.Array, kept: jax.Array | None = None) -> jax.Array:

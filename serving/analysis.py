@@ -12,7 +12,7 @@ import functools
 import itertools
 import re
 import unicodedata
-from collections.abc import Container, Iterable
+from collections.abc import Container
 from typing import Any, Final
 
 _DOTLESS: Final = "dotless"  # no stems, but the letters i of Turkish
@@ -154,11 +154,6 @@ def stemmer_of(language: str) -> str:
     ('portuguese', '')
     """
     return _STEMMERS.get(base_language(language), "")
-
-
-def stemmers_of(languages: Iterable[str]) -> tuple[str, ...]:
-    """The stemmers that articles of some languages were read with, sorted."""
-    return tuple(sorted({stemmer_of(language) for language in languages}))
 
 
 def has_text(text: str) -> bool:

@@ -186,7 +186,9 @@ class Batcher:
             preparation, chosen = None, list[_Part]()
             with self._changed:
                 self._changed.wait_for(lambda: self._documents or self._preparations or self._is_stopping)
-                self._let_searches_finish()
+                self._changed.wait_for(
+                    lambda: not (self._queries or self._is_searching) or self._is_stopping, PATIENCE_SECONDS
+                )
                 if self._is_stopping:
                     return
                 if self._documents:
@@ -206,9 +208,6 @@ class Batcher:
         except Exception:  # noqa: BLE001 - an optional step; requests get the same error and report it
             _LOG.warning("preparing the encoder failed; requests prepare it instead", exc_info=True)
             self._preparations.clear()
-
-    def _let_searches_finish(self) -> None:
-        self._changed.wait_for(lambda: not (self._queries or self._is_searching) or self._is_stopping, PATIENCE_SECONDS)
 
     def _next_slice(self) -> list[_Part]:
         """Takes the next documents from the front of the queue; a request with more goes to its end."""

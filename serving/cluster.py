@@ -44,7 +44,6 @@ class ClusterOptions(Options):
     max_day_gap: int | None = option(
         None, "join only articles whose byline dates are at most this far apart", ge=0, le=MOST_DAYS
     )
-    min_size: int = option(2, "least articles of a group")
     spreadsheet: bool = option(False, SPREADSHEET_HELP)
 
 
@@ -56,9 +55,8 @@ def run(options: ClusterOptions) -> int:
     check_output(options.output, is_folder=False)
     index = DocumentIndex.load(options.index)
     labels = cluster(index, options.threshold, options.max_day_gap)
-    groups, members = write_groups(options.output, labels, listed(index, options.spreadsheet), options.min_size)
-    found = f"{counted(groups, 'group')} of at least {options.min_size}"
-    print(f"{found} with {members} of {counted(len(index), 'article')}: {options.output}")
+    groups, members = write_groups(options.output, labels, listed(index, options.spreadsheet))
+    print(f"{counted(groups, 'group')} with {members} of {counted(len(index), 'article')}: {options.output}")
     if not groups:
         print(f"note: a --threshold below {options.threshold:g} joins more articles", file=sys.stderr)
     return 0
@@ -116,16 +114,14 @@ def components(count: int, pairs: Iterable[tuple[IntArray, IntArray, FloatArray]
     return np.array([numbers[label] for label in labels], np.int64)
 
 
-def write_groups(
-    path: str, labels: IntArray, documents: Sequence[IndexedDocument], smallest: int = 1
-) -> tuple[int, int]:
-    """Writes a TSV with a line for each document of a group of at least ``smallest``; largest groups first.
+def write_groups(path: str, labels: IntArray, documents: Sequence[IndexedDocument]) -> tuple[int, int]:
+    """Writes a TSV with a line for each document of a group of at least two; largest groups first.
 
     Returns:
       (groups written, documents in them).
     """
     sizes = np.bincount(labels)
-    order = [group for group in np.argsort(-sizes, kind="stable").tolist() if sizes[group] >= smallest]
+    order = [group for group in np.argsort(-sizes, kind="stable").tolist() if sizes[group] > 1]
     number = {group: position for position, group in enumerate(order)}
     members = sorted((number[label], row) for row, label in enumerate(labels.tolist()) if label in number)
     with writing_text(path) as file:

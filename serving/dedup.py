@@ -82,7 +82,7 @@ def run(options: DedupOptions) -> int:
     if options.pairs:
         pairs = _written(pairs, index, options.pairs)
     documents = listed(index, options.spreadsheet)
-    groups, members = write_groups(options.output, components(len(index), pairs), documents, smallest=2)
+    groups, members = write_groups(options.output, components(len(index), pairs), documents)
     found = f"{counted(groups, 'group')} with {members} of {counted(len(index), 'article')}"
     print(f"{found}, {members - groups} could go: {options.output}")
     return 0

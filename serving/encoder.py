@@ -204,11 +204,6 @@ def load_fastest(folder: str, step: int | None = None, **reading: Any) -> "JaxEn
     return JaxEncoder(model, **reading)
 
 
-def fresh_encoder(folder: str, seed: int = 0, **reading: Any) -> JaxEncoder:
-    """The same architecture and vocabulary with untrained parameters."""
-    return JaxEncoder(fresh_model(folder, seed), **reading)
-
-
 @functools.cache
 def _cls_reader(config: Architecture) -> Any:
     """Compiled ``(params, tokens) -> [CLS] states of length 1``."""

@@ -142,14 +142,6 @@ class Scale:
                 thresholds[[one, other], [other, one]] = threshold
         return cls(known, means, thresholds)
 
-    def codes(self, languages: Sequence[str]) -> Rows:
-        """The place of each language in the arrays, int64 ``[n]``."""
-        return _codes(languages, self.languages)
-
-    def centred(self, vectors: Vectors, codes: Rows) -> Vectors:
-        """Unit rows ``[n, D]`` less the mean of their language, of length 1."""
-        return unit_rows(vectors - self.means[codes])
-
 
 def _threshold(near: Vectors, far: Vectors, any_day: Vectors) -> float:
     """The threshold by the cosines of pairs of near days, of far days, and of all."""
@@ -203,8 +195,8 @@ def assign(
         scale = Scale.learned(doc_ids, days, languages, vectors, options.days)
     else:
         scale = Scale.fixed(options.threshold)
-    codes = scale.codes([languages[row] for row in rows.tolist()])
-    centred = scale.centred(vectors(rows), codes)
+    codes = _codes([languages[row] for row in rows.tolist()], scale.languages)
+    centred = unit_rows(vectors(rows) - scale.means[codes])
     window = _Window(doc_ids[rows], days[rows], events[rows], centred, codes, scale.thresholds, options)
     window.add_all()
     result = events.copy()

@@ -234,14 +234,10 @@ def _rounded(model: Model, precision: str) -> tuple[dict[str, Any], Model, float
     before, after = (JaxEncoder(one).encode(_TITLES, _BODIES) for one in (model, rounded))
     has_text = np.linalg.norm(before, axis=1) > 0  # some architectures have a zero for the empty text
     least = float(np.min(np.sum(before * after, axis=1)[has_text]))
-    _check_cosine(least, LEAST_COSINE[precision], model.folder)
-    return arrays, rounded, least
-
-
-def _check_cosine(least: float, bound: float, folder: str) -> None:
-    if not least >= bound:
+    if not least >= (bound := LEAST_COSINE[precision]):
         problem = f"an embedding has the cosine {least:.4f} to that in float32, less than {bound}"
-        raise InputError(problem, path=folder, field="--precision", remedy="Export it in float32.")
+        raise InputError(problem, path=model.folder, field="--precision", remedy="Export it in float32.")
+    return arrays, rounded, least
 
 
 def _write_saved_model(encoder: JaxEncoder, arrays: Mapping[str, Any], output: str, options: ExportOptions) -> float:

@@ -11,7 +11,7 @@ library runs it with ``trust_remote_code=True``.
 import importlib.resources
 import os
 import re
-from typing import Any, Final, cast
+from typing import Any, Final
 
 import numpy as np
 
@@ -23,7 +23,8 @@ from ..formats.huggingface import write_huggingface as write_folder
 from ..formats.model_folder import ModelFolder
 from ..formats.vocabulary import SPECIAL_TOKENS
 from ..models.encoders import Capability, named_kind, require
-from ..models.huggingface.interface import ExportedModel, HuggingFaceArchitecture, UnsupportedModelError
+from ..models.huggingface import export_model
+from ..models.huggingface.interface import ExportedModel, UnsupportedModelError
 from ..tasks.huggingface_tokenizer import own_tokenizer
 from ..tasks.imported_tokenizer import parse_tokenizer
 from ..tasks.vocabulary import Vocabulary
@@ -58,7 +59,7 @@ def write_huggingface(model: Model, output: str, name: str) -> None:
     vocabulary = Vocabulary.load(model.vocabulary_path)
     order = None if vocabulary.tokenizer is None else vocabulary.tokenizer.order
     try:
-        exported = cast(HuggingFaceArchitecture, model.config).to_huggingface(model.params, order)
+        exported = export_model(model.config, model.params, order)
     except UnsupportedModelError as error:
         path = ModelFolder(model.folder).description_file
         raise InputError(error.problem, path=path, field=error.field, remedy=_OTHER_FORMATS) from error

@@ -26,7 +26,7 @@ from ..formats.archive import (
 )
 from ..formats.arrays import highest, unit
 from ..formats.urls import canonical_url
-from .analysis import base_language, clean, stemmer_of, stemmers_of, terms
+from .analysis import base_language, clean, stemmer_of, terms
 from .extracts import Extract, extract
 from .filters import ALL_DATES, NO_FILTERS, DateRange, Filters, known_value
 from .interface import FloatArray
@@ -299,16 +299,8 @@ class DocumentIndex:
           count: see `search`.
           filters: see `search`.
           cosines: of the query, by `compare`, if they are known.
-
-        Raises:
-          InputError: if the query has another width or ``count`` is not positive.
         """
         query = np.asarray(query, np.float32).reshape(-1)
-        if query.shape[0] != self.archive.dimensions:
-            problem = f"the query has {query.shape[0]} dimensions, the index {self.archive.dimensions}"
-            raise InputError(problem, remedy="embed the query with the index's encoder")
-        if count < 1:
-            raise InputError(f"got {count} results to return, expected at least 1", field="count")
         if self.is_exact:
             scores, places = self.embeddings @ unit(query) if cosines is None else cosines, np.arange(len(self))
             if filters.condition:
@@ -465,7 +457,7 @@ class DocumentIndex:
     def _found(self, text: str) -> dict[tuple[int, int], dict[str, None]]:
         """What the index may know the words of a text as, by their places; one for each stemmer of its languages."""
         found: dict[tuple[int, int], dict[str, None]] = {}
-        for stemmer in stemmers_of(self.settings["languages"]):
+        for stemmer in sorted({*map(stemmer_of, self.settings["languages"])}):
             for term in terms(clean(text), stemmer):
                 found.setdefault((term.start, term.end), {})[term.text] = None
         return found
@@ -490,7 +482,7 @@ class DocumentIndex:
           among: numbers of the articles that are asked for; None for all.
         """
         asked = [term for word in words if word.frequency for term in word.terms]
-        if not asked or count < 1 or (among is not None and not len(among)):
+        if not asked or (among is not None and not len(among)):
             return np.zeros(0, np.int64), np.zeros(0)
         where = filters.condition if among is None else f"_rowid IN ({', '.join(map(str, among))})"
         return self.archive.matching(asked, count, where)

@@ -23,8 +23,6 @@ IntArray = npt.NDArray[np.int64]
 DEPTH: Final = 100  # documents by each of both that are compared
 NO_RANK: Final = 2 * DEPTH  # of a document that one of both did not find
 _FIRST_RANKS: Final = 5  # ranks below are much alike
-_EVIDENCE: Final = 5
-_FACTS: Final = 5
 _STEPS: Final = 50
 _LEAST_STEP: Final = 1e-6
 _TINY: Final = 1e-300
@@ -96,16 +94,13 @@ class Ranking:
 
     def to_dict(self) -> dict[str, Any]:
         """JSON values."""
-        values = {"weights": self.weights.tolist(), "scale": self.scale, "offsets": self.offsets.tolist()}
-        return {**values, "queries": self.queries}
+        return {**vars(self), "weights": self.weights.tolist(), "offsets": self.offsets.tolist()}
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any] | None) -> "Ranking":
-        """What `to_dict` gave; `DEFAULT` for None or another shape."""
-        if values is None or len(values.get("weights", ())) != _EVIDENCE * _FACTS:
-            return DEFAULT
-        arrays = [np.array(values[name], np.float64) for name in ("weights", "offsets")]
-        return cls(arrays[0], float(values["scale"]), arrays[1], int(values.get("queries", 0)))
+        """What `to_dict` gave; `DEFAULT` for None."""
+        arrays = {name: np.array(values[name], np.float64) for name in ("weights", "offsets")} if values else {}
+        return cls(**{**values, **arrays}) if values else DEFAULT
 
 
 def learn(found: Sequence[tuple[Evidence, BoolArray]], without: Sequence[Evidence]) -> Ranking:

@@ -16,7 +16,7 @@ import asyncio
 import contextlib
 import dataclasses
 import functools
-import importlib.resources
+import json
 import math
 import resource
 import socket
@@ -163,10 +163,9 @@ def _add_routes(app: FastAPI, service: Service, gate: Gate) -> None:
 
     @app.get("/docs", include_in_schema=False)
     def docs() -> HTMLResponse:
-        source = importlib.resources.files(__package__).joinpath("api.html").read_text(encoding="utf-8")
-        schema = app.openapi()
-        page = jinja2.Environment(autoescape=True).from_string(source)
-        return HTMLResponse(page.render(schema=schema, schemas=schema["components"]["schemas"]))
+        schema, pages = app.openapi(), jinja2.Environment(loader=jinja2.PackageLoader(__package__, ""), autoescape=True)
+        page = pages.get_template("api.html").render(schema=schema, schemas=schema["components"]["schemas"])
+        return HTMLResponse(page)
 
     @app.get("/metrics")
     def metrics() -> Response:
@@ -186,18 +185,12 @@ def _add_errors(app: FastAPI) -> None:
         return JSONResponse({"detail": str(error)}, 422)
 
     @app.exception_handler(RequestValidationError)
-    def describe(_: Request, error: RequestValidationError) -> JSONResponse:
+    def describe(_: Request, error: RequestValidationError) -> Response:
         """Returns 422 without FastAPI's echo of the input, which may be large."""
-        details = [
-            {"type": part["type"], "loc": [_utf8(place) for place in part["loc"]], "msg": part["msg"]}
-            for part in error.errors()
-        ]
-        return JSONResponse({"detail": details}, 422)
-
-
-def _utf8(place: str | int) -> str | int:
-    """A key as it can be answered: half a surrogate pair, which JSON can smuggle in, has no UTF-8 form."""
-    return place.encode("utf-8", "replace").decode() if isinstance(place, str) else place
+        details = [{name: part[name] for name in ("type", "loc", "msg")} for part in error.errors()]
+        # Half a surrogate pair in a key, which JSON can smuggle in, has no UTF-8 form.
+        text = json.dumps({"detail": details}, ensure_ascii=False).encode("utf-8", "replace")
+        return Response(text, 422, media_type="application/json")
 
 
 def _as_json(embeddings: FloatArray) -> bytes:
@@ -218,14 +211,7 @@ class ServeOptions(ReadingOptions):
     )
     host: str = option("127.0.0.1", "address to listen on; by default this machine only")
     port: int = option(8000, "0 for any free one", ge=0, le=MAX_PORT)
-    event_threshold: float | None = option(
-        None,
-        "least mean cosine of an article and an event, for the page of an index of `newsembed index`; default: learned "
-        "from the dates of the index",
-        ge=-1,
-        le=1,
-        metavar="COSINE",
-    )
+    events: EventOptions = dataclasses.field(default_factory=EventOptions, metadata={"prefix": "event_"})
     access_log: str = option(
         "none",
         "json: a line on standard error for each request, without its query and body",
@@ -291,7 +277,7 @@ def load_service(args: ServeOptions) -> Service:
             raise InputError(problem, field="--long_documents", remedy="Build the index with this option.")
         index = DocumentIndex.load(args.index)
         encoder = index_encoder(index, args.spec, max_length=args.max_length, query_prompt=args.prompt)
-        return Service(encoder, index, args.batches, Books(EventOptions(threshold=args.event_threshold)))
+        return Service(encoder, index, args.batches, Books(args.events))
     if not args.spec:
         raise InputError("nothing to serve", field="--model", remedy="give --model, --saved_model or --index")
     return Service(encoder_from_spec(args.spec, progress=False, **args.reading), options=args.batches)

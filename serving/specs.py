@@ -114,6 +114,8 @@ def make_encoder(kind: str, rest: str, **reading: Any) -> "TextEncoder":
         encoder = SavedModelEncoder(folder, **reading)
         allow(folder)
         return encoder
+    if kind not in ("model", "random"):
+        raise InputError(f"got the encoder kind {kind!r}", remedy="choose model, random or savedmodel")
     is_cls = rest.endswith(_CLS)
     path, number = split_number(rest.removesuffix(_CLS))
     folder = local_folder(path, number if kind == "model" else None)
@@ -126,17 +128,12 @@ def make_encoder(kind: str, rest: str, **reading: Any) -> "TextEncoder":
             from .onnx_engine import read_export
 
             return read_export(folder, **reading)
-    from .encoder import ClsEncoder, fresh_encoder, fresh_model, load_fastest, load_model
+    from .encoder import ClsEncoder, JaxEncoder, fresh_model, load_fastest, load_model
 
-    if is_cls and kind in ("model", "random"):
-        return ClsEncoder(
-            load_model(folder, number) if kind == "model" else fresh_model(folder, number or 0), **reading
-        )
-    if kind == "model":
+    if kind == "model" and not is_cls:
         return load_fastest(folder, number, **reading)
-    if kind == "random":
-        return fresh_encoder(folder, number or 0, **reading)
-    raise InputError(f"got the encoder kind {kind!r}", remedy="choose model, random or savedmodel")
+    model = load_model(folder, number) if kind == "model" else fresh_model(folder, number or 0)
+    return (ClsEncoder if is_cls else JaxEncoder)(model, **reading)
 
 
 def encoder_from_spec(spec: str, **reading: Any) -> "TextEncoder":

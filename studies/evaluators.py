@@ -99,10 +99,10 @@ class MlDocEvaluator(_Evaluator):
         svm: bool = False,
         seeds: int = 1,
     ) -> None:
-        from ..evaluation.benchmarks.mldoc import LinearSvm, MlDoc
+        from ..evaluation.benchmarks.mldoc import MlDoc
         from ..evaluation.heads import Perceptron
 
-        head = LinearSvm() if svm else Perceptron()
+        head = None if svm else Perceptron()
         benchmark = MlDoc(path, "mldoc_dev", languages=tuple(languages), seeds=seeds, head=head, on_dev=True)
         super().__init__(benchmark)
 

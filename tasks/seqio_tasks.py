@@ -12,7 +12,7 @@ from .registry import smoothed_sizes
 _SPLIT: Final = "train"
 
 
-def register_tasks(data_dir: str, vocabulary_path: str, prefix: str = "newsembed") -> list[str]:
+def register_tasks(data_dir: str, vocabulary_path: str) -> list[str]:
     """Registers one seqio task for each (task, language) set, and mixtures over the languages.
 
     All tasks of a seqio mixture must have the same features. There is a seqio mixture for each mixture of such tasks
@@ -25,7 +25,6 @@ def register_tasks(data_dir: str, vocabulary_path: str, prefix: str = "newsembed
     Args:
       data_dir: holds `task=…/language=…/part-*.tfrecord` and `manifest.json`.
       vocabulary_path: the vocab.txt that the data were written with; its size bounds the token features.
-      prefix: of all names.
 
     Returns:
       The names, tasks first.
@@ -34,30 +33,48 @@ def register_tasks(data_dir: str, vocabulary_path: str, prefix: str = "newsembed
       InputError: if the folder or the vocabulary cannot be read.
     """
     import seqio
+    import tensorflow as tf
 
-    vocabulary = seqio.PassThroughVocabulary(read_vocabulary(vocabulary_path).size)
-    counts = registry.example_counts(data_dir)
-    names = {key: _register_task(key, data_dir, vocabulary, prefix) for key in sorted(counts)}
-    mixtures = []
+    pieces, others = map(seqio.PassThroughVocabulary, (read_vocabulary(vocabulary_path).size, 0))
+    counts, names, mixtures = registry.example_counts(data_dir), dict[DataSet, str](), list[str]()
+    for key in sorted(counts):
+        task, names[key] = registry.get(key.task), task_name(key.task, key.language)
+        example_paths(data_dir, key)  # raises if there are none
+        parsers = {spec.name: _parser(spec) for spec in task.features}
+        files = {_SPLIT: example_pattern(data_dir, key)}
+        features = {
+            # A scalar has rank 0, and its length in `task_feature_lengths` must then be None.
+            spec.name: seqio.Feature(
+                pieces if spec.holds == PIECES else others, add_eos=False, dtype=tf.int32, rank=len(spec.shape)
+            )
+            for spec in task.row_features
+        }
+        seqio.TaskRegistry.remove(names[key])
+        seqio.TaskRegistry.add(
+            names[key],
+            source=seqio.TFExampleDataSource(files, parsers, num_input_examples=None),
+            preprocessors=[functools.partial(_to_int32, specs=task.features)],
+            output_features=features,
+        )
     for mixture, tasks in _mixtures().items():
         members = {key: counts[key] for key in names if key.task in tasks}
         if not members:
             continue
         rates = [(names[key], size) for key, size in smoothed_sizes(members).items()]
-        name = f"{prefix}_{mixture}"
+        name = f"newsembed_{mixture}"
         seqio.MixtureRegistry.remove(name)
         seqio.MixtureRegistry.add(name, rates)
         mixtures.append(name)
     return [*names.values(), *mixtures]
 
 
-def task_name(task: str, language: str, prefix: str = "newsembed") -> str:
+def task_name(task: str, language: str) -> str:
     """The seqio name of one set.
 
     >>> task_name("mlm", "pt-BR")
     'newsembed_mlm_pt_BR'
     """
-    return f"{prefix}_{task}_{language.replace('-', '_')}"
+    return f"newsembed_{task}_{language.replace('-', '_')}"
 
 
 def _mixtures() -> dict[str, tuple[str, ...]]:
@@ -71,30 +88,6 @@ def _mixtures() -> dict[str, tuple[str, ...]]:
     return alike | {name: (name,) for name in registry.names() if name not in mixed}
 
 
-def _register_task(data_set: DataSet, data_dir: str, vocabulary: Any, prefix: str) -> str:
-    import seqio
-
-    task = registry.get(data_set.task)
-    name = task_name(data_set.task, data_set.language, prefix)
-    seqio.TaskRegistry.remove(name)
-    seqio.TaskRegistry.add(
-        name,
-        source=_source(data_dir, data_set),
-        preprocessors=[functools.partial(_to_int32, specs=task.features)],
-        output_features={spec.name: _seqio_feature(spec, vocabulary) for spec in task.row_features},
-    )
-    return name
-
-
-def _seqio_feature(spec: FeatureSpec, vocabulary: Any) -> Any:
-    import seqio
-    import tensorflow as tf
-
-    vocabulary = vocabulary if spec.holds == PIECES else seqio.PassThroughVocabulary(0)
-    # A scalar has rank 0, and its length in `task_feature_lengths` must then be None.
-    return seqio.Feature(vocabulary, add_eos=False, required=True, dtype=tf.int32, rank=len(spec.shape))
-
-
 def _to_int32(dataset: Any, specs: tuple[FeatureSpec, ...]) -> Any:
     import tensorflow as tf
 
@@ -102,14 +95,6 @@ def _to_int32(dataset: Any, specs: tuple[FeatureSpec, ...]) -> Any:
     return dataset.map(
         lambda example: {name: tf.cast(example[name], tf.int32) for name in names}, num_parallel_calls=tf.data.AUTOTUNE
     )
-
-
-def _source(data_dir: str, data_set: DataSet) -> Any:
-    import seqio
-
-    example_paths(data_dir, data_set)  # raises if there are none
-    parsers = {spec.name: _parser(spec) for spec in registry.get(data_set.task).features}
-    return seqio.TFExampleDataSource({_SPLIT: example_pattern(data_dir, data_set)}, parsers, num_input_examples=None)
 
 
 def _parser(spec: FeatureSpec) -> Any:

@@ -25,7 +25,7 @@ from newsembed.learning.objectives import OBJECTIVES, Metrics, Model, Objective
 from newsembed.learning.objectives import register as register_objective
 from newsembed.models.encoders import KINDS, Capability, require
 from newsembed.models.encoders import register as register_architecture
-from newsembed.serving.encoder import fresh_encoder, load_encoder
+from newsembed.serving.encoder import JaxEncoder, fresh_model, load_encoder
 from newsembed.serving.interface import DocumentEncoder
 from newsembed.serving.saved_model import SavedModelEncoder
 from newsembed.serving.server import Service, create_app
@@ -197,7 +197,7 @@ def test_it_is_evaluated_by_any_benchmark(corpus, trained):
 
     learned, fresh = (
         mean_average_precision(load_encoder(str(trained))),
-        mean_average_precision(fresh_encoder(str(trained))),
+        mean_average_precision(JaxEncoder(fresh_model(str(trained)))),
     )
     assert learned > fresh + 0.1
 

@@ -5,7 +5,7 @@ tokenizer comes along, see `tasks.huggingface_tokenizer`.
 """
 
 import dataclasses
-from typing import Any, cast
+from typing import Any, Final
 
 import jax
 import numpy as np
@@ -15,10 +15,16 @@ from ..errors import InputError
 from ..formats.huggingface import HuggingFaceFolder
 from ..formats.huggingface import read_huggingface as read_folder
 from ..formats.vocabulary import VocabularyFile
-from ..models.encoders import KINDS, NEWS_KIND, Architecture, Capability, require
-from ..models.huggingface import reorder_tokens
-from ..models.huggingface.interface import HuggingFaceArchitecture, UnsupportedArrayError, UnsupportedModelError
+from ..models.encoders import Architecture, Capability, EncoderConfig, require
+from ..models.huggingface import import_model, reorder_tokens
+from ..models.huggingface.interface import UnsupportedArrayError, UnsupportedModelError
 from ..tasks.huggingface_tokenizer import import_vocabulary
+
+# Fields that may differ between a folder and the run that starts from it.
+_OF_HEADS: Final = (
+    *("embedding_init", "embedding_size", "num_topics", "embedding_activation", "pooling", "lead_length"),
+    "sublinear",
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -38,7 +44,7 @@ class HuggingFaceModel:
     """
 
     source: HuggingFaceFolder
-    config: HuggingFaceArchitecture
+    config: EncoderConfig
     params: dict[str, Any]
     plain_heads: dict[str, Any]
     order: npt.NDArray[np.int64]
@@ -66,42 +72,32 @@ class HuggingFaceModel:
         return {**self.plain_heads, **self.params}
 
 
-def read_huggingface(
-    folder: str, *, num_topics: int = 600, max_length: int | None = None, kind: str = NEWS_KIND
-) -> HuggingFaceModel:
+def read_huggingface(folder: str, *, num_topics: int = 600, max_length: int | None = None) -> HuggingFaceModel:
     """Reads the model of a folder that `transformers` or `sentence_transformers` saved.
 
     Args:
       folder: see `formats.huggingface`.
       num_topics: T.
       max_length: fewer positions than the folder has; None keeps them all.
-      kind: the architecture that the model becomes.
 
     Raises:
       InputError: for a missing or broken file, a model that the architecture does not compute, an array that is missing
         or has another shape, or a tokenizer that `import_vocabulary` refuses.
     """
     source = read_folder(folder)
-    architecture = cast(type[HuggingFaceArchitecture], KINDS[kind])
     try:
-        model = architecture.from_huggingface(
+        config, params, plain_heads, ignored = import_model(
             source.config, source.arrays, source.modules, num_topics=num_topics, max_length=max_length
         )
     except UnsupportedModelError as error:
         is_array = isinstance(error, UnsupportedArrayError)
         path = source.weights_file if is_array else source.config_file
-        remedy = "Save the model again, config.json with it." if is_array else f"Bring a model that {kind!r} computes."
+        remedy = "Save the model again, config.json with it." if is_array else "Bring a model of another architecture."
         raise InputError(error.problem, path=path, field=error.field, remedy=remedy) from error
-    vocabulary = import_vocabulary(source, model.config.vocab_size)
+    vocabulary = import_vocabulary(source, config.vocab_size)
+    params, order = reorder_tokens(params, vocabulary.order), vocabulary.order
     return HuggingFaceModel(
-        source,
-        model.config,
-        reorder_tokens(model.params, vocabulary.order),
-        model.plain_heads,
-        vocabulary.order,
-        vocabulary.file,
-        model.ignored,
-        vocabulary.differences,
+        source, config, params, plain_heads, order, vocabulary.file, ignored, vocabulary.differences
     )
 
 
@@ -122,7 +118,7 @@ def initial_params(folder: str, config: Architecture, vocabulary: VocabularyFile
       InputError: as `read_huggingface`, and for another architecture or vocabulary.
     """
     require(config, Capability.HUGGING_FACE, by="a start from a Hugging Face folder")
-    model = read_huggingface(folder, num_topics=config.num_topics, max_length=config.max_length, kind=config.kind)
+    model = read_huggingface(folder, num_topics=config.num_topics, max_length=config.max_length)
     _check_architecture(model, config)
     _check_vocabulary(model, vocabulary)
 
@@ -139,7 +135,7 @@ def initial_params(folder: str, config: Architecture, vocabulary: VocabularyFile
 
 
 def _check_architecture(model: HuggingFaceModel, config: Architecture) -> None:
-    left_out = (*model.config.free_options, *model.config.head_options)
+    left_out = (*model.config.free_options, *_OF_HEADS)
     for field in dataclasses.fields(config):
         if field.name in left_out:
             continue

@@ -6,7 +6,6 @@ from typing import Any, Literal
 
 import gin
 import jax
-import numpy as np
 import optax
 import orbax.checkpoint as ocp
 
@@ -50,13 +49,6 @@ class OptimizerOptions:
     optimizer: optax.GradientTransformation
     learning_rate: optax.Schedule | float | None = None
     guards: Guards = dataclasses.field(default_factory=Guards)
-
-    def warning(self, first: int, last: int) -> str:
-        """Returns a warning if the learning rate is 0 in all steps from `first` to `last`; else an empty string."""
-        sample = sorted({int(step) for step in np.linspace(first + 1, last, 50)}) if last > first else []
-        if not sample or any(self.learning_rate_after(step) != 0 for step in sample):
-            return ""
-        return "warning: LEARNING_RATE is 0, so training changes no parameter"
 
     def learning_rate_after(self, step: int) -> float | None:
         """Returns the learning rate of step number `step`, counted from 1; None if it is not known."""

@@ -112,7 +112,7 @@ def train(
             report = Report(writer, progress, means, optimizer.learning_rate_after, run.log_period)
             watch, period = Watch(optimizer.guards, saved.folder.path), checkpoints.period
             loop = Loop(batches, steps, setup.mesh, loop_key, saved, period, patience, evaluation, watch, report)
-            step, interrupted = _run(loop, calibrated, start, run.train_steps, optimizer)
+            step, interrupted = _run(loop, calibrated, start, run.train_steps)
             result = TrainResult(step, interrupted, run.model_dir, start.origin, saved.best_step())
             _say_how_it_ended(progress, result, checkpoints, patience, run.train_steps)
     wait_for_all("trained")
@@ -234,15 +234,11 @@ def prepare(run: RunOptions, data: DataOptions, model: ModelOptions, objectives:
     return Setup(data, vocabulary, table, weights, options, text_length, model.partitioner, mesh, rows)
 
 
-def _run(
-    loop: Loop, calibration: Calibration, start: Start, train_steps: int, optimizer: OptimizerOptions
-) -> tuple[int, str]:
-    """Says what is odd about the optimizer, if anything is, and runs the loop; returns what `Loop.run` does.
+def _run(loop: Loop, calibration: Calibration, start: Start, train_steps: int) -> tuple[int, str]:
+    """Runs the loop; returns what `Loop.run` does.
 
     A second Ctrl-C ends it with a KeyboardInterrupt that says which step is saved.
     """
-    if warning := optimizer.warning(start.step, train_steps):
-        loop.report.progress.say(warning)
     try:
         if start.is_random:
             if (rows := calibration.options.whitening_rows) and not calibration.is_pretraining:

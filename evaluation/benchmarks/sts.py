@@ -365,17 +365,13 @@ def expected_scores(
     for _ in range(_MOST_EPOCHS // _ROUND + 1):
         orders = [random.permutation(count)[places] for _ in range(_ROUND)]
         state = trained(state, np.concatenate(orders).reshape(-1, _BATCH))
-        correlation = _pearson(scores_of(state[0], dev[0]), dev[1])
+        with np.errstate(invalid="ignore"):  # of equal scores it is not a number, and so no improvement
+            correlation = np.corrcoef(scores_of(state[0], dev[0]), dev[1])[0, 1]
         if correlation > highest:
             best, highest = state[0], correlation
         elif (failures := failures + 1) > _PATIENCE:
             break
     return scores_of(best, asked)
-
-
-def _pearson(found: Floats, gold: Floats) -> float:
-    """Pearson's correlation; -1 where all values are equal, so that no such round is kept."""
-    return float(np.corrcoef(found, gold)[0, 1]) if np.ptp(found) > 0 and np.ptp(gold) > 0 else -1.0
 
 
 SUITES: Final = {

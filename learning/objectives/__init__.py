@@ -104,8 +104,5 @@ def objectives_of(tasks: Iterable[str], given: Sequence[Objective] = ()) -> dict
 
 for _objective_class in (MaskedLanguageModel, Contrastive, Topics, Translation, Classification, QuestionAnswering):
     register(_objective_class)
-alternative(BilingualTranslation)
-alternative(Denoising)
-alternative(Distillation)
-alternative(MaskedTexts)
-alternative(Linking)
+for _alternative in (BilingualTranslation, Denoising, Distillation, MaskedTexts, Linking):
+    alternative(_alternative)

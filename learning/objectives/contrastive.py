@@ -8,7 +8,9 @@ import jax.numpy as jnp
 
 from ...formats.command_line import option
 from ...formats.vocabulary import CLS_ID, PAD_ID
+from ...models.attention import of_unit_length
 from ...models.encoders import Capability
+from ...models.encoders.news import stop_rows
 from ...models.losses import (
     TEMPERATURE,
     Documents,
@@ -16,7 +18,6 @@ from ...models.losses import (
     LossAndAccuracy,
     alignment,
     info_nce,
-    normalized_prefix,
     uniformity,
 )
 from ...tasks.kinds import Augmentation
@@ -102,7 +103,7 @@ class Contrastive(PairObjective):
         if stopped is None or Capability.STOPPED_TEXTS in model.config.capabilities:
             return self.embeddings(model, params, texts, key, stopped)
         anchor, *others = self.embeddings(model, params, texts, key)
-        return [anchor, *(_stop_where(stopped, vectors) for vectors in others)]
+        return [anchor, *(stop_rows(vectors, stopped) for vectors in others)]
 
     def _texts(self, batch: DeviceBatch) -> list[jax.Array]:
         """Returns the tokens of anchors, positives and, where there are some and they count, negatives."""
@@ -146,7 +147,7 @@ class Contrastive(PairObjective):
             return contrast(*vectors)
         total = jnp.zeros(())
         for size in self.matryoshka_sizes:
-            loss, accuracy = contrast(*(normalized_prefix(one, size) for one in vectors))
+            loss, accuracy = contrast(*(of_unit_length(one[..., :size]) for one in vectors))
             total += loss
         return LossAndAccuracy(total, accuracy)
 
@@ -170,8 +171,3 @@ class Contrastive(PairObjective):
 def _has_text(tokens: jax.Array) -> jax.Array:
     """Returns which of several negatives [B, N, L] are there, bool [B, N]; the others are empty texts."""
     return tokens[:, :, 0] != PAD_ID
-
-
-def _stop_where(condition: jax.Array, vectors: jax.Array) -> jax.Array:
-    """Returns `vectors` [B, ..., D], without gradient where `condition` [B]."""
-    return jnp.where(condition.reshape(-1, *[1] * (vectors.ndim - 1)), jax.lax.stop_gradient(vectors), vectors)

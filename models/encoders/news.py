@@ -6,14 +6,12 @@ names to mesh axes.
 """
 
 import dataclasses
-from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, Final, Self
+from collections.abc import Sequence
+from typing import ClassVar, Final, Self
 
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
-import numpy as np
-import numpy.typing as npt
 
 from ..architecture import NEWS_KIND, Capability, register
 from ..attention import (
@@ -41,8 +39,6 @@ from ..blocks import (
     run_blocks,
     run_blocks_observed,
 )
-from ..huggingface import export_model, import_model
-from ..huggingface.interface import ExportedModel, HuggingFaceArchitecture, ImportedModel
 from ..transformer import EXECUTION_OPTIONS, TransformerConfig
 
 _EMBEDDING_NORM_FLOOR: Final = 1e-12
@@ -312,10 +308,10 @@ def _params_of(layers: Sequence[Block]) -> list[Params]:
 
 
 def stop_rows(vectors: jax.Array, stopped: jax.Array | None) -> jax.Array:
-    """`vectors` [B, D], without gradient where `stopped`, bool [B]; None stops none."""
+    """`vectors` [B, ..., D], without gradient where `stopped`, bool [B]; None stops none."""
     if stopped is None:
         return vectors
-    return jnp.where(stopped[:, None], jax.lax.stop_gradient(vectors), vectors)
+    return jnp.where(stopped.reshape(-1, *[1] * (vectors.ndim - 1)), jax.lax.stop_gradient(vectors), vectors)
 
 
 def in_windows(tokens: jax.Array, window: int) -> jax.Array:
@@ -330,16 +326,12 @@ def in_windows(tokens: jax.Array, window: int) -> jax.Array:
 
 @register
 @dataclasses.dataclass(frozen=True)
-class EncoderConfig(TransformerConfig, HuggingFaceArchitecture):
+class EncoderConfig(TransformerConfig):
     """The news encoder as an `Architecture`: its shape, see `TransformerConfig`, and what it can do."""
 
     kind: ClassVar[str] = NEWS_KIND
     module_class: ClassVar[type[nn.Module]] = NewsEncoder
     free_options: ClassVar[tuple[str, ...]] = (*EXECUTION_OPTIONS, "dtype", "dropout_rate", "family")
-    head_options: ClassVar[tuple[str, ...]] = (
-        *("embedding_init", "embedding_size", "num_topics", "embedding_activation", "pooling", "lead_length"),
-        "sublinear",
-    )
 
     @property
     def capabilities(self) -> frozenset[Capability]:
@@ -368,26 +360,3 @@ class EncoderConfig(TransformerConfig, HuggingFaceArchitecture):
     def summary(self) -> str:
         """Layers and width, such as "12 layers x 768"."""
         return f"{self.num_layers} layers x {self.hidden_size}"
-
-    @classmethod
-    def from_huggingface(
-        cls,
-        values: Mapping[str, Any],
-        arrays: Mapping[str, Any],
-        modules: Any,
-        *,
-        num_topics: int,
-        max_length: int | None = None,
-    ) -> ImportedModel:
-        """Reads a model of `transformers`, see ``models.huggingface.import_model``."""
-        shape, params, heads, ignored = import_model(
-            values, arrays, modules, num_topics=num_topics, max_length=max_length
-        )
-        config = cls(**{field.name: getattr(shape, field.name) for field in dataclasses.fields(shape)})
-        return ImportedModel(config, params, heads, ignored)
-
-    def to_huggingface(
-        self, params: Mapping[str, Any], token_ids: npt.NDArray[np.int64] | None = None
-    ) -> ExportedModel:
-        """The model as `transformers` holds it, see ``models.huggingface.export_model``."""
-        return export_model(self, params, token_ids)

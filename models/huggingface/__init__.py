@@ -24,6 +24,7 @@ import numpy as np
 import numpy.typing as npt
 from flax.traverse_util import flatten_dict, unflatten_dict
 
+from ..encoders.news import EncoderConfig
 from ..transformer import TransformerConfig
 from .families import Family, SpecialIds, family_by_shape, family_of, find_family
 from .interface import Array, ExportedModel, UnsupportedArrayError, UnsupportedModelError, check_keys, integer
@@ -35,7 +36,7 @@ _NO_WEIGHTS: Final = ("embeddings.position_ids", "embeddings.token_type_ids", "r
 
 def encoder_config(
     values: Mapping[str, Any], *, embedding_size: int | None = None, num_topics: int = 600, pooling: str = "cls"
-) -> TransformerConfig:
+) -> EncoderConfig:
     """The architecture that a config.json describes.
 
     Args:
@@ -52,7 +53,7 @@ def encoder_config(
     check_keys(values, family.keys)
     sizes: dict[str, Any] = {ours: integer(values, theirs) for ours, theirs in family.sizes.items()}
     try:
-        config = TransformerConfig(
+        config = EncoderConfig(
             **sizes,
             embedding_size=embedding_size or sizes["hidden_size"],
             num_topics=num_topics,
@@ -161,8 +162,20 @@ def write_params(values: Mapping[str, Any], config: TransformerConfig, params: M
 
 def import_model(
     values: Mapping[str, Any], arrays: Arrays, modules: Any, *, num_topics: int, max_length: int | None = None
-) -> tuple[TransformerConfig, dict[str, Any], dict[str, Any], tuple[str, ...]]:
-    """Reads a transformer, see `HuggingFaceArchitecture.from_huggingface`: what `ImportedModel` holds, in its order.
+) -> tuple[EncoderConfig, dict[str, Any], dict[str, Any], tuple[str, ...]]:
+    """Reads a transformer.
+
+    Args:
+      values: of config.json.
+      arrays: by name.
+      modules: of sentence-transformers.
+      num_topics: T.
+      max_length: fewer positions than the source has; None keeps them all.
+
+    Returns:
+      The architecture; its parameters, a nested dict of float32 arrays with tokens in the source's order, without heads
+      that the source lacks; all heads, to replace missing ones: they return the pooled vector, or 0; the names of
+      arrays that have no place in the architecture.
 
     Raises:
       UnsupportedModelError: if `NewsEncoder` does not compute that model, or an array does not fit.
@@ -193,7 +206,13 @@ def import_model(
 def export_model(
     config: TransformerConfig, params: Mapping[str, Any], token_ids: npt.NDArray[np.int64] | None = None
 ) -> ExportedModel:
-    """Writes a news encoder; see `HuggingFaceArchitecture.to_huggingface`.
+    """Writes a news encoder without its topic and masked-LM heads.
+
+    Args:
+      config: its architecture.
+      params: nested, tokens in our order.
+      token_ids: int64 [V], the id to give to each of our tokens; None: its own or, where the class of `transformers`
+        has its padding token elsewhere, the nearest order.
 
     Raises:
       UnsupportedModelError: if no class of `transformers` computes this encoder with these tokens.
@@ -274,7 +293,7 @@ def plain_heads(config: TransformerConfig) -> dict[str, Any]:
     }
 
 
-def _replaced(config: TransformerConfig, **changes: Any) -> TransformerConfig:
+def _replaced(config: EncoderConfig, **changes: Any) -> EncoderConfig:
     """The configuration with other values.
 
     Raises:

@@ -18,7 +18,6 @@ from .interface import (
     integer,
     layers,
     linear,
-    masked_lm_head,
     norm,
     number,
     only,
@@ -193,7 +192,9 @@ class Family:
 
     def masked_lm(self, config: TransformerConfig) -> Iterator[Entry]:
         """Transform and norm before the tied table."""
-        return masked_lm_head(config, *self.masked_lm_names)
+        hidden, (dense, last_norm) = config.hidden_size, self.masked_lm_names
+        yield from linear("mlm_transform", dense, hidden, hidden, biases=config.biases)
+        yield from norm("mlm_norm", last_norm, hidden, biases=config.biases)
 
 
 def check_fields(config: TransformerConfig, model_type: str, expected: Mapping[str, Any]) -> None:

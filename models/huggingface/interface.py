@@ -7,12 +7,11 @@ And the correspondences between arrays of `transformers` and of a `NewsEncoder`,
 
 import dataclasses
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, ClassVar, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from ..architecture import Architecture
 from ..transformer import TransformerConfig
 
 _ACTIVATIONS: Final = {"gelu": "gelu", "gelu_python": "gelu", "gelu_new": "gelu_tanh", "gelu_pytorch_tanh": "gelu_tanh"}
@@ -40,22 +39,6 @@ _FIXED: Final[Mapping[str, Any]] = {
 }
 
 
-class ImportedModel(NamedTuple):
-    """A model read from the values and arrays of `transformers`.
-
-    Attributes:
-      config: its architecture.
-      params: nested dict of float32 arrays, tokens in the source's order. Heads that the source lacks are missing.
-      plain_heads: all heads, to replace missing ones: they return the pooled vector, or 0.
-      ignored: names of arrays that have no place in the architecture.
-    """
-
-    config: "HuggingFaceArchitecture"
-    params: dict[str, Any]
-    plain_heads: dict[str, Any]
-    ignored: tuple[str, ...]
-
-
 class ExportedModel(NamedTuple):
     """A model as `transformers` and sentence-transformers hold it.
 
@@ -72,55 +55,6 @@ class ExportedModel(NamedTuple):
     modules: dict[str, Any]
     hidden_size: int
     token_ids: npt.NDArray[np.int64]
-
-
-class HuggingFaceArchitecture(Architecture):
-    """An architecture with `Capability.HUGGING_FACE`.
-
-    Attributes:
-      head_options: fields that may differ between a Hugging Face folder and the run that starts from it.
-    """
-
-    head_options: ClassVar[tuple[str, ...]]
-
-    @classmethod
-    def from_huggingface(
-        cls,
-        values: Mapping[str, Any],
-        arrays: Mapping[str, Any],
-        modules: Any,
-        *,
-        num_topics: int,
-        max_length: int | None = None,
-    ) -> ImportedModel:
-        """Reads a model.
-
-        Args:
-          values: of config.json.
-          arrays: by name.
-          modules: of sentence-transformers.
-          num_topics: T.
-          max_length: fewer positions than the source has; None keeps them all.
-
-        Raises:
-          UnsupportedModelError: if the architecture does not compute that model, or an array does not fit.
-        """
-        raise NotImplementedError
-
-    def to_huggingface(
-        self, params: Mapping[str, Any], token_ids: npt.NDArray[np.int64] | None = None
-    ) -> ExportedModel:
-        """The model without its topic and masked-LM heads.
-
-        Args:
-          params: nested, tokens in our order.
-          token_ids: int64 [V], the id to give to each of our tokens; None: its own or, where the class of
-            `transformers` has its padding token elsewhere, the nearest order.
-
-        Raises:
-          UnsupportedModelError: if no class computes it with these tokens.
-        """
-        raise NotImplementedError
 
 
 class UnsupportedModelError(ValueError):
@@ -265,13 +199,6 @@ def layers(config: TransformerConfig, prefix: str, names: LayerNames) -> Iterato
         yield from linear(f"{ours}.mlp_in", theirs.mlp_in, hidden, config.mlp_size)
         yield from linear(f"{ours}.mlp_out", theirs.mlp_out, config.mlp_size, hidden)
         yield from norm(f"{ours}.mlp_norm", theirs.mlp_norm, hidden)
-
-
-def masked_lm_head(config: TransformerConfig, dense: str, last_norm: str) -> Iterator[Entry]:
-    """Transform and norm before the tied table."""
-    hidden = config.hidden_size
-    yield from linear("mlm_transform", dense, hidden, hidden, biases=config.biases)
-    yield from norm("mlm_norm", last_norm, hidden, biases=config.biases)
 
 
 def positions(config: TransformerConfig, *, offset: int = 0, types: int = 0) -> Entry:

@@ -2,8 +2,8 @@
 
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Annotated, Any, Final
-from xml.sax.saxutils import escape, quoteattr
 
+import jinja2
 from fastapi import FastAPI, Query, Request, Response
 from fastapi.responses import JSONResponse
 
@@ -63,32 +63,14 @@ def json_feed(title: str, address: str, hits: Sequence[SearchHit]) -> dict[str, 
 
 def atom(title: str, address: str, hits: Sequence[SearchHit]) -> str:
     """The text of an Atom feed, see `json_feed`."""
-    ordered = _by_date(hits)
-    updated = _time(ordered[0]) if ordered else f"{_NO_DATE}T00:00:00Z"
-    lines = [
-        '<?xml version="1.0" encoding="utf-8"?>',
-        '<feed xmlns="http://www.w3.org/2005/Atom">',
-        f"<title>{escape(title)}</title><id>{escape(address)}</id><updated>{updated}</updated>",
-        f"<link rel='self' href={quoteattr(address)}/>",
-    ]
-    for hit in ordered:
-        lines += [
-            f"<entry><title>{escape(hit.title)}</title><id>{escape(hit.url or hit.doc_id)}</id>",
-            *([f"<link href={quoteattr(hit.url)}/>"] if hit.url else []),
-            f"<updated>{_time(hit)}</updated>",
-            f"<author><name>{escape(hit.publisher)}</name></author><summary>{escape(hit.extract)}</summary></entry>",
-        ]
-    return _without_controls("\n".join([*lines, "</feed>\n"]))
+    pages = jinja2.Environment(loader=jinja2.PackageLoader(__package__, ""), autoescape=True)
+    text = pages.get_template("feed.xml").render(title=title, address=address, hits=_by_date(hits), time=_time)
+    return "".join(one for one in text if one >= " " or one in "\t\n\r")  # no XML document may hold other controls
 
 
 def _by_date(hits: Sequence[SearchHit]) -> list[SearchHit]:
     return sorted(hits, key=lambda hit: (hit.byline_date or _NO_DATE, -hit.rank), reverse=True)
 
 
-def _time(hit: SearchHit) -> str:
-    return f"{hit.byline_date or _NO_DATE}T00:00:00Z"
-
-
-def _without_controls(text: str) -> str:
-    """Without the characters that no XML document may hold."""
-    return "".join(one for one in text if one >= " " or one in "\t\n\r")
+def _time(hit: SearchHit | None) -> str:
+    return f"{(hit and hit.byline_date) or _NO_DATE}T00:00:00Z"

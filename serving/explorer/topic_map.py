@@ -42,9 +42,7 @@ class TopicMap:
     labels: tuple[str, ...]
 
 
-def draw(
-    rows: Sequence[FloatArray], titles: list[list[str]], index: DocumentIndex, texts: Sequence[str] = ()
-) -> TopicMap:
+def draw(rows: Sequence[FloatArray], titles: list[list[str]], index: DocumentIndex, texts: Sequence[str]) -> TopicMap:
     """Projects events by t-SNE (van der Maaten and Hinton 2008) and groups them by bisecting k-means.
 
     The label of a topic has the names that tell its texts from those of the others: those with the largest
@@ -58,7 +56,7 @@ def draw(
       rows: unit vectors ``[D]`` of n events.
       titles: of the articles of each event.
       index: whose titles say how common a word is.
-      texts: of the lead of each event, for names; none for labels of words alone.
+      texts: of the lead of each event, for names.
 
     Raises:
       ModuleNotFoundError: if scikit-learn is not installed.
@@ -88,8 +86,7 @@ def draw(
         low, high = places.min(0), places.max(0)
         places = (places - low) / np.maximum(high - low, 1e-9)
     labels = _labels(titles, topics, index)
-    if texts:
-        labels = tuple(name or words for name, words in zip(_named(texts, topics), labels, strict=True))
+    labels = tuple(name or words for name, words in zip(_named(texts, topics), labels, strict=True))
     return TopicMap(np.asarray(places, np.float32), np.asarray(topics, np.int64), labels)
 
 

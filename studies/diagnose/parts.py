@@ -197,16 +197,9 @@ def _neighbor(query: EventDocument, other: EventDocument, cosine: float) -> Cell
 
 def _no_pairs(made: Diagnosis, kind: similarity.PairKind, field: str) -> Iterator[Block]:
     """Why there are no pairs of articles with one value of a field."""
-    if kind in made.pairs:
-        return
-    values = [getattr(article, field) for article in made.articles if getattr(article, field)]
-    if not values:
-        reason = _UNLABELLED.format(field)
-    elif len(set(values)) == len(values):
-        reason = f"no two articles share their {field}"
-    else:
-        reason = f"all articles that share their {field} share their event"
-    yield Missing(f"{kind}: {reason}")
+    if kind not in made.pairs:
+        has_values = any(getattr(article, field) for article in made.articles)
+        yield Missing(f"{kind}: {'no two articles are' if has_values else _UNLABELLED.format(field)}")
 
 
 def similarities_part(made: Diagnosis) -> Iterator[Block]:

@@ -9,9 +9,9 @@ from newsembed.errors import InputError
 from newsembed.formats.manifest import DataSet
 from newsembed.formats.tfrecords import PIECES, FeatureSpec
 from newsembed.learning.batches import BatchOptions, GrainBatches
-from newsembed.learning.mixture import MixedBatches, MixtureBatches, mixed_rows, select_sets, smoothed_weights
+from newsembed.learning.mixture import MixedBatches, MixtureBatches, mixed_rows, select_sets
 from newsembed.tasks import registry
-from newsembed.tasks.registry import TEXT, Task
+from newsembed.tasks.registry import TEXT, Task, smoothed_sizes
 from toy_corpus import BOUNDS, LENGTHS, event, topics, triplet, write_corpus, write_sets
 
 TRIPLETS = DataSet("triplets", "en")
@@ -118,7 +118,8 @@ def test_unknown_mixtures_are_named(corpus, mixture, message):
 
 
 def test_the_step_number_decides_and_shares_follow_the_weights(corpus):
-    weights = smoothed_weights(select_sets(corpus, "weak_supervision"))
+    sizes = smoothed_sizes(select_sets(corpus, "weak_supervision"))
+    weights = {data_set: size / sum(sizes.values()) for data_set, size in sizes.items()}
     mixture, again = (MixtureBatches(weights, GrainBatches, options(corpus)) for _ in range(2))
     choices = [mixture.choose(step) for step in range(4000)]
     assert choices[3000:] == [again.choose(step) for step in range(3000, 4000)]
@@ -142,7 +143,7 @@ def test_the_places_of_a_draw_are_those_of_its_rows_also_after_the_next_one(corp
 
 
 def test_a_mixture_continues_exactly(corpus):
-    weights = smoothed_weights(select_sets(corpus, "weak_supervision"))
+    weights = smoothed_sizes(select_sets(corpus, "weak_supervision"))
     mixture = MixtureBatches(weights, GrainBatches, options(corpus))
     for step in range(5):
         mixture.draw(step)

@@ -11,8 +11,14 @@ import pytest
 import safetensors.numpy
 from newsembed.formats.huggingface import read_modules
 from newsembed.formats.vocabulary import token_order
-from newsembed.models.encoders.news import EncoderConfig, NewsEncoder
-from newsembed.models.huggingface import UnsupportedModelError, encoder_config, import_model, reorder_tokens
+from newsembed.models.encoders.news import NewsEncoder
+from newsembed.models.huggingface import (
+    UnsupportedModelError,
+    encoder_config,
+    export_model,
+    import_model,
+    reorder_tokens,
+)
 from newsembed.models.huggingface.families import FAMILIES
 
 ROOT = Path(__file__).parent / "transformers"
@@ -49,8 +55,7 @@ def read(name):
 def imported(name, modules=None, **options):
     """The architecture, parameters with heads, the expected arrays, our ids of the input, and the order of tokens."""
     values, arrays, expected, specials = read(name)
-    shape, params, heads, ignored = import_model(values, arrays, modules or PlainModules(), num_topics=3, **options)
-    config = EncoderConfig(**dataclasses.asdict(shape))
+    config, params, heads, ignored = import_model(values, arrays, modules or PlainModules(), num_topics=3, **options)
     order = token_order(specials, config.vocab_size)
     tokens = np.argsort(order)[expected["input_ids"]].astype(np.int32)
     np.testing.assert_array_equal(tokens > 0, expected["attention_mask"] > 0)
@@ -66,7 +71,7 @@ def test_embeddings_are_those_of_sentence_transformers(name):
     assert config.embedding_activation == ("tanh" if name == "sentence-labse" else "identity")
     embed = jax.jit(lambda params: NewsEncoder(config).apply({"params": params}, tokens, method="embed"))
     np.testing.assert_allclose(embed(params), expected["embeddings"], atol=1e-5)
-    exported = config.to_huggingface(params).modules  # the modules go out as they came in
+    exported = export_model(config, params).modules  # the modules go out as they came in
     assert (exported["pooling"], exported.get("activation", "identity")) == (modules.pooling, modules.activation)
     assert ("kernel" in exported) == (modules.kernel is not None)
     for part in ("kernel", "bias") if modules.kernel is not None else ():
@@ -123,7 +128,7 @@ def test_hidden_states_and_logits_are_those_of_torch(name):
 def test_a_model_goes_out_as_it_came_in(name):
     values, arrays, *_ = read(name)
     config, params, _, _, order, _ = imported(name)
-    exported = config.to_huggingface(params, np.asarray(order))
+    exported = export_model(config, params, np.asarray(order))
     assert exported.values["model_type"] == values["model_type"]
     family = FAMILIES[values["model_type"]]
     assert exported.values["architectures"] == [family.architecture]
@@ -149,13 +154,13 @@ def test_a_model_goes_out_as_it_came_in(name):
 
 def test_mpnet_keeps_its_padding_token_where_its_code_has_it():
     config, params, *_ = imported("mpnet")
-    exported = config.to_huggingface(params)
+    exported = export_model(config, params)
     assert exported.token_ids[:5].tolist() == [1, 0, 2, 3, 4]
     assert exported.values["pad_token_id"] == 1
     table = exported.arrays["embeddings.word_embeddings.weight"]
     np.testing.assert_array_equal(table[exported.token_ids], params["token_embedding"])
     with pytest.raises(UnsupportedModelError, match="pad_token_id: got 0, expected 1, as the code of MPNetModel"):
-        config.to_huggingface(params, np.arange(config.vocab_size))
+        export_model(config, params, np.arange(config.vocab_size))
 
 
 def test_a_family_that_cannot_hold_the_encoder_is_refused():
@@ -167,7 +172,7 @@ def test_a_family_that_cannot_hold_the_encoder_is_refused():
         ({"family": "gpt2"}, "EncoderConfig.family: got 'gpt2', expected one of bert, roberta"),
     ):
         with pytest.raises(UnsupportedModelError, match=message):
-            dataclasses.replace(config, **changes).to_huggingface(params)
+            export_model(dataclasses.replace(config, **changes), params)
 
 
 @pytest.mark.parametrize("name", FAMILY_NAMES)

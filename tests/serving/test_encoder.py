@@ -14,7 +14,7 @@ from newsembed.formats.arrays import flatten
 from newsembed.formats.digests import write_sums
 from newsembed.models.encoders.autoencoder import AutoencoderConfig
 from newsembed.models.encoders.news import NewsEncoder
-from newsembed.serving.encoder import ClsEncoder, fresh_encoder, fresh_model, load_encoder, load_model, probe
+from newsembed.serving.encoder import ClsEncoder, JaxEncoder, fresh_model, load_encoder, load_model, probe
 from newsembed.serving.export import ExportOptions, export
 from newsembed.serving.model import Model
 from newsembed.serving.specs import make_encoder
@@ -105,7 +105,7 @@ def test_fresh_parameters_repeat_by_seed_and_differ_from_trained(model_dir, tiny
     assert one.digest == again.digest
     assert len({one.digest, other.digest, load_model(model_dir).digest}) == 3
     assert set(flatten(one.params)) == set(flatten(load_model(model_dir).params))
-    assert fresh_encoder(model_dir).encode(["storm"], [""]).shape == (1, tiny.config.embedding_size)
+    assert JaxEncoder(fresh_model(model_dir)).encode(["storm"], [""]).shape == (1, tiny.config.embedding_size)
 
 
 def test_no_texts(model_dir, tiny):

@@ -137,7 +137,6 @@ def test_features_by_hand():
     np.testing.assert_array_equal(again.scores(one), made.scores(one))
     assert again.queries == 7
     assert Ranking.from_dict(None) is DEFAULT
-    assert Ranking.from_dict({"weights": [1.0]}) is DEFAULT
 
 
 @pytest.mark.parametrize("right_by", ["words", "vectors"])

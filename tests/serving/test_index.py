@@ -127,14 +127,6 @@ def test_a_cache_of_no_size_is_an_error(tmp_path, monkeypatch, size):
         index_of(unit(0, 3), documents(3), tmp_path)
 
 
-def test_bad_queries():
-    index = index_of(unit(0, 3), documents(3))
-    with pytest.raises(InputError, match="5 dimensions, the index 8"):
-        index.search(np.ones(5, np.float32), 1)
-    with pytest.raises(InputError, match="at least 1"):
-        index.search(np.ones(8, np.float32), 0)
-
-
 # The commands
 
 

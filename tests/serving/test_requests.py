@@ -11,7 +11,7 @@ from newsembed.launch.cli import parsed
 from newsembed.serving import bodies, server
 from newsembed.serving import gate as access
 from newsembed.serving.bodies import AT_ONCE
-from newsembed.serving.encoder import fresh_encoder
+from newsembed.serving.encoder import JaxEncoder, fresh_model
 from newsembed.serving.gate import Access, Limits
 from newsembed.serving.interface import TokenCounter, most_tokens
 from prometheus_client.parser import text_string_to_metric_families
@@ -117,7 +117,7 @@ def test_where_tokens_cannot_be_counted_the_other_limits_hold(encoder):
 
 
 def test_an_encoder_counts_what_it_reads(model_dir):
-    encoder = fresh_encoder(model_dir, max_length=16)
+    encoder = JaxEncoder(fresh_model(model_dir), max_length=16)
     assert isinstance(encoder, TokenCounter)
     titles, bodies = ["storm", "", "x " * 100], ["it rained .", "rain", ""]
     rows = encoder.tokenize(titles, bodies)

@@ -168,19 +168,17 @@ def test_codings_that_cannot_be_undone_are_refused(client):
         ("utf-8-sig", "application/json"),
         ("utf-16", "application/json"),
         ("utf-16-le", "application/json"),
-        ("latin-1", "application/json; charset=ISO-8859-1"),
-        ("cp1252", 'application/ld+json; charset="windows-1252"'),
+        ("utf-32", "application/ld+json"),
         ("utf-8", "Application/JSON;charset=UTF-8"),
         ("utf-8", ""),
     ],
 )
-def test_bodies_are_read_in_their_charset(client, charset, kind):
+def test_bodies_are_read_in_the_encodings_of_unicode(client, charset, kind):
     assert posted(client, DOCUMENTS.encode(charset), kind).json() == posted(client, DOCUMENTS.encode()).json()
 
 
-def test_bodies_in_no_charset_are_refused(client):
-    assert posted(client, DOCUMENTS.encode(), "application/json; charset=klingon").status_code == 415
-    assert posted(client, DOCUMENTS.encode("latin-1"), "application/json; charset=ascii").status_code == 400
+def test_a_body_in_another_encoding_is_refused(client):
+    assert posted(client, DOCUMENTS.encode("latin-1")).status_code == 400
 
 
 @pytest.mark.parametrize("path", ["/healthz", "/search?q=storm", "/docs", "/metrics", "/none", "/embed"])

@@ -7,8 +7,9 @@ from newsembed.serving import encoder, saved_model, specs
 
 def test_a_short_text_names_an_encoder(monkeypatch):
     made = []
-    for module, name in ((encoder, "load_fastest"), (encoder, "fresh_encoder"), (saved_model, "SavedModelEncoder")):
+    for module, name in ((encoder, "load_fastest"), (encoder, "JaxEncoder"), (saved_model, "SavedModelEncoder")):
         monkeypatch.setattr(module, name, lambda *where, name=name, **options: made.append((name, *where, options)))
+    monkeypatch.setattr(encoder, "fresh_model", lambda *where: where)
     monkeypatch.setattr(specs, "allow", lambda folder: made.append(("allow", folder)))
     for spec in ("model:dir", "model:dir@7", "random:dir", "random:dir@7", "savedmodel:dir@7"):
         specs.encoder_from_spec(spec, max_length=9, progress=False, document_prompt="d ")
@@ -17,8 +18,8 @@ def test_a_short_text_names_an_encoder(monkeypatch):
     assert made == [
         ("load_fastest", "dir", None, options),
         ("load_fastest", "dir", 7, options),
-        ("fresh_encoder", "dir", 0, options),
-        ("fresh_encoder", "dir", 7, options),
+        ("JaxEncoder", ("dir", 0), options),
+        ("JaxEncoder", ("dir", 7), options),
         ("SavedModelEncoder", "dir@7", {"progress": False, "document_prompt": "d "}),
         ("allow", "dir@7"),
         ("SavedModelEncoder", "dir", {"progress": True}),

@@ -118,8 +118,8 @@ def test_seqio_examples_become_our_rows(make, corpus):
     import seqio
 
     recipe = make()
-    register_tasks(*corpus, prefix="bridge")
-    task = seqio.get_mixture_or_task("bridge_triplets_en")
+    register_tasks(*corpus)
+    task = seqio.get_mixture_or_task("newsembed_triplets_en")
     examples = task.get_dataset(sequence_length=None, split="train", shuffle=False)
     rows = list(ConverterClass(recipe)()(examples, None).as_numpy_iterator())
     assert len(rows) == 23

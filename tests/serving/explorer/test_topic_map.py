@@ -21,7 +21,7 @@ def drawn():
     documents += [IndexedDocument(f"r{n}", "", "", f"the {chr(97 + n % 26)}ther") for n in range(REST)]
     others = generator.normal(size=(REST, 16)).astype(np.float32)
     index = index_of(np.concatenate([np.repeat(rows, 2, axis=0), others]), documents)
-    return draw(list(rows), titles, index)
+    return draw(list(rows), titles, index, [""] * len(titles))
 
 
 def test_similar_events_are_near_each_other_and_share_a_topic():
@@ -57,7 +57,7 @@ def test_words_that_are_mostly_written_small_are_no_names():
 def test_few_events_and_titles_without_words_are_drawn_too():
     index = index_of(np.eye(3, dtype=np.float32), [IndexedDocument(str(n), "", "", "7") for n in range(3)])
     for count in range(4):
-        found = draw(list(index.embeddings[:count]), [["7"]] * count, index)
+        found = draw(list(index.embeddings[:count]), [["7"]] * count, index, [""] * count)
         assert found.places.shape == (count, 2)
         assert len(found.topics) == count
         assert set(found.labels) == ({""} if count else set())
@@ -105,10 +105,10 @@ def test_the_number_of_topics_grows_with_the_events_up_to_a_limit(monkeypatch):
     for count, expected in ((4, 2), (35, 2), (36, 3), (48, 3)):
         rows = generator.normal(size=(count, 8)).astype(np.float32)
         index = index_of(rows, [IndexedDocument(str(n), "", "", "a title") for n in range(count)])
-        found = draw(list(rows), [["a title"]] * count, index)
+        found = draw(list(rows), [["a title"]] * count, index, [""] * count)
         assert len(set(found.topics.tolist())) == len(found.labels) == expected
         assert (found.places.min(0).tolist(), found.places.max(0).tolist()) == ([0, 0], [1, 1])
-    three = draw(list(rows[:3]), [["a title"]] * 3, index)
+    three = draw(list(rows[:3]), [["a title"]] * 3, index, [""] * 3)
     np.testing.assert_allclose(three.places, [[0.2, 0.5], [0.5, 0.5], [0.8, 0.5]], atol=1e-6)
     assert three.topics.tolist() == [0, 1, 2]
 
