@@ -253,6 +253,8 @@ class DocumentIndex:
 
     def nothing_left(self, filters: Filters) -> InputError:
         """The error that says why no article passes filters."""
+        if not len(self):
+            return InputError("the index has no articles", path=self.archive.uri, remedy="add some by update or index")
         if not self.count(Filters(filters.dates)):
             problem = f"no article of the index has a byline date in this range; it has {self.span()}"
             remedy = "give days within the archive's" if self._days else "leave out --since and --until"
