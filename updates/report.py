@@ -10,9 +10,7 @@ from ..errors import counted
 from ..formats.records import Rejection
 from ..serving.hybrid import largest_first
 
-_NOTHING_FETCHED: Final = (
-    "nothing of the crawl could be fetched; the feeds or the network may be down, or a rule forbids it"
-)
+_NOTHING_FETCHED: Final = "nothing of the crawl could be fetched; a rule, the feeds or the network are in the way"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -82,9 +80,8 @@ def print_report(archive: str, report: Report) -> None:
         rows.append(("URLs crawled", counts["in"]))
         rows += [(f"URLs: {name}", count) for name, count in largest_first(counts["rejected"] | counts["failed"])]
     print_table(("articles", "count"), [(name, f"{count:,}") for name, count in rows], numbers=("count",))
-    unfetched = [
-        counts for counts in report.crawl if counts["failed"] or {*counts["rejected"]} - {Rejection.NOT_MODIFIED}
-    ]
+    unchanged = {Rejection.NOT_MODIFIED}
+    unfetched = [counts for counts in report.crawl if counts["failed"] or {*counts["rejected"]} - unchanged]
     # A crawl has an answer if it has fetched anything, or heard that it has not changed.
     silent = [one for one in unfetched if not (one["out"] or one["rejected"].get(Rejection.NOT_MODIFIED))]
     for note in [*report.notes, *[_NOTHING_FETCHED] * len(silent)]:
