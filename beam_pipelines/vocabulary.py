@@ -183,8 +183,8 @@ def run(run: JobRun) -> None:
     counted = run.counts_of("languages").tallies_under(_LANGUAGE_TALLY)
     documents = {language: count for language, count in counted.items() if language}
     if not documents:
-        remedy = "look at the rejections in its manifest.json"
-        raise InputError("there are no articles here", path=run.input("articles"), remedy=remedy)
+        path = run.input("articles")
+        raise InputError("there are no articles here", path=path, remedy=f"see `newsembed rejected {path}`")
     rates = smoothed_rates(documents, options.alpha, options.max_documents)
     with run.graph(len(articles)):
         if options.words:
