@@ -7,7 +7,6 @@ with the archive in :mod:`.duplicates`.
 import collections
 import dataclasses
 import glob
-import itertools
 import os
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -101,8 +100,7 @@ def gather(
     before, after = (Counts.from_json(done.manifest["counts"]) for done in (extracted, checked))
     others = before.written - after.read
     letters = [*_letters(f"{work}/extract"), *_letters(f"{work}/rules")]
-    crawled = itertools.chain.from_iterable(map(_letters, crawls))
-    letters += [letter for letter in crawled if letter.reason != Rejection.NOT_MODIFIED]
+    letters += [one for folder in crawls for one in _letters(folder) if one.reason != Rejection.NOT_MODIFIED]
     return Intake(
         list(read_stream(f"{work}/rules/{_ARTICLES}", Article)),
         Seen.of(read_stream(f"{work}/rules/{_SIGNATURES}", Signature), options.clean),

@@ -80,8 +80,7 @@ def print_report(archive: str, report: Report) -> None:
         rows.append(("URLs crawled", counts["in"]))
         rows += [(f"URLs: {name}", count) for name, count in largest_first(counts["rejected"] | counts["failed"])]
     print_table(("articles", "count"), [(name, f"{count:,}") for name, count in rows], numbers=("count",))
-    unchanged = {Rejection.NOT_MODIFIED}
-    unfetched = [counts for counts in report.crawl if counts["failed"] or {*counts["rejected"]} - unchanged]
+    unfetched = [one for one in report.crawl if {*one["failed"], *one["rejected"]} - {Rejection.NOT_MODIFIED}]
     # A crawl has an answer if it has fetched anything, or heard that it has not changed.
     silent = [one for one in unfetched if not (one["out"] or one["rejected"].get(Rejection.NOT_MODIFIED))]
     for note in [*report.notes, *[_NOTHING_FETCHED] * len(silent)]:
