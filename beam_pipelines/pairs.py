@@ -280,7 +280,7 @@ def _describe(run: JobRun) -> None:
     training, held_out = map(counts.tallies_under, (TRAINING_EXAMPLES, HELD_OUT_EXAMPLES))
     source = run.input("articles")
     if not training:
-        raise InputError("there are no pairs", path=source, remedy="look at the rejections in dead_letters/")
+        raise InputError("there are no pairs", path=source, remedy="see `newsembed rejected` on the output")
     run.extra["examples"] = training
     if options.held_out_share or options.held_out_from:
         if not held_out:

@@ -177,8 +177,8 @@ def run(run: JobRun) -> None:
     run.map_shards("languages", count_languages, articles, accounted=False)
     documents = run.counts_of("languages").tallies_under(_LANGUAGE_TALLY)
     if not documents:
-        remedy = "look at the rejections in its manifest.json"
-        raise InputError("there are no articles here", path=run.input("articles"), remedy=remedy)
+        path = run.input("articles")
+        raise InputError("there are no articles here", path=path, remedy=f"see `newsembed rejected {path}`")
     rates = smoothed_rates(documents, options.alpha, options.max_documents)
     with run.graph(len(articles)):
         if options.words:

@@ -128,7 +128,7 @@ def write_results(results: Results, output: str) -> None:
 def read_results(output: str) -> Results:
     """Reads the results that :func:`write_results` wrote."""
     path = os.path.join(output, RESULTS_FILE)
-    with reading(path, "run newsembed evaluate", OSError), open(path, encoding="utf-8") as file:
+    with reading(path, "run newsembed evaluate, or finetune", OSError), open(path, encoding="utf-8") as file:
         manifest = json.load(file)
         rows = manifest.pop("results")
         for row in rows:

@@ -17,6 +17,7 @@ FAILED: Final = "failed"
 _ABSENT: Final = "-"
 _NUMBER: Final = re.compile(r"(?:[-+<±%.,()\[\]\s\d]|e(?=[-+]\d)|to(?= )|of(?= )|or more|failed|s(?=, )|/s)*")
 _OVERALL: Final = {ALL, *AVERAGES}
+_COLUMNS: Final = 5  # encoders side by side in a terminal of 80 characters
 _FEWEST: Final = 3  # points of a curve
 _SHOTS: Final = re.compile(r"(\d+)-shot (.+)")
 # Of each kind of tests: the caption, the heading of the part, that of what is compared, and that of the count.
@@ -135,20 +136,21 @@ def main_scores(results: Results) -> Table:
 
 
 def console(results: Results) -> "list[rich.table.Table]":
-    """The tables for ``rich.print``: a column for each encoder, so that many languages fit."""
+    """The tables for ``rich.print``: a column for each of at most five encoders, so that many languages fit."""
+    from rich import table as parts
     from rich.markup import escape
-    from rich.table import Table as RichTable
 
     tables = []
     first = [main_scores(results)] if "recipe" in results.manifest else []
     for grid in [*first, *grids(results)]:
-        table = RichTable(title=escape(grid.caption), title_justify="left")
-        table.add_column("")
-        for row in grid.rows:
-            table.add_column(escape(row[0]), justify="right", overflow="fold", style="red" if FAILED in row else None)
-        for heading, *cells in zip(grid.headings[1:], *(row[1:] for row in grid.rows), strict=True):
-            table.add_row(escape(heading), *map(escape, cells))
-        tables.append(table)
+        for rows in (grid.rows[at : at + _COLUMNS] for at in range(0, len(grid.rows), _COLUMNS)):
+            table = parts.Table(parts.Column("", overflow="fold"), title=escape(grid.caption), title_justify="left")
+            for name, *cells in rows:
+                style = "red" if FAILED in cells else None
+                table.add_column(escape(name), justify="right", overflow="fold", style=style)
+            for heading, *cells in zip(grid.headings[1:], *(row[1:] for row in rows), strict=True):
+                table.add_row(escape(heading), *map(escape, cells))
+            tables.append(table)
     return tables
 
 

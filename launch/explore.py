@@ -17,7 +17,7 @@ shows what latent semantics find, or the model before; it changes by itself, and
 example:
   newsembed explore articles.csv
   newsembed explore https://www.example.org feeds.opml --pages 50
-  newsembed explore 'archive/*.jsonl.zst' crawl/warc --output explored --port 8080
+  newsembed explore 'articles/*.jsonl.zst' crawl/warc --output explored --port 8080
   newsembed explore articles.jsonl --model e5 --fields title=head --fields body=story
   newsembed explore articles.jsonl --model intfloat/multilingual-e5-small
 """

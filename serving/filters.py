@@ -96,7 +96,7 @@ def known_value(given: str, known: Iterable[str], field: str) -> str:
         return value
     near = difflib.get_close_matches(value, values, n=3, cutoff=0.6) or values[:_SHOWN]
     more = f" and {len(values) - len(near)} more" if len(near) < len(values) else ""
-    remedy = f"the index has {', '.join(near)}{more}" if near else f"no article of the index has a {field}"
+    remedy = f"the index has {', '.join(near)}{more}" if near else f"leave it out; no article has a {field}"
     raise InputError(f"no article of the index has the {field} {given!r}", field=field, remedy=remedy)
 
 

@@ -253,8 +253,11 @@ class DocumentIndex:
 
     def nothing_left(self, filters: Filters) -> InputError:
         """The error that says why no article passes filters."""
+        if not len(self):
+            return InputError("the index has no articles", path=self.archive.uri, remedy="add some by update or index")
         if not self.count(Filters(filters.dates)):
-            problem = f"no article of the index has a byline date in this range; it has {self.span()}"
+            has = f"dates from {self._days[0]} to {self._days[-1]}" if self._days else "articles without dates only"
+            problem = f"no article of the index has a byline date in this range; it has {has}"
             remedy = "give days within the archive's" if self._days else "leave out --since and --until"
             return InputError(problem, field="--since, --until", remedy=remedy)
         return InputError("no article of the index passes all filters", field="filters", remedy="leave out one of them")
@@ -263,10 +266,6 @@ class DocumentIndex:
     def _days(self) -> list[Any]:
         found = self.archive.rows(["byline_date"], "byline_date IS NOT NULL")["byline_date"].unique()
         return sorted(found.to_pylist())
-
-    def span(self) -> str:
-        """The first and the last byline date, in words."""
-        return f"dates from {self._days[0]} to {self._days[-1]}" if self._days else "articles without dates only"
 
     # Vectors
 

@@ -41,6 +41,7 @@ _REMARKS: Final = {
     "replaced": "with another text or date than before",
     "repeated": "with the URL or doc_id of another left out",
     "undated": "without a date (byline_date or published_at, YYYY-MM-DD)",
+    "unknown": "without a language, so that words have no stems (`clean` and `explore` find the language)",
 }
 
 
@@ -185,6 +186,7 @@ def _tables(
     for chunk, vectors in embedded(encoder, articles, counts, source):
         languages.update(article.language for article in chunk)
         counts["undated"] += sum(article.byline_date is None for article in chunk)
+        counts["unknown"] += sum(not article.language for article in chunk)
         yield table_rows(chunk, vectors, shape)
 
 

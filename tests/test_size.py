@@ -17,25 +17,25 @@ ROOT = Path(__file__).parents[1]
 LAYOUT = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
 SLACK = 0.03  # of a limit: a package that is smaller by more lowers it
 LIMITS = {  # package: (lines, tokens)
-    "tests": (44_404, 515_541),
+    "tests": (44_412, 515_726),
     "beam_pipelines": (12_636, 143_863),
-    "serving": (4_758, 53_468),
+    "serving": (4_761, 53_505),
     "studies": (4_568, 50_985),
     "formats": (4_270, 43_458),
     "benchmarks": (3_497, 38_130),
     "models": (3_062, 35_446),
-    "evaluation": (3_976, 46_991),
+    "evaluation": (3_978, 47_032),
     "training": (2_279, 23_805),
     "launch": (2_455, 23_144),
     "newsroom": (1_614, 18_409),
     "learning": (1_596, 18_264),
     "tasks": (1_384, 14_086),
     "t5x_bridge": (798, 8_465),
-    "updates": (855, 9_921),
+    "updates": (1_129, 12_928),
     "root": (348, 2_254),
     "docs": (76, 760),
 }
-MOST_FILES = 331  # of the product
+MOST_FILES = 333  # of the product
 
 
 def docstring_lines(tree):

@@ -25,7 +25,7 @@ from ..formats.archive import CRAWL, Archive
 from ..formats.folders import read_json, written
 from ..formats.manifest import has_manifest, read_manifest
 from ..formats.parquet import read_records, read_stream
-from ..formats.records import Article, DeadLetter
+from ..formats.records import Article, DeadLetter, Rejection
 from .duplicates import Seen, Signature, signature
 from .options import Sources, UpdateOptions
 
@@ -45,7 +45,7 @@ class Intake:
       hubs_and_images: number of those.
       rejected: number of rejected records by reason.
       failed: number of records that could not be read, by reason.
-      dead_letters: one for each of both, and for each URL that the crawls could not fetch.
+      dead_letters: one for each of both, and for each URL that the crawls did not fetch, except those without a change.
       notes: what the user should know of the article files.
       crawl: counts of the crawls, one after another.
       crawl_state: folder of the crawl's state; "" if nothing was crawled.
@@ -99,8 +99,7 @@ def gather(
     before, after = (Counts.from_json(done.manifest["counts"]) for done in (extracted, checked))
     others = before.written - after.read
     letters = [*_letters(f"{work}/extract"), *_letters(f"{work}/rules")]
-    # Of a crawl the others are mostly those that did not change.
-    letters += [letter for folder in crawls for letter in _letters(folder) if letter.outcome == "failed"]
+    letters += [one for folder in crawls for one in _letters(folder) if one.reason != Rejection.NOT_MODIFIED]
     return Intake(
         list(read_stream(f"{work}/rules/{_ARTICLES}", Article)),
         Seen.of(read_stream(f"{work}/rules/{_SIGNATURES}", Signature), options.clean),

@@ -10,7 +10,7 @@ from ..errors import counted
 from ..formats.records import Rejection
 from ..serving.hybrid import largest_first
 
-_NOTHING_FETCHED: Final = "nothing of the crawl could be fetched; the feeds or the network may be down"
+_NOTHING_FETCHED: Final = "nothing of the crawl could be fetched; a rule, the feeds or the network are in the way"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -80,7 +80,7 @@ def print_report(archive: str, report: Report) -> None:
         rows.append(("URLs crawled", counts["in"]))
         rows += [(f"URLs: {name}", count) for name, count in largest_first(counts["rejected"] | counts["failed"])]
     print_table(("articles", "count"), [(name, f"{count:,}") for name, count in rows], numbers=("count",))
-    unfetched = [counts for counts in report.crawl if counts["failed"]]
+    unfetched = [one for one in report.crawl if {*one["failed"], *one["rejected"]} - {Rejection.NOT_MODIFIED}]
     # A crawl has an answer if it has fetched anything, or heard that it has not changed.
     silent = [one for one in unfetched if not (one["out"] or one["rejected"].get(Rejection.NOT_MODIFIED))]
     for note in [*report.notes, *[_NOTHING_FETCHED] * len(silent)]:

@@ -43,6 +43,12 @@ def test_the_terminal_has_a_column_for_each_encoder_and_marks_failures():
     assert list(bbc.columns[2].cells) == ["failed", "failed", "-", "-", "-"]
 
 
+def test_more_encoders_than_a_terminal_holds_are_in_several_tables():
+    shown = console(Results(tuple(ok(name, "bbc", Score("F1", 0.5)) for name in "abcdefg"), {}))
+    assert [[column.header for column in one.columns] for one in shown] == [["", *"abcde"], ["", *"fg"]]
+    assert list(shown[1].columns[0].cells) == ["F1", "width", "seconds", "texts/s"]
+
+
 def cells(grid):
     return [list(grid.headings), *(list(row) for row in grid.rows)]
 

@@ -139,10 +139,10 @@ def test_the_error_without_a_document_names_what_is_in_the_way():
     other = index.nothing_left(Filters(languages=("de",), publishers=("B.example",)))
     assert (other.problem, other.field) == ("no article of the index passes all filters", "filters")
     undated = index_of(unit(0, 2), [MIXED[4]] * 2)
-    assert undated.span() == "articles without dates only"
     late = undated.nothing_left(Filters(DateRange(since=FIRST)))
     assert late.problem.endswith("; it has articles without dates only")
     assert late.remedy == "leave out --since and --until"
+    assert index_of(unit(0, 0), []).nothing_left(Filters()).problem == "the index has no articles"
 
 
 def test_a_search_by_address_has_as_many_answers_as_asked_for():

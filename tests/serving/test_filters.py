@@ -30,7 +30,7 @@ def test_the_nearest_values_are_named_and_how_many_more_there_are():
     assert problem("zzz", PUBLISHERS[:4]) == "the index has daily.example, news.example"
     assert problem("fr", ["de", "en"], "language") == "the index has de, en"
     assert problem("", PUBLISHERS[:1]) == "the index has daily.example"
-    assert problem("fr", ["", ""], "language") == "no article of the index has a language"
+    assert problem("fr", ["", ""], "language") == "leave it out; no article has a language"
 
 
 def test_filters_are_a_condition_in_sql():

@@ -332,7 +332,7 @@ def test_articles_are_added_by_the_command(folder, tmp_path, capsys):
     write_rows(tmp_path / "today.jsonl", rows)
     undated = "without a date (byline_date or published_at, YYYY-MM-DD)"
     both = "1 with the URL or doc_id of another left out"
-    first = f"1 with another text or date than before, {both}, 2 {undated}:"
+    first = f"1 with another text or date than before, {both}, 2 {undated}, 2 without a language, so"
     for added, before, others in (("1 article", 5, first), ("0 articles", 6, f"2 known already, {both}:")):
         options = ("--model=any", "--input", tmp_path / "today.jsonl", "--output", folder, "--append")
         assert run(index_command, *options) == 0

@@ -54,14 +54,17 @@ def titles(archive):
     return sorted(row["title"] for row in articles_of(archive))
 
 
-def test_urls_that_failed_are_among_the_dead_letters_and_those_that_did_not_change_are_not(web, crawl, tmp_path):
+def test_urls_that_were_not_fetched_are_dead_letters_but_for_those_that_did_not_change(web, crawl, tmp_path):
     archive = tmp_path / "archive"
     publish(web, 1, 2)
     crawl(archive)
-    web.add(f"{SITE}/", f"<html><head><title>News</title></head><body>{front(1, 2, 9)}</body></html>")  # 9 is missing
+    links = front(1, 2, 8, 9)  # 9 is missing
+    web.add(f"{SITE}/", f"<html><head><title>News</title></head><body>{links}</body></html>")
+    web.add(f"{SITE}/robots.txt", "User-agent: *\nDisallow: /2024/03/08/")
     assert crawl(archive).crawl[0]["failed"] == {"http_error": 1}
     letters = list(read_records(f"{archive}/{_LETTERS}", DeadLetter))
     assert [one.reason for one in letters if one.key.endswith("story-9")] == ["http_error"]
+    assert [one.reason for one in letters if one.key.endswith("story-8")] == ["robots_disallowed"]
     assert "not_modified" not in {one.reason for one in letters}
 
 

@@ -81,13 +81,14 @@ def test_counts_of_nothing_are_left_out_and_a_run_without_a_version_says_so(caps
         ({"in": 3, "out": 0, "rejected": {"not_modified": 2}, "failed": {"timeout": 1}}, False),
         ({"in": 3, "out": 1, "rejected": {}, "failed": {"timeout": 2}}, False),
         ({"in": 3, "out": 0, "rejected": {"not_modified": 3}, "failed": {}}, False),
+        ({"in": 1, "out": 0, "rejected": {"private_address": 1}, "failed": {}}, True),
     ],
 )
 def test_a_crawl_that_could_fetch_nothing_says_so_and_where_the_urls_are(capsys, crawl, said):
     print_report("archive", dataclasses.replace(REPORT, rejected={}, failed={}, crawl=(crawl,)))
     shown = capsys.readouterr().out
     assert ("note: nothing of the crawl could be fetched" in shown) is said
-    assert ("`newsembed rejected archive` prints" in shown) is bool(crawl["failed"])
+    assert ("`newsembed rejected archive` prints" in shown) is (said or bool(crawl["failed"]))
 
 
 CHOICE = EncoderChoice("static:model", 64)
