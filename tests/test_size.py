@@ -31,11 +31,11 @@ LIMITS = {  # package: (lines, tokens)
     "learning": (1_596, 18_264),
     "tasks": (1_384, 14_086),
     "t5x_bridge": (798, 8_465),
-    "updates": (1_129, 12_928),
+    "updates": (855, 9_940),
     "root": (348, 2_254),
     "docs": (76, 760),
 }
-MOST_FILES = 333  # of the product
+MOST_FILES = 331  # of the product
 
 
 def docstring_lines(tree):
