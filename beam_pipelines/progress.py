@@ -49,10 +49,10 @@ class JobProgress:
     A context manager; inside, call it with (phase, finished parts, all parts, another growing number as text).
     """
 
-    def __init__(self, job: str) -> None:
-        self._job = job
+    def __init__(self, job: str, unit: str = "parts") -> None:
+        self._job, self._unit = job, unit
         self._bars: dict[str, bars.TaskID] = {}
-        name, parts, grown = map(bars.TextColumn, ("{task.description}", "parts", "{task.fields[grown]}"))
+        name, parts, grown = map(bars.TextColumn, ("{task.description}", unit, "{task.fields[grown]}"))
         columns = (name, bars.BarColumn(), bars.MofNCompleteColumn(), parts, grown)
         times = (bars.TimeElapsedColumn(), bars.TimeRemainingColumn())
         console = Console(stderr=True, force_jupyter=False)  # in a notebook rich asks for ipywidgets
@@ -68,7 +68,7 @@ class JobProgress:
         if time.monotonic() - self._said > SECONDS_BETWEEN_LINES:
             seconds = self._progress.tasks[self._bars[phase]].time_remaining
             left = "" if seconds is None else f", {timedelta(seconds=round(seconds))} left"
-            self._say(f"{self._job}: {phase} " + f"{done:,} of {total:,} parts {grown}".rstrip() + left)
+            self._say(f"{self._job}: {phase} " + f"{done:,} of {total:,} {self._unit} {grown}".rstrip() + left)
 
     def _say(self, line: str) -> None:
         """Prints a line where no bar can be drawn: there, bars are printed at the end only."""

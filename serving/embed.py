@@ -88,6 +88,8 @@ def embedded(
     counts: dict[str, int] | None = None,
     source: str = "",
     chunk: int = 0,
+    *,
+    quiet: bool = False,
 ) -> Iterator[tuple[list[ArticleText], FloatArray]]:
     """Yields chunks of (articles, their embeddings ``[n, D]``), articles without text left out.
 
@@ -99,6 +101,7 @@ def embedded(
       counts: ``embedded`` and ``empty`` are added up here.
       source: where the articles are from, for an error.
       chunk: articles that are in memory at once; 0 for 4,096.
+      quiet: the caller shows the progress.
 
     Raises:
       InputError: if no article has text, or an embedding is not finite.
@@ -116,7 +119,7 @@ def embedded(
             raise InputError(
                 "the encoder returned NaN or infinity", remedy="use a checkpoint from before training diverged"
             )
-        if time.monotonic() - told >= _TOLD_SECONDS:
+        if not quiet and time.monotonic() - told >= _TOLD_SECONDS:
             told = time.monotonic()
             print(f"{counts['embedded']:,} articles embedded so far", file=sys.stderr)
         yield kept, embeddings

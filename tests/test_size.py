@@ -17,10 +17,10 @@ ROOT = Path(__file__).parents[1]
 LAYOUT = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
 SLACK = 0.03  # of a limit: a package that is smaller by more lowers it
 LIMITS = {  # package: (lines, tokens)
-    "tests": (44_412, 515_726),
-    "beam_pipelines": (12_636, 143_863),
-    "serving": (4_761, 53_505),
-    "studies": (4_568, 50_985),
+    "tests": (44_413, 515_755),
+    "beam_pipelines": (12_636, 143_875),
+    "serving": (4_763, 53_516),
+    "studies": (4_568, 50_991),
     "formats": (4_270, 43_458),
     "benchmarks": (3_497, 38_130),
     "models": (3_062, 35_446),

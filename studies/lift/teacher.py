@@ -118,9 +118,9 @@ def embedded(model: str, articles: Sequence[ArticleText], max_length: int) -> Fl
     encoder = specs.make_encoder("model", model, max_length=max_length, long_documents=HEAD)
     counts: dict[str, int] = {}
     chunks: list[FloatArray] = []
-    with JobProgress("lift") as progress:
-        progress("teacher", 0, len(articles), "articles embedded")
-        for _, vectors in embed.embedded(encoder, iter(articles), counts, chunk=_SHOWN):
+    with JobProgress("lift", "articles") as progress:
+        progress("teacher", 0, len(articles), "")
+        for _, vectors in embed.embedded(encoder, iter(articles), counts, chunk=_SHOWN, quiet=True):
             chunks.append(vectors)
-            progress("teacher", counts["embedded"], len(articles), "articles embedded")
+            progress("teacher", counts["embedded"], len(articles), "")
     return np.concatenate(chunks)

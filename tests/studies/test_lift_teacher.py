@@ -129,8 +129,9 @@ def test_a_log_says_how_many_articles_of_all_chunks_are_embedded(monkeypatch, ca
             return some_keys(1000)[[int(title) for title in titles]]
 
     monkeypatch.setattr("newsembed.serving.specs.make_encoder", lambda *_, **__: Encoder())
-    monkeypatch.setattr("newsembed.serving.embed._TOLD_SECONDS", 0.0)
+    monkeypatch.setattr("newsembed.beam_pipelines.progress.SECONDS_BETWEEN_LINES", -1.0)
     articles = [dataclasses.replace(article, title=f"{n}") for n, article in enumerate(some_articles(1000))]
     np.testing.assert_array_equal(module.embedded("model", articles, 16), some_keys(1000))
     lines = capsys.readouterr().err.splitlines()
-    assert lines[:3] == ["lift: teacher …", "512 articles embedded so far", "1,000 articles embedded so far"]
+    said = [line.partition(" articles")[0] for line in lines[:4]]
+    assert said == ["lift: teacher …", *(f"lift: teacher {done} of 1,000" for done in ("0", "512", "1,000"))]
