@@ -286,7 +286,7 @@ class Fetcher:
 
     def _vet(self, peer: str) -> None:
         if not self._options.allow_private_addresses and not is_public(peer):
-            raise FetchError(Rejection.PRIVATE_ADDRESS, f"{peer}; allow with --allow_private_addresses=true")
+            raise FetchError(Rejection.PRIVATE_ADDRESS, f"{peer}; allow_private_addresses=true allows it")
 
 
 def is_public(peer: str) -> bool:
