@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[1]
 LAYOUT = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
 SLACK = 0.03  # of a limit: a package that is smaller by more lowers it
 LIMITS = {  # package: (lines, tokens)
-    "tests": (44_413, 515_755),
+    "tests": (44_415, 515_797),
     "beam_pipelines": (12_636, 143_875),
     "serving": (4_763, 53_516),
     "studies": (4_568, 50_991),
@@ -31,7 +31,7 @@ LIMITS = {  # package: (lines, tokens)
     "learning": (1_596, 18_264),
     "tasks": (1_384, 14_086),
     "t5x_bridge": (798, 8_465),
-    "updates": (855, 9_940),
+    "updates": (858, 9_959),
     "root": (348, 2_254),
     "docs": (76, 760),
 }

@@ -101,9 +101,12 @@ def work_folder(archive: str) -> str:
 
 
 def unit_vectors(encoder: TextEncoder, articles: Sequence[Any], counts: dict[str, int]) -> Vectors:
-    """Embeds articles as float32 ``[n, D]``, and counts them."""
+    """Embeds articles as float32 ``[n, D]``, and counts them; a `RuntimeError` if the encoder leaves one out."""
     texts = (ArticleText(*(getattr(article, name) for name in TEXTS)) for article in articles)
-    return unit_rows(np.concatenate([vectors for _, vectors in embedded(encoder, texts, counts)]))
+    vectors = np.concatenate([vectors for _, vectors in embedded(encoder, texts, counts)])
+    if len(vectors) != len(articles):  # each would become that of another article
+        raise RuntimeError(f"{len(vectors)} vectors of {len(articles)} articles")
+    return unit_rows(vectors)
 
 
 def vectors_by_record(

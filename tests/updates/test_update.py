@@ -475,6 +475,8 @@ def test_vectors_have_length_1_and_none_is_left_out():
     vectors = unit_vectors(Scaled(), [reported(1, told("a", 1)), reported(2, "nothing")], {})
     np.testing.assert_allclose(vectors[0], Words().encode([""], [told("a", 1)])[0], atol=1e-6)
     assert not vectors[1].any()
+    with pytest.raises(RuntimeError, match="1 vectors of 2 articles"):
+        unit_vectors(Words(), [reported(1, told("a", 1)), reported(0, "")], {})
 
 
 def test_an_event_whose_last_article_is_replaced_by_one_of_another_event_ends_in_that_event():
