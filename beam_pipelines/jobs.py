@@ -133,7 +133,7 @@ class JobRun:
         self._beam_args = beam_args
         self._progress = progress
         self._phases: dict[str, tuple[Phase, str]] = {}
-        self._reports_of = functools.cache(self._read_reports)
+        self._reports: dict[str, list[dict[str, Any]]] = {}  # by phase; a cache of functools cannot be sent to workers
         self._graph: Graph | None = None  # the open one
 
     def input(self, name: str) -> str:
@@ -256,10 +256,12 @@ class JobRun:
         """Counts of a phase that has run."""
         return add_counts(map(Counts.from_json, self._reports_of(name)))
 
-    def _read_reports(self, name: str) -> list[dict[str, Any]]:
-        """The reports of the shards of a phase that has run."""
-        phase, _ = self._phases[name]
-        return [files.read_json(phase.report_path(index)) for index in range(phase.shard_count)]
+    def _reports_of(self, name: str) -> list[dict[str, Any]]:
+        """The reports of the shards of a phase that has run; each is read once."""
+        if name not in self._reports:
+            phase, _ = self._phases[name]
+            self._reports[name] = [files.read_json(phase.report_path(index)) for index in range(phase.shard_count)]
+        return self._reports[name]
 
     def digests(self) -> dict[str, str]:
         """SHA-256 of every published file: as the shard that wrote it computed it, or from the file."""

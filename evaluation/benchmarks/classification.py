@@ -4,8 +4,9 @@ Protocol (NewsEmbed, news classification; SimLTE, Table 2, for few-shot). Docume
 
 - ``accuracy`` and ``macro-F1``: multinomial logistic regression with an L2 penalty on unit vectors. C is chosen between
   0.1 and 1000 by stratified 3-fold cross-validation over the training documents only. With an official split, the head
-  is trained on the training part (or on its ``train_share`` of each class, 10 % for AG News) and tested on the whole
-  test part. Without one: 5 stratified folds, mean over folds.
+  is trained on the training part (or on ``train_share`` of each class, 10 % for AG News) and tested on the whole test
+  part. Without one: 5 stratified folds, mean over folds; with a ``train_share`` below 1, that share of each class is
+  trained on and the rest is tested on.
 - ``few-shot macro-F1``: k documents of each class (5 and 10) are drawn from the training documents, 10 times. An MLP
   with one hidden layer of 100 units is trained on them and tested on the test part, or on the documents that were not
   drawn. It reads coordinates in the span of the drawn documents, for every encoder: weights in other directions would
@@ -72,6 +73,7 @@ class NewsClassification(Benchmark):
     Attributes:
       format: a key of ``files.FORMATS``.
       repeats: number of few-shot draws.
+      train_share: share of each class of the training part to train on; ``None`` takes the default of the format.
     """
 
     format: str
@@ -91,13 +93,14 @@ class NewsClassification(Benchmark):
     )
     seeds: int = seeds_option()
     repeats: int = 10
+    train_share: float | None = None
 
     def _facts(self) -> dict[str, Any]:
         head = {} if self.head == DEFAULT_HEAD else {"head": self.head, "learning_rate": RATE, "batch_size": BATCH}
         return {
             "suite": self.format,
             "tasks": list(self.tasks),
-            "train_share": FORMATS[self.format].train_share,
+            "train_share": self._share,
             "C": list(REGULARISATION),
             "folds": [_OUTER_FOLDS, INNER_FOLDS],
             "shots": sorted(set(self.shots)),
@@ -106,12 +109,16 @@ class NewsClassification(Benchmark):
             **head,
         }
 
+    @property
+    def _share(self) -> float:
+        return FORMATS[self.format].train_share if self.train_share is None else self.train_share
+
     @functools.cached_property
     def _split(self) -> Split:
-        split, share = FORMATS[self.format].read(self.path), FORMATS[self.format].train_share
+        split = FORMATS[self.format].read(self.path)
         train = split.train
-        if share < 1:  # the other training documents need no embedding
-            train = tuple(train[number] for number in sample_per_class([row.label for row in train], share, 0))
+        if split.test and self._share < 1:  # the other training documents need no embedding
+            train = tuple(train[number] for number in sample_per_class([row.label for row in train], self._share, 0))
         kept = Split(train, split.test).without(self.excluded)
         if len({row.label for row in kept.train}) < 2:
             remedy = "give documents of two classes"
@@ -127,6 +134,9 @@ class NewsClassification(Benchmark):
         splits: Iterable[tuple[Rows, Rows]] = [(train, test)]
         if not len(test):
             test, splits = train, stratified(_OUTER_FOLDS).split(train, labels)
+            if self._share < 1:
+                known = np.array(sample_per_class(labels, self._share, 0))
+                splits = [(known, np.setdiff1d(train, known))]
         scores: list[Score] = []
         if "classification" in self.tasks:
             scores += classification_scores(embeddings, labels, splits, self.head)
@@ -303,17 +313,24 @@ def cluster_scores_by_language(
 
 def cluster_scores(part: str, embeddings: Embeddings, labels: Any, seeds: int) -> list[Score]:
     """Returns ``ARI`` and ``V`` of k-means with the true number of clusters, mean and standard deviation over seeds."""
-    from sklearn.cluster import KMeans
     from sklearn.metrics import adjusted_rand_score, v_measure_score
 
-    # One k-means++ start each. With fewer distinct vectors than clusters some are empty, which the scores show.
-    models = [KMeans(len(set(labels)), n_init=1, random_state=seed) for seed in range(seeds)]
-    with quiet_threads():
-        runs = [model.fit_predict(embeddings) for model in models]
+    runs = [kmeans(embeddings, len(set(labels)), seed) for seed in range(seeds)]
     return [
         over_runs("ARI", [float(adjusted_rand_score(labels, run)) for run in runs], part, len(labels)),
         over_runs("V", [float(v_measure_score(labels, run)) for run in runs], part, len(labels)),
     ]
+
+
+def kmeans(embeddings: Embeddings, clusters: int, seed: int) -> Any:
+    """Returns cluster numbers ``[N]`` from one k-means++ start.
+
+    With fewer distinct vectors than clusters, some clusters are empty. The scores show it.
+    """
+    from sklearn.cluster import KMeans
+
+    with quiet_threads():
+        return KMeans(clusters, n_init=1, random_state=seed).fit_predict(embeddings)
 
 
 def _is_mind(folder: str, _: set[str]) -> bool:

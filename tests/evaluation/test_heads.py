@@ -1,7 +1,5 @@
 """Supervised heads keep to their protocols: what they train on, what they are tested on, and what is averaged."""
 
-import dataclasses
-
 import numpy as np
 import pytest
 from benchmarking import found
@@ -16,7 +14,6 @@ from newsembed.evaluation.benchmarks.classification import (
 )
 from newsembed.evaluation.benchmarks.pairs import PairClassification
 from newsembed.evaluation.encoders import Document
-from newsembed.evaluation.files import FORMATS
 from scipy import sparse
 from sklearn.model_selection import StratifiedKFold
 from vectors import circle
@@ -111,10 +108,17 @@ def test_without_a_split_every_document_is_tested_once_by_a_model_that_has_not_s
     assert scores["accuracy", "all"].value == pytest.approx(3 / 4)
 
 
-def test_of_a_split_a_share_of_each_class_trains_and_the_others_are_not_embedded(monkeypatch, tmp_path, splits_seen):
+def test_a_share_below_one_trains_on_it_and_tests_on_the_rest(tmp_path, splits_seen):
+    path = labelled(tmp_path / "l.jsonl", "ab" * 10)
+    NewsClassification(path, "l", format="labels", tasks=("classification",), train_share=0.3).score(np.eye(20))
+    ((train, test),) = splits_seen
+    assert sorted(train + test) == list(range(20))
+    assert [len([row for row in train if row % 2 == parity]) for parity in (0, 1)] == [3, 3]
+
+
+def test_of_an_official_split_a_share_of_each_class_trains_and_the_others_are_not_embedded(tmp_path, splits_seen):
     path = labelled(tmp_path / "l.jsonl", "ab" * 10, "abba")
-    monkeypatch.setitem(FORMATS, "labels", dataclasses.replace(FORMATS["labels"], train_share=0.2))
-    benchmark = NewsClassification(path, "l", format="labels", tasks=("classification",))
+    benchmark = NewsClassification(path, "l", format="labels", tasks=("classification",), train_share=0.2)
     assert [d.title.split()[0] for d in benchmark.documents()] == ["train"] * 4 + ["test"] * 4
     benchmark.score(np.eye(8))
     assert splits_seen == [([0, 1, 2, 3], [4, 5, 6, 7])]
