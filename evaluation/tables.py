@@ -151,7 +151,9 @@ def lacking(table: Printed, there: Sequence[Run]) -> list[str]:
     notes: dict[str, list[str]] = {}
     for column in table.columns:
         if _benchmark(column, there) is None and (why := column[0].get("why", "")) != _MEAN:
-            place = "" if why else f"no data; expected --suite {column[0]['suite']} and {column[0]['sets'][0]}"
+            place = (
+                "" if why else f"no data; --suite {column[0]['suite']} reads a folder or file {column[0]['sets'][0]}"
+            )
             notes.setdefault(why or place, []).append(_heading(column[0]))
     return [f"not run: {', '.join(headings)}: {why}" for why, headings in notes.items()]
 

@@ -7,8 +7,8 @@ a whole gin file of T5X may follow a run file; names without a meaning here are 
 
 Example::
 
-  newsembed train --gin_file=runs/pretrain_demo.gin --gin.MODEL_DIR=\"/tmp/pretrained\" \
-      --gin.DATA_DIR=\"/tmp/corpus/pack\" --gin.VOCABULARY_PATH=\"/tmp/corpus/vocab.txt\" --gin.TRAIN_STEPS=200
+  newsembed train --gin_file=runs/pretrain_demo.gin --gin.MODEL_DIR=\"work/pretrained\" \
+      --gin.DATA_DIR=\"work/pack\" --gin.VOCABULARY_PATH=\"work/vocabulary/vocab.txt\" --gin.TRAIN_STEPS=200
 
 several processes, the same command in each (no options on Slurm; --detect_processes on TPU VMs):
   newsembed train --gin_file=… --coordinator_address=host0:9000 --num_processes=2 --process_id=0

@@ -126,7 +126,7 @@ class ModelOptions:
                 f"the file has {vocabulary.size} pieces, the model's vocab_size is {self.vocab_size}",
                 path=vocabulary.path,
                 field="VOCAB_SIZE",
-                remedy="Leave VOCAB_SIZE out to take the file's, or name the vocabulary that the model was made for.",
+                remedy=f"Set VOCAB_SIZE={vocabulary.size}, or name the vocabulary that the model was made for.",
             )
         try:
             return self.architecture(vocab_size=vocabulary.size)

@@ -448,8 +448,8 @@ def _check_shapes(path: str, expected_tree: Any) -> None:
                 f"the checkpoint has {got}, this run's model {wanted}: another architecture or optimizer",
                 path=path,
                 field=name,
-                remedy="Use the gin files that the checkpoint was trained with (config.gin next to it), or start "
-                "another MODEL_DIR.",
+                remedy="Use the gin files that the checkpoint was trained with (config.gin next to it), or name "
+                "another MODEL_DIR or INITIAL_CHECKPOINT_PATH.",
             )
 
 

@@ -256,14 +256,14 @@ def resampled_ap(cosines: npt.NDArray[Any], owners: npt.NDArray[np.int64]) -> Fl
 
     articles = cosines.shape[0]
     times = np.random.default_rng(0).multinomial(articles, np.full(articles, 1 / articles), _RESAMPLES)
-    # Pairs are sorted once, so that scikit-learn sorts what is sorted. A pair counts as often as both of its articles.
+    # Pairs are sorted once, so that scikit-learn sorts what is sorted. A wrong pair counts as often as both of its
+    # articles. A right one counts as often as its article: its square is 2 in the mean, and would raise AP.
     order = np.argsort(cosines, axis=None, kind="stable")
     article, post = np.unravel_index(order, cosines.shape)
     scores, owner = cosines.ravel()[order], owners[post]
     relevant = article == owner
-    return np.array(
-        [average_precision_score(relevant, scores, sample_weight=counts[article] * counts[owner]) for counts in times]
-    )
+    weights = (counts[owner] * np.where(relevant, 1, counts[article]) for counts in times)
+    return np.array([average_precision_score(relevant, scores, sample_weight=some) for some in weights])
 
 
 SUITES: Final = {

@@ -30,7 +30,7 @@ from ..shared.steps import Command, train_model
 from . import trial
 
 STEPS: Final = ("articles", "mine", "test", "train", "trial")
-_ARTICLES: Final = "articles"
+_ARTICLES: Final = "articles.parquet"
 _PLAN: Final = "plan.json"
 _RESULT: Final = "trial.json"
 _GENTLE: Final = 0.1  # of the model's own learning rate: a few thousand pairs are soon memorised
@@ -188,8 +188,7 @@ class Retraining:
         write_json(self.path(trial.EVENTS), {row["doc_id"]: row["event_id"] for row in rows})
         found = (Article(**row) for batch in archive.batches(schema_of(Article).names) for row in batch.to_pylist())
         kept = (one for one in found if first is None or (one.byline_date and one.byline_date >= first))
-        os.makedirs(self.path(_ARTICLES))
-        write_shard(self.path(f"{_ARTICLES}/part-00000-of-00001.parquet"), kept, Article)
+        write_shard(self.path(_ARTICLES), kept, Article)
         plan = {
             **mine,
             "number": max(trainings(self.archive), default=0) + 1,

@@ -77,19 +77,26 @@ def test_broken_lines_are_named(tmp_path, row, field):
         PostLinking(write_rows(tmp_path / "y.jsonl", [{"title": "A", "body": "a", "post": "x"}])).documents()
 
 
-def test_a_resample_counts_a_pair_as_often_as_it_draws_both_articles(monkeypatch):
+def test_a_resample_counts_a_wrong_pair_as_often_as_both_articles_and_a_right_one_as_often_as_its_own(monkeypatch):
     monkeypatch.setattr(retrieval, "_RESAMPLES", 30)
     rng = np.random.default_rng(5)
     owners = np.array([0, 0, 1, 2, 3, 4, 5])
     cosines = rng.integers(0, 6, (6, 7)) / 6  # many ties
     relevant = owners[None, :] == np.arange(6)[:, None]
     times = np.random.default_rng(0).multinomial(6, np.full(6, 1 / 6), 30)
-    expected = [
-        average_precision_score(relevant.ravel(), cosines.ravel(), sample_weight=np.outer(row, row[owners]).ravel())
-        for row in times
-    ]
+    expected = []
+    for row in times:
+        weights = np.outer(row, row[owners])
+        weights[relevant] = row[owners]
+        expected.append(average_precision_score(relevant.ravel(), cosines.ravel(), sample_weight=weights.ravel()))
     np.testing.assert_allclose(resampled_ap(cosines, owners), expected, rtol=1e-12)
     assert len(set(np.round(expected, 6))) > 10
+
+
+def test_resamples_of_ap_lie_around_ap():
+    cosines = np.random.default_rng(2).normal(size=(200, 200)) + 1.5 * np.eye(200)
+    drawn, ap = resampled_ap(cosines, np.arange(200)), link_scores(cosines, np.eye(200, dtype=bool))["AP"]
+    assert abs(np.median(drawn) / ap - 1) < 0.1
 
 
 def test_ap_keeps_its_resamples_where_they_are_asked_for(tmp_path, monkeypatch):

@@ -81,9 +81,9 @@ def test_ours_stand_below_the_printed_rows_and_what_is_missing_has_a_reason(benc
     assert results.results[0].scores[0].count == 45
     assert genres.notes == ["ours: news, captions, forums: stsb_genres (stsbenchmark), 90 texts"]
     assert classes.rows[-1][0] == "NewsEmbed (printed)"  # an encoder that ran on nothing of a table has no row
-    assert classes.notes[0] == "not run: BBC: no data; expected --suite bbc and bbc"
+    assert classes.notes[0] == "not run: BBC: no data; --suite bbc reads a folder or file bbc"
     assert lacking(tables[0], []) == [
-        "not run: news, captions, forums: no data; expected --suite stsb_genres and stsbenchmark"
+        "not run: news, captions, forums: no data; --suite stsb_genres reads a folder or file stsbenchmark"
     ]
 
 

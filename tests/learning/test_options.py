@@ -52,8 +52,10 @@ def test_a_text_length_that_the_model_cannot_read_is_named(chosen):
 def test_the_vocabulary_gives_the_size_of_the_model():
     file = VocabularyFile("v.txt", b"", VOCAB_SIZE)
     assert ModelOptions(toy_config, vocab_size=VOCAB_SIZE).config(file) == toy_config()
-    with pytest.raises(InputError, match=f"VOCAB_SIZE: the file has {VOCAB_SIZE} pieces, the model's vocab_size is 9"):
+    message = f"VOCAB_SIZE: the file has {VOCAB_SIZE} pieces, the model's vocab_size is 9"
+    with pytest.raises(InputError, match=message) as caught:
         ModelOptions(toy_config, vocab_size=9).config(file)
+    assert f"Set VOCAB_SIZE={VOCAB_SIZE}" in str(caught.value.remedy)
 
 
 def test_rows_longer_than_the_model_reads_are_named():

@@ -14,13 +14,14 @@ import numpy as np
 import orbax.checkpoint as ocp
 import pytest
 from json_lines import write_rows
+from newsembed.beam_pipelines.jobs import input_digest
 from newsembed.errors import InputError
 from newsembed.formats import trust
 from newsembed.formats.archive import last_number, read_runs
 from newsembed.formats.digests import write_sums
 from newsembed.formats.folders import decision_file, trained_model, training_work, trainings
 from newsembed.formats.model_folder import ModelFolder
-from newsembed.formats.parquet import read_stream, write_shard
+from newsembed.formats.parquet import read_records, write_shard
 from newsembed.formats.records import Article, Triplet
 from newsembed.formats.vocabulary import SPECIAL_TOKENS
 from newsembed.launch.verify import verify
@@ -94,7 +95,8 @@ def event_of(one):
 
 def mine(given, output, options, beam_args, reused):
     """In place of the mining jobs: all pairs of reports of one event."""
-    articles = [one for path in given["articles"] for one in read_stream(path, Article)]
+    assert all(map(input_digest, given["articles"]))  # a build takes them
+    articles = [one for path in given["articles"] for one in read_records(path, Article)]
     articles = list({one.doc_id: one for one in articles}.values())
     write_shard(f"{output}/clean/articles/part-00000-of-00001.parquet", articles, Article)
     groups = itertools.groupby(sorted(articles, key=event_of), event_of)
