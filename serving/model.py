@@ -26,7 +26,7 @@ from ..formats.vocabulary import vocabulary_digest
 PRECISIONS: Final = ("float32", "float16", "int8")
 # The least cosine of an embedding to that in float32 on the sample texts of an export.
 LEAST_COSINE: Final = {"float16": 0.9999, "int8": 0.99}
-# A lift takes the archive's mean out in the head. What is left is small beside what goes in, and so beside its errors.
+# In a lift, the head subtracts the archive's mean. The difference is small, so its rounding errors would be large.
 _HEAD: Final = "embedding_head."
 _SCALE: Final = ".scale"  # after the name of an int8 array
 _LARGEST: Final = 127
