@@ -22,7 +22,12 @@ from ..tasks.huggingface_tokenizer import import_vocabulary
 
 # Fields that may differ between a folder and the run that starts from it.
 _OF_HEADS: Final = (
-    *("embedding_init", "embedding_size", "num_topics", "embedding_activation", "pooling", "lead_length"),
+    "embedding_init",
+    "embedding_size",
+    "num_topics",
+    "embedding_activation",
+    "pooling",
+    "lead_length",
     "sublinear",
 )
 

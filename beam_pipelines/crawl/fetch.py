@@ -262,6 +262,7 @@ class Fetcher:
                 resolver=_Resolver(self._options.resolve),
                 use_dns_cache=False,
                 socket_factory=self._open_socket,
+                happy_eyeballs_delay=None,  # addresses that race lose the reason why one was refused
             ),
             timeout=aiohttp.ClientTimeout(total=self._options.timeout_seconds),
             cookie_jar=aiohttp.DummyCookieJar(),

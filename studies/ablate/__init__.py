@@ -153,7 +153,9 @@ def _benchmarks(given: Sequence[str], options: Mapping[str, Any]) -> list[Benchm
             raise InputError("no such file or folder", path=path, field="--suite", remedy="check the path")
         name = f"{kind} {os.path.basename(path)}" if kinds.count(kind) > 1 else kind
         found += chosen(kind, path, name, options)
-    if not [*map(Benchmark.documents, found)]:  # reads them: a wrong folder is an error before the trainings
+    for benchmark in found:
+        benchmark.documents()  # a wrong folder is an error before the trainings
+    if not found:
         raise InputError("no benchmark", field="--suite", remedy="give at least one, such as events=heldout.jsonl")
     return found
 

@@ -95,6 +95,15 @@ def test_each_address_of_a_name_is_tried(web, monkeypatch):
     assert fetch(web).status == 200
 
 
+def test_a_name_with_several_private_addresses_is_refused_as_one_with_one(web, monkeypatch):
+    addresses = [
+        (socket.AF_INET6, socket.SOCK_STREAM, 6, "", ("::1", 80, 0, 0)),
+        (socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.0.1", 80)),
+    ]
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_args, **_kwargs: addresses)
+    assert failing(web, changes={"allow_private_addresses": False}).reason is Rejection.PRIVATE_ADDRESS
+
+
 @pytest.mark.parametrize(
     ("value", "seconds"),
     [
