@@ -108,6 +108,15 @@ class ImportedTokenizer:
         tokenizer.encode_special_tokens = True
         return tokenizer
 
+    @property
+    def shares(self) -> np.ndarray:
+        """Of each piece among all that a Unigram model was learned from, float64 [V]; 0 if the file does not tell."""
+        shares, model = np.zeros(self._files.size), json.loads(self._files.content)["model"]
+        if model["type"] == "Unigram":
+            shares[: len(model["vocab"])] = np.exp([score for _, score in model["vocab"]])
+        shares[list(self._files.special_ids)] = 0
+        return shares[self._files.order]
+
     @functools.cached_property
     def _ours(self) -> np.ndarray:
         return _our_ids(self._files)

@@ -96,6 +96,11 @@ class Vocabulary:
         """Number of pieces, the special tokens included."""
         return len(self.pieces)
 
+    @property
+    def shares(self) -> np.ndarray:
+        """Of each piece among all of the texts that the tokenizer was learned from, float64 ``[V]``; 0 if unknown."""
+        return self._tokenizer.shares if isinstance(self._tokenizer, ImportedTokenizer) else np.zeros(self.size)
+
     def encode_texts(self, texts: Sequence[str]) -> list[np.ndarray]:
         """Ids of every text, without special tokens: int32 ``[number of pieces]`` each."""
         return self._tokenizer.encode([_valid(text) for text in texts])

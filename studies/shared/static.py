@@ -34,6 +34,9 @@ _LSA_SIZE: Final = 256
 _LSA_LEAD: Final = 64  # as in architectures/static.gin
 _MATRIX_TEXTS: Final = 16_384  # more change means and covariances little
 LEAST_OF_LANGUAGE: Final = 64  # texts of a language whose means and frequencies count as those of a language
+# A piece that the articles have less than a twentieth as often as the texts of the tokenizer belongs to a language of
+# which they have little. A language has 2 % of those texts, and one text 400 pieces.
+_FOREIGN, _SHARE_OF_LANGUAGE, _PIECES_OF_TEXT = 0.05, 0.02, 400
 
 
 @dataclasses.dataclass(frozen=True)
@@ -47,6 +50,7 @@ class Corpus:
       terms: sparse [N, V], of the first articles: what each piece counts in the weighted mean of each text, apart from
         the weight of the piece; see `models.attention.term_weights`.
       languages: of these articles, without script and region.
+      elsewhere: the share of each piece in the texts of which the tokenizer was learned, [V]; 0 if unknown.
     """
 
     counts: IntArray
@@ -54,16 +58,21 @@ class Corpus:
     of_language: IntArray
     terms: Any
     languages: Sequence[str]
+    elsewhere: npt.NDArray[np.float64]
 
     @property
     def rarity(self) -> npt.NDArray[np.float64]:
         """The inverse document frequency of each piece, [V]: scikit-learn's smooth one, ln((1 + n) / (1 + df)) + 1.
 
         Of several languages it is that of the language that has the piece most often: "the" is in every English text,
-        but in a quarter of those of an archive of four languages.
+        but in a quarter of those of an archive of four languages. In an English archive "der" is as rare as a name; it
+        counts as in texts of its own language, as far as the tokenizer tells how frequent it is.
         """
         rows = np.vstack([self.texts, self.of_language])
-        result: npt.NDArray[np.float64] = 1 - np.log(((1 + rows[:, :-1]) / (1 + rows[:, -1:])).max(axis=0))
+        shares = ((1 + rows[:, :-1]) / (1 + rows[:, -1:])).max(axis=0)
+        foreign = self.counts < _FOREIGN * self.elsewhere * self.counts.sum()
+        at_home = -np.expm1(-_PIECES_OF_TEXT / _SHARE_OF_LANGUAGE * self.elsewhere)  # of the texts, by a Poisson law
+        result: npt.NDArray[np.float64] = 1 - np.log(np.where(foreign, np.maximum(shares, at_home), shares))
         return result
 
 
@@ -95,7 +104,7 @@ def count_pieces(
     matrix = csr_array((np.concatenate(terms), np.concatenate(pieces), ends), shape=(len(terms), vocabulary.size))
     known = [name for name, texts in of_language.items() if name and texts[-1] >= LEAST_OF_LANGUAGE]
     each = np.array([of_language[name] for name in sorted(known)], np.int64).reshape(-1, vocabulary.size + 1)
-    return Corpus(counts, np.sum([*of_language.values()], axis=0), each, matrix, languages)
+    return Corpus(counts, np.sum([*of_language.values()], axis=0), each, matrix, languages, vocabulary.shares)
 
 
 def term_counts(row: npt.NDArray[Any], lead_length: int) -> tuple[IntArray, npt.NDArray[np.float64]]:

@@ -57,3 +57,12 @@ def test_of_one_language_rarity_is_the_smooth_inverse_document_frequency():
     articles = iter([text(words, "", "en") for words in ("a b", "a", "a c", "c")])
     found = count_pieces(articles, Vocabulary(PIECES), max_length=5, lead_length=0)
     np.testing.assert_allclose(found.rarity[5:], np.log(5 / np.array([4, 2, 3])) + 1)
+
+
+@pytest.mark.parametrize(("share", "texts"), [(0.9, 1 - np.exp(-400 * 0.9 / 0.02)), (1e-3, 1 / 3), (0.0, 1 / 3)])
+def test_a_piece_of_a_language_that_the_articles_lack_is_as_rare_as_in_its_language(monkeypatch, share, texts):
+    """One piece of 81 is "b". Where a text of the tokenizer has 0.9 of it, that is a foreign word; 0.001 is less."""
+    monkeypatch.setattr(Vocabulary, "shares", np.array([0, 0, 0, 0, 0, 0.1, share, 0]))
+    articles = iter([text("a " * 40, body, "en") for body in ("b", "")])
+    found = count_pieces(articles, Vocabulary(PIECES), max_length=50, lead_length=0)
+    np.testing.assert_allclose(found.rarity[5:], 1 - np.log([1, max(texts, 2 / 3), 1 / 3]))

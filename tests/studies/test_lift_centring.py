@@ -107,7 +107,7 @@ def test_words_lose_the_direction_between_languages_and_keep_the_rest():
     rng = np.random.default_rng(0)
     terms = csr_array(rng.poisson(0.5, (200, 20)) * np.where(np.arange(20) < 5, 0, 1))
     words = LexicalPart(rng.normal(size=(20, 6)), np.append(np.full(5, -200), rng.normal(size=15)), 64)
-    corpus = Corpus(None, None, None, terms, ["en"] * 120 + ["de"] * 75 + ["fr"] * 5)
+    corpus = Corpus(None, None, None, terms, ["en"] * 120 + ["de"] * 75 + ["fr"] * 5, None)
     vectors = np.exp(words.logits)[:, None] * words.table
     texts = terms @ vectors
     texts /= np.linalg.norm(texts, axis=1, keepdims=True)

@@ -246,6 +246,16 @@ def unigram(tokenizer, normalizer, *pre_tokenizers):
     return Vocabulary.of(imported(Library.from_str(json.dumps(values)), "unigram").file)
 
 
+def test_only_a_unigram_model_tells_how_frequent_its_pieces_were(tokenizers):
+    scores = dict(json.loads(tokenizers["unigram"].to_str())["model"]["vocab"])
+    vocabulary = Vocabulary.of(imported(tokenizers["unigram"], "unigram").file)
+    known = [np.exp(scores[piece]) if piece in scores else 0 for piece in vocabulary.pieces[5:]]
+    np.testing.assert_allclose(vocabulary.shares, [0] * 5 + known)
+    assert 0.5 < sum(known) < 1.1
+    for other in (Vocabulary.of(imported(tokenizers["uncased"]).file), Vocabulary(vocabulary.pieces[:8])):
+        np.testing.assert_array_equal(other.shares, np.zeros(other.size))
+
+
 @pytest.mark.parametrize(
     ("changes", "steps"),
     [(["map"], [SPLIT, METASPACE]), (["map", NO_SPACE_AT_THE_END, ONE_SPACE], [METASPACE]), ([], [SPLIT, METASPACE])],
