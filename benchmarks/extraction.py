@@ -34,11 +34,8 @@ def trafilatura(html: str, url: str) -> tuple:
     document = trafilatura.bare_extraction(html, url=url, with_metadata=True, include_comments=False)
     if document is None:
         return "", (), None
-    return (
-        document.text or "",
-        tuple(name.strip() for name in (document.author or "").split(";") if name.strip()),
-        parse_day(document.date),
-    )
+    authors = tuple(name.strip() for name in (document.author or "").split(";") if name.strip())
+    return document.text or "", authors, parse_day(document.date)
 
 
 def text_only(html: str, _url: str) -> tuple:
@@ -48,7 +45,14 @@ def text_only(html: str, _url: str) -> tuple:
     return trafilatura.extract(html) or "", (), None
 
 
-READERS: dict[str, Callable[[str, str], tuple]] = {"ours": ours, "trafilatura": trafilatura}
+def resiliparse(html: str, _url: str) -> tuple:
+    """Returns (text, (), None) by Resiliparse's main content."""
+    from resiliparse.extract.html2text import extract_plain_text
+
+    return extract_plain_text(html, main_content=True, alt_texts=False), (), None
+
+
+READERS: dict[str, Callable[[str, str], tuple]] = {"ours": ours, "trafilatura": trafilatura, "resiliparse": resiliparse}
 TIMED = READERS | {"trafilatura, text only": text_only}
 
 
@@ -109,7 +113,7 @@ def main() -> None:
     parser.add_argument("--gold", type=Path, nargs="*", default=[], help="folders that gold_sets.py wrote")
     parser.add_argument("--pages", type=int, default=300, help="number of pages of the WARC that are timed")
     args = parser.parse_args()
-    for package in ("trafilatura", "lxml"):
+    for package in ("trafilatura", "lxml", "resiliparse"):
         print(package, importlib.metadata.version(package))
     if args.data:
         for name, read_pages in gold_pages.SETS.items():
