@@ -16,7 +16,7 @@ import time
 THREADS = 16
 
 
-def decoded(seconds: float) -> int:
+def decoded(seconds):
     """Decodes and encodes for some seconds in threads that begin together; returns the number of examples."""
     import numpy as np
     from newsembed.formats.tfrecords import FeatureSpec, decode_example, encode_example
@@ -24,7 +24,7 @@ def decoded(seconds: float) -> int:
     specs = [FeatureSpec("tokens", "int", (None,), "tokens"), FeatureSpec("name", "bytes", (), "a name")]
     begin, end = threading.Barrier(THREADS + 1), time.monotonic() + seconds + 1
 
-    def work(seed: int) -> int:
+    def work(seed):
         begin.wait()
         draw, count = np.random.default_rng(seed), 0
         while time.monotonic() < end or not count:
@@ -45,7 +45,7 @@ def decoded(seconds: float) -> int:
         return sum(one.result() for one in running)
 
 
-def main() -> int:
+def main():
     """Prints how many processes were started and how many a signal ended; returns 1 if one was."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seconds", type=float, default=60)

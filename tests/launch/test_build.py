@@ -154,7 +154,7 @@ def test_killed_again_and_again_a_build_ends_with_the_same_bytes(crawl, unbroken
     assert digests(broken) == digests(unbroken)
 
 
-def wait_for_first_shard(folder: Path, run: subprocess.Popen) -> None:
+def wait_for_first_shard(folder, run):
     deadline = time.monotonic() + 900
     while not any(folder.glob(".work-*/_reports/*/*.json")):
         assert run.poll() is None, "the build ended before it reached the job"
