@@ -15,10 +15,7 @@ import numpy as np
 import pytest
 from newsembed.formats.vocabulary import SPECIAL_TOKENS
 from newsembed.launch import cli, import_hf
-from newsembed.learning.model_files import architecture_gin
 from newsembed.serving.encoder import load_encoder
-from newsembed.training.gin_config import load_gin
-from newsembed.training.huggingface import read_huggingface
 from reference_encoders import CONFIGS, forward, pieces_of, random_arrays, write_folder
 
 
@@ -41,19 +38,6 @@ def test_an_imported_model_embeds_text_like_its_source(source, tmp_path, printed
     hidden, _ = forward(CONFIGS["bert"], random_arrays(CONFIGS["bert"]), rows)
     found = load_encoder(output).encode(["abc"], ["d zz"])
     np.testing.assert_allclose(found[0], hidden[0, 0] / np.linalg.norm(hidden[0, 0]), atol=1e-4)
-
-
-def test_the_architecture_file_fits_after_every_run_file(source, tmp_path):
-    model = read_huggingface(source)
-    path = tmp_path / "architecture.gin"
-    path.write_text(architecture_gin(model.config))
-    needed = [f"{name} = 'x'" for name in ("MODEL_DIR", "DATA_DIR", "VOCABULARY_PATH")]
-    for run in ("train_small", "pretrain_small", "weak_supervision_paper", "pretrain_paper"):
-        load_gin([f"runs/{run}.gin", str(path)], [*needed, "INITIAL_CHECKPOINT_PATH = 'x'"])
-        import gin
-
-        made = gin.get_configurable("EncoderConfig")(vocab_size=30)
-        assert {**made.to_dict(), "dtype": "float32"} == model.config.to_dict()
 
 
 def test_the_output_may_have_the_name_of_a_package(source, tmp_path, monkeypatch, refused):

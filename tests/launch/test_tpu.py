@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
+from json_lines import read_rows
 from newsembed.launch import cli, tpu
 
 # Its folder has state.json, the state of the slice, and a home folder for each host.
@@ -144,8 +145,7 @@ def trained_while(path, action):
 
 
 def calls(cloud):
-    lines = [json.loads(line) for line in (cloud / "calls").read_text().splitlines()]
-    return [words[3] for words in lines if words[0] == "compute" and words[3] != "describe"]
+    return [words[3] for words in read_rows(cloud / "calls") if words[0] == "compute" and words[3] != "describe"]
 
 
 def test_a_run_asks_for_a_slice_trains_on_all_hosts_and_keeps_their_logs(cloud):

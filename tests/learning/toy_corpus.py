@@ -130,28 +130,27 @@ LENGTHS = {
 }
 
 
-def tiny_bindings(model_dir, data_dir, vocabulary, **changes):
-    values = {
-        "MODEL_DIR": str(model_dir),
-        "DATA_DIR": data_dir,
-        "VOCABULARY_PATH": vocabulary,
+def bindings_of(model_dir, data_dir, vocabulary, **values):
+    """Of a short run: its places and these values."""
+    places = {"MODEL_DIR": str(model_dir), "DATA_DIR": data_dir, "VOCABULARY_PATH": vocabulary}
+    sizes = {"BATCH_SIZE": 8, "CHECKPOINT_PERIOD": 2}
+    return [f"{name} = {value!r}" for name, value in (places | sizes | values).items()]
+
+
+def tiny_bindings(*places, **changes):
+    """Of a run of the tiny news encoder on `write_corpus`."""
+    sizes = {"num_layers": 1, "hidden_size": 16, "mlp_size": 32, "embedding_size": 16, "max_length": LENGTH}
+    values = {f"EncoderConfig.{name}": size for name, size in sizes.items()} | {
         "TRAIN_STEPS": 6,
-        "BATCH_SIZE": 8,
         "WARMUP_STEPS": 2,
         "TASK_FEATURE_LENGTHS": LENGTHS,
-        "CHECKPOINT_PERIOD": 2,
         "LOG_PERIOD": 2,
         "WHITENING_ROWS": 0,
         "TEXT_LENGTH": None,
         "NUM_TOPICS": NUM_TOPICS,
         "DROPOUT_RATE": 0.1,
-        "EncoderConfig.num_layers": 1,
-        "EncoderConfig.hidden_size": 16,
-        "EncoderConfig.mlp_size": 32,
-        "EncoderConfig.embedding_size": 16,
-        "EncoderConfig.max_length": LENGTH,
-    } | changes
-    return [f"{name} = {value!r}" for name, value in values.items()]
+    }
+    return bindings_of(*places, **values | changes)
 
 
 def saved_params(model_dir, step):

@@ -12,7 +12,7 @@ from newsembed.learning.objectives import Model, Objectives
 from newsembed.learning.objectives.contrastive import Contrastive
 from newsembed.learning.objectives.masked_language import MaskedTexts
 from newsembed.models.masking import MASKING_RATE, mask_whole_words
-from objective_runs import CONFIG, KEY, WITHOUT_DROPOUT, jit, loss_of, parameters
+from objective_runs import CONFIG, KEY, WITHOUT_DROPOUT, jit, loss_of, pair_rows, parameters
 from toy_corpus import toy_objectives
 
 
@@ -49,15 +49,12 @@ def test_masks_and_dropout_follow_from_the_key(batches):
     assert first != other
 
 
-FEATURES = ("anchor_tokens", "positive_tokens", "anchor_doc_id", "positive_doc_id")
-
-
 @pytest.fixture(scope="module")
 def pairs(batches):
-    rows = {name: np.array(batches["triplets"][name]) for name in FEATURES}
+    rows = pair_rows(batches)
     # Every pair is of an article of its own.
     rows["anchor_doc_id"] = rows["positive_doc_id"] = np.stack([np.arange(12), np.arange(12)], 1).astype(np.int32)
-    return rows | {"day": np.zeros(12, np.int32)}
+    return rows
 
 
 def test_masked_words_alone_are_those_that_the_contrastive_objective_adds(pairs):
