@@ -78,16 +78,28 @@ def pytest_runtest_setup():
 
 
 @pytest.fixture
-def refused(capsys):
-    """Runs a command that is refused with exit code 2; returns what it says."""
+def ended(capsys):
+    """Runs a command that ends with an exit code; returns what it prints and what it says."""
     from newsembed.launch import cli
 
-    def of(*words):
+    def of(code, *words):
         capsys.readouterr()
-        assert cli.main([*words]) == 2
-        return capsys.readouterr().err
+        assert cli.main([*words]) == code
+        return capsys.readouterr()
 
     return of
+
+
+@pytest.fixture
+def refused(ended):
+    """Runs a command that is refused with exit code 2; returns what it says."""
+    return lambda *words: ended(2, *words).err
+
+
+@pytest.fixture
+def printed(ended):
+    """Runs a command that ends well; returns what it prints."""
+    return lambda *words: ended(0, *words).out
 
 
 @pytest.fixture(autouse=True, scope="module")

@@ -11,7 +11,6 @@ import socket
 import struct
 import threading
 import time
-from collections.abc import Iterator, Sequence
 
 _FIRST_LINE = re.compile(rb"[A-Z]{3,7} /")
 _RESET = struct.pack("ii", 1, 0)  # of SO_LINGER: close with a reset, as a broken line does
@@ -37,37 +36,35 @@ class Proxy:
       faults: how many there were so far, by kind: "cut", "slow", or a status.
     """
 
-    def __init__(
-        self, port: int, share: float, most: int, *, failing: float = 0, slow: float = 0, delay_seconds: float = 0
-    ) -> None:
+    def __init__(self, port, share, most, *, failing=0, slow=0, delay_seconds=0):
         self._target, self._share, self._most = port, share, most
         self._failing, self._slow, self._delay_seconds = failing, slow, delay_seconds
         self._draw, self._draw_fault = random.Random(7), random.Random(7)
         self._statuses = itertools.cycle(_STATUSES)
-        self._in_succession: collections.Counter[bytes] = collections.Counter()  # by the first line of a request
+        self._in_succession = collections.Counter()  # by the first line of a request
         self._listener = socket.create_server(("127.0.0.1", 0), backlog=128)
         self.port = self._listener.getsockname()[1]
         self.requests = 0
-        self.faults: collections.Counter[str] = collections.Counter()
+        self.faults = collections.Counter()
         threading.Thread(target=self._accept, daemon=True).start()
 
     @property
-    def cut(self) -> int:
+    def cut(self):
         """Number of connections that were cut so far."""
         return self.faults["cut"]
 
-    def close(self) -> None:
+    def close(self):
         """Accepts no more connections."""
         self._listener.close()
 
-    def _accept(self) -> None:
+    def _accept(self):
         with contextlib.suppress(OSError):  # the listener was closed
             while True:
                 client, _ = self._listener.accept()
                 limit = self._draw.randint(1, self._most) if self._draw.random() < self._share else math.inf
                 threading.Thread(target=self._relay, args=(client, limit), daemon=True).start()
 
-    def _relay(self, client: socket.socket, limit: float) -> None:
+    def _relay(self, client, limit):
         with client, contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", self._target)) as server:
             selector = selectors.DefaultSelector()
             selector.register(client, selectors.EVENT_READ, server)
@@ -94,7 +91,7 @@ class Proxy:
                         _reset([client, server])
                         return
 
-    def _fails(self, request: bytes) -> bool:
+    def _fails(self, request):
         """Whether a request fails; waits first, if it is slow."""
         self.requests += 1
         if self._draw_fault.random() < self._slow:
@@ -104,13 +101,13 @@ class Proxy:
         self._in_succession[request] += fails
         return fails
 
-    def _status(self) -> str:
+    def _status(self):
         status = next(self._statuses)
         self.faults[status[:3]] += 1
         return status
 
 
-def _answer(client: socket.socket, status: str) -> None:
+def _answer(client, status):
     """Answers a request, of which the rest may still come, and ends the connection."""
     client.sendall(f"HTTP/1.1 {status}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n".encode())
     client.shutdown(socket.SHUT_WR)
@@ -118,13 +115,13 @@ def _answer(client: socket.socket, status: str) -> None:
         pass
 
 
-def _reset(sides: Sequence[socket.socket]) -> None:
+def _reset(sides):
     for side in sides:
         side.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
 
 
 @contextlib.contextmanager
-def dropping(port: int, share: float, most: int, **faults: float) -> Iterator[Proxy]:
+def dropping(port, share, most, **faults):
     """A proxy that ends with the context, see :class:`Proxy`."""
     proxy = Proxy(port, share, most, **faults)
     try:

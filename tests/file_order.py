@@ -1,7 +1,6 @@
 """The order in which the workers of pytest-xdist take the test files."""
 
 import collections
-from collections.abc import Iterable, Sequence
 
 # Files that take long for their number of tests, the longest first, about: they start processes, or compile and train.
 LONGEST = (
@@ -35,7 +34,7 @@ LONGEST = (
 )
 
 
-def longest_first(files: Iterable[str], longest: Sequence[str] = LONGEST) -> list[str]:
+def longest_first(files, longest=LONGEST):
     """Files of tests, one for each test, in the order in which they are run.
 
     The longest files come first, then the others by their number of tests: a long file that a worker takes last

@@ -24,14 +24,11 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
 
 import numpy as np
 from newsembed.beam_pipelines import jobs, worker, workflow
 from newsembed.beam_pipelines.clean.rules import probabilities
-from newsembed.beam_pipelines.shards import Shard
 from newsembed.beam_pipelines.topics.names import place_names
 from newsembed.benchmarks import job_memory
 from newsembed.formats.manifest import write_manifest
@@ -40,7 +37,7 @@ from newsembed.formats.records import Article, Hub
 
 # The default allocators keep what they once had. Local workers have the first two, see `beam_pipelines.workers`; by the
 # last one a text is never in memory that another one has left, so a job that holds texts needs more by their size.
-ENVIRONMENT: Final = {
+ENVIRONMENT = {
     "ARROW_DEFAULT_MEMORY_POOL": "system",
     "MALLOC_ARENA_MAX": "1",
     "MALLOC_MMAP_THRESHOLD_": "12288",
@@ -50,15 +47,15 @@ ENVIRONMENT: Final = {
     "TOKENIZERS_PARALLELISM": "false",
     "RAYON_NUM_THREADS": "1",
 }
-HOLDS_ALL: Final = "holds all articles"
+HOLDS_ALL = "holds all articles"
 _SMALL, _LARGE = 1, 10  # shards
-_SHARD_ARTICLES: Final = 50
-_TEXT_BYTES: Final = 20_000  # of an article, so 10 MB of the large corpus
-_DAYS: Final = 430  # few, since the time of `triplets` grows with the months
-_MARGIN: Final = 7_500_000
-_TRIES: Final = 4
-_SAMPLED_SECONDS: Final = 0.008
-_IMPORTED: Final = (
+_SHARD_ARTICLES = 50
+_TEXT_BYTES = 20_000  # of an article, so 10 MB of the large corpus
+_DAYS = 430  # few, since the time of `triplets` grows with the months
+_MARGIN = 7_500_000
+_TRIES = 4
+_SAMPLED_SECONDS = 0.008
+_IMPORTED = (
     "IPython",
     "encodings.cp437",  # of zipfile
     "scipy.sparse.csgraph",
@@ -67,7 +64,7 @@ _IMPORTED: Final = (
     "tld",
     "tokenizers",
 )
-_OPTIONS: Final[Mapping[str, Mapping[str, Any]]] = {
+_OPTIONS = {
     "clean": {"require_author": False, "min_words": 0, "min_sentences": 0},
     "vocabulary": {"size": 1_000},
     # Both tables are full with the small corpus.
@@ -90,13 +87,13 @@ class Outcome:
     peak: int
 
 
-def own_memory(process: int) -> int:
+def own_memory(process):
     """The private writable memory of a process in bytes, resident or not, which RLIMIT_DATA limits."""
     lines = Path(f"/proc/{process}/status").read_text(encoding="ascii").splitlines()
     return next((int(line.split()[1]) << 10 for line in lines if line.startswith("VmData")), 0)
 
 
-def forked(function: Callable[[], object], limit: int | None = None) -> Outcome:
+def forked(function, limit=None):
     """Calls a function in a fork, which may have ``limit`` bytes more than it has at its start."""
     read, write = os.pipe()
     process = os.fork()
@@ -133,12 +130,12 @@ class Corpora:
       folder: for all files.
     """
 
-    def __init__(self, folder: str) -> None:
+    def __init__(self, folder):
         self._folder = folder
         for shards in (_SMALL, _LARGE):
             _write_corpus(f"{folder}/{shards}", shards)
 
-    def run(self, job: jobs.Job, inputs: Mapping[str, str], shards: int, limit: int | None = None) -> Outcome:
+    def run(self, job, inputs, shards, limit=None):
         """Runs a job on a corpus; the result of the first run that succeeds is an input of other jobs."""
         work = f"{self._folder}/{shards}"
         output = f"{work}/{job.name}"
@@ -151,7 +148,7 @@ class Corpora:
             shutil.rmtree(output, ignore_errors=True)
         return outcome
 
-    def compare(self, job: jobs.Job, inputs: Mapping[str, str]) -> dict[str, Any]:
+    def compare(self, job, inputs):
         """Runs a job on both corpora; returns the peak of the small one, the limit of the large one, and its error."""
         small = self.run(job, inputs, _SMALL)
         if small.error:
@@ -167,7 +164,7 @@ class Corpora:
         return {"small": small.peak, "limit": limit, "error": large.error}
 
 
-def _write_corpus(folder: str, shards: int) -> None:
+def _write_corpus(folder, shards):
     """Writes articles and hubs as `extract` does, and the articles as files of lines, too.
 
     The corpora have the same days, publishers, names and words.
@@ -193,13 +190,13 @@ def _write_corpus(folder: str, shards: int) -> None:
     write_manifest(f"{folder}/extracted", {"digest": folder, "job": "extract"})
 
 
-def _hold(shard: Shard, paths: Sequence[str]) -> None:
+def _hold(shard, paths):
     held = [article for path in paths for article in read_records(path, Article)]
     shard.read(len(held))
     shard.written(len(held))
 
 
-def _hold_all(run: jobs.JobRun) -> None:
+def _hold_all(run):
     run.map_shards("hold", _hold, [shard_paths(f"{run.input('articles')}/articles")])
 
 
@@ -208,7 +205,7 @@ class NoOptions:
     """A job without options."""
 
 
-def _jobs() -> list[tuple[jobs.Job, dict[str, str]]]:
+def _jobs():
     """The jobs, and the source of each input, in an order in which each comes after its sources."""
     found = [(workflow.load_job("extract"), {"articles": "lines-[0-7].jsonl"})]
     for name, line in job_memory.JOBS.items():
@@ -218,7 +215,7 @@ def _jobs() -> list[tuple[jobs.Job, dict[str, str]]]:
     return [*found, (jobs.Job(HOLDS_ALL, "", (spec,), NoOptions, _hold_all), {"articles": "extracted"})]
 
 
-def _load() -> None:
+def _load():
     """Loads what is loaded once in each process, however large the corpus is."""
     for name in _IMPORTED:
         with contextlib.suppress(ModuleNotFoundError):  # Beam does without IPython
@@ -232,7 +229,7 @@ def _load() -> None:
     gc.freeze()
 
 
-def main() -> None:
+def main():
     """Runs all jobs."""
     worker.prepare()
     chosen = _jobs()

@@ -8,7 +8,6 @@ import contextlib
 import dataclasses
 import os
 import uuid
-from collections.abc import Iterator
 
 import pytest
 from newsembed.formats import stores
@@ -38,7 +37,7 @@ class Store:
     folder: str
 
     @property
-    def options(self) -> list[str]:
+    def options(self):
         """Beam's options for it."""
         if self.folder.startswith("gs"):
             return []
@@ -50,7 +49,7 @@ class Store:
         ]
 
     @property
-    def environment(self) -> dict[str, str]:
+    def environment(self):
         """Variables that say the same."""
         if self.folder.startswith("gs"):
             return {"STORAGE_EMULATOR_HOST": self.endpoint}
@@ -62,17 +61,17 @@ class Store:
         }
 
     @property
-    def port(self) -> int:
+    def port(self):
         """Its port on this machine."""
         return int(self.endpoint.rpartition(":")[2])
 
-    def through(self, port: int) -> "Store":
+    def through(self, port):
         """The store behind a proxy on this machine."""
         return dataclasses.replace(self, endpoint=f"http://127.0.0.1:{port}")
 
 
 @contextlib.contextmanager
-def used(store: Store) -> Iterator[Store]:
+def used(store):
     """What this process reads and writes in the context goes to a store."""
     with pytest.MonkeyPatch.context() as patch:
         for name, value in store.environment.items() if store.folder.startswith("gs") else ():
@@ -85,7 +84,7 @@ def used(store: Store) -> Iterator[Store]:
 
 
 @contextlib.contextmanager
-def running(scheme: str = "s3") -> Iterator[Store]:
+def running(scheme="s3"):
     """A store to use, "s3" or "gs"; moto's server ends with the context."""
     folder = uuid.uuid4().hex
     if scheme == "gs":

@@ -7,10 +7,10 @@ import gc
 class Parsing:
     """Parses a source when it is freed, which takes the garbage collector because it refers to itself."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         self.itself = self
 
-    def __del__(self) -> None:
+    def __del__(self):
         ast.parse("f(x)(1)(2)")
 
 

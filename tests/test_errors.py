@@ -8,7 +8,7 @@ from newsembed.errors import InputError, of_memory, reading
 
 
 @pytest.mark.parametrize("path", ["folder/file.json", Path("folder/file.json")], ids=["str", "PathLike"])
-def test_an_error_names_its_path_however_the_path_was_given(path: str | Path) -> None:
+def test_an_error_names_its_path_however_the_path_was_given(path):
     error = InputError("is empty", path=path, field="rows", remedy="write it again")
     assert str(error) == "folder/file.json: rows: is empty\n  remedy: write it again"
     assert error.path == "folder/file.json"
@@ -17,13 +17,13 @@ def test_an_error_names_its_path_however_the_path_was_given(path: str | Path) ->
     assert isinstance(error.args[1], str)
 
 
-def test_an_error_without_a_path_is_its_problem() -> None:
+def test_an_error_without_a_path_is_its_problem():
     error = InputError("is empty")
     assert str(error) == "is empty"
     assert error.path is None
 
 
-def test_an_error_of_another_process_arrives_whole() -> None:
+def test_an_error_of_another_process_arrives_whole():
     error = InputError("is empty", path="file.json", field="rows", remedy="write it again")
     again = pickle.loads(pickle.dumps(error))
     assert type(again) is type(error)
@@ -42,7 +42,7 @@ def test_an_error_of_another_process_arrives_whole() -> None:
         (EOFError("ends"), "table.tsv: cannot be read: ends\n  remedy: write it again"),
     ],
 )
-def test_errors_of_reading_name_file_and_remedy(error: Exception, text: str) -> None:
+def test_errors_of_reading_name_file_and_remedy(error, text):
     with pytest.raises(InputError) as raised, reading("table.tsv", "write it again", EOFError):
         raise error
     assert str(raised.value) == text
@@ -60,7 +60,7 @@ def test_errors_of_reading_name_file_and_remedy(error: Exception, text: str) -> 
         ImportError("a.so: failed to map segment from shared object"),
     ],
 )
-def test_no_memory_is_said_with_the_options_that_take_less(error: Exception) -> None:
+def test_no_memory_is_said_with_the_options_that_take_less(error):
     found = of_memory(error)
     assert found is not None
     assert str(found).startswith("memory ran out")
@@ -69,8 +69,8 @@ def test_no_memory_is_said_with_the_options_that_take_less(error: Exception) -> 
     assert all(option in str(found.remedy) for option in ("--direct_num_workers", "--max_length", "--batch_size"))
 
 
-def test_no_memory_is_found_below_the_error_of_a_library() -> None:
-    def closed() -> None:
+def test_no_memory_is_found_below_the_error_of_a_library():
+    def closed():
         try:
             raise MemoryError
         finally:
@@ -84,5 +84,5 @@ def test_no_memory_is_found_below_the_error_of_a_library() -> None:
     assert "new thread" in str(of_memory(error))
 
 
-def test_other_errors_are_not_of_memory() -> None:
+def test_other_errors_are_not_of_memory():
     assert of_memory(ValueError("the memory of a city")) is None

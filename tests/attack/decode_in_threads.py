@@ -1,11 +1,10 @@
 """Decodes examples in many threads under garbage collection: protobuf crashed once, in a training, by SIGSEGV.
 
-    python tests/attack/decode_in_threads.py --seconds 60 --starts 20
+    python tests/attack/decode_in_threads.py
 
 Each start is a process of its own, whose threads ask for the message class at the same time, as in a training.
 """
 
-import argparse
 import concurrent.futures
 import gc
 import subprocess
@@ -13,10 +12,10 @@ import sys
 import threading
 import time
 
-THREADS = 16
+THREADS, SECONDS, STARTS = 16, 3, 20  # seconds of each start
 
 
-def decoded(seconds: float) -> int:
+def decoded(seconds):
     """Decodes and encodes for some seconds in threads that begin together; returns the number of examples."""
     import numpy as np
     from newsembed.formats.tfrecords import FeatureSpec, decode_example, encode_example
@@ -24,7 +23,7 @@ def decoded(seconds: float) -> int:
     specs = [FeatureSpec("tokens", "int", (None,), "tokens"), FeatureSpec("name", "bytes", (), "a name")]
     begin, end = threading.Barrier(THREADS + 1), time.monotonic() + seconds + 1
 
-    def work(seed: int) -> int:
+    def work(seed):
         begin.wait()
         draw, count = np.random.default_rng(seed), 0
         while time.monotonic() < end or not count:
@@ -45,21 +44,16 @@ def decoded(seconds: float) -> int:
         return sum(one.result() for one in running)
 
 
-def main() -> int:
+def main():
     """Prints how many processes were started and how many a signal ended; returns 1 if one was."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seconds", type=float, default=60)
-    parser.add_argument("--starts", type=int, default=20)
-    parser.add_argument("--inner", action="store_true", help=argparse.SUPPRESS)
-    args = parser.parse_args()
-    if args.inner:
-        print(decoded(args.seconds))
+    if sys.argv[1:]:
+        print(decoded(float(sys.argv[1])))
         return 0
-    command = [sys.executable, __file__, "--inner", f"--seconds={args.seconds / args.starts}"]
-    done = [subprocess.run(command, check=False, capture_output=True, text=True) for _ in range(args.starts)]
+    command = [sys.executable, __file__, str(SECONDS)]
+    done = [subprocess.run(command, check=False, capture_output=True, text=True) for _ in range(STARTS)]
     bad = [one for one in done if one.returncode]
     count = sum(int(one.stdout) for one in done if not one.returncode)
-    print(f"{count:,} examples in {args.starts} processes, of which {len(bad)} died")
+    print(f"{count:,} examples in {STARTS} processes, of which {len(bad)} died")
     for one in bad:
         print(f"exit code {one.returncode}\n{one.stderr[-2000:]}")
     return int(bool(bad))

@@ -21,13 +21,10 @@ import signal
 import sys
 import tempfile
 import traceback
-from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))
 import targets
-from targets import Target
 
 SECONDS = 120  # for one try
 WAYS = ("clear error", "counted", "survived", "another input", "SILENT", "UNCLEAR", "CRASHED")
@@ -54,14 +51,14 @@ class Ran:
     err: str
 
 
-def run(command: Sequence[object]) -> Ran:
+def run(command):
     """Runs a command of newsembed in this process."""
     from newsembed.launch import cli
 
     out, err = io.StringIO(), io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err), alarm():
         try:
-            code: int | None = cli.main([str(part) for part in command])
+            code = cli.main([str(part) for part in command])
         except SystemExit as ended:
             code = int(ended.code or 0)
         except BaseException:  # noqa: BLE001 - whatever the command does not report is what is looked for
@@ -71,10 +68,10 @@ def run(command: Sequence[object]) -> Ran:
 
 
 @contextlib.contextmanager
-def alarm() -> Iterator[None]:
+def alarm():
     """Raises TimeoutError in a command that does not end."""
 
-    def end(*_: Any) -> None:
+    def end(*_):
         raise TimeoutError(f"longer than {SECONDS} seconds")
 
     before = signal.signal(signal.SIGALRM, end)
@@ -94,12 +91,12 @@ class Attack:
       chosen: the targets.
     """
 
-    def __init__(self, folder: Path, chosen: Sequence[Target]) -> None:
+    def __init__(self, folder, chosen):
         self.folder = folder
         self.targets = chosen
-        self._expected: dict[str, Any] = {}
+        self._expected = {}
 
-    def expected(self, target: Target) -> Any:
+    def expected(self, target):
         """The result without a mutation."""
         if target.name not in self._expected:
             place = self.folder / f"expected-{len(self._expected)}"
@@ -110,7 +107,7 @@ class Attack:
             self._expected[target.name] = target.result(place / "out", text.replace(str(place), ""))
         return self._expected[target.name]
 
-    def one(self, target: Target, mutation: str, seed: int) -> Try:
+    def one(self, target, mutation, seed):
         """One try."""
         expected = self.expected(target)
         place = self.folder / f"try-{seed}"
@@ -128,7 +125,7 @@ class Attack:
             shutil.rmtree(place, ignore_errors=True)
         return Try(target.name, mutation, seed, way, detail.strip()[-1500:])
 
-    def _judged(self, target: Target, ran: Ran, place: Path, expected: Any, *, same: bool) -> tuple[str, str]:
+    def _judged(self, target, ran, place, expected, *, same):
         if ran.code is None or "Traceback (most recent call last)" in ran.err:
             return "CRASHED", ran.err
         if ran.code:
@@ -146,7 +143,7 @@ class Attack:
         return ("SILENT" if target.guarded else "another input"), f"got {found}\nexpected {expected}"
 
 
-def _lost(result: Any) -> Any:
+def _lost(result):
     """The counts of a job's result that say what was not read as it is."""
     if not isinstance(result, dict) or "counts" not in result:
         return None
@@ -154,7 +151,7 @@ def _lost(result: Any) -> Any:
     return {name: counts.get(name) for name in ("in", "rejected", "failed", "tallies")}
 
 
-def tries(chosen: Sequence[Target], count: int, seed: int) -> Iterator[tuple[Target, str, int]]:
+def tries(chosen, count, seed):
     """So many (target, mutation, seed): each target in turn, each with its mutations in turn, in a seeded order."""
     generator = random.Random(seed)
     orders = {target.name: generator.sample(sorted(target.mutations), len(target.mutations)) for target in chosen}
@@ -164,7 +161,7 @@ def tries(chosen: Sequence[Target], count: int, seed: int) -> Iterator[tuple[Tar
         yield target, order[number // len(chosen) % len(order)], seed * 100_000 + number
 
 
-def table(done: Sequence[Try]) -> str:
+def table(done):
     """How the tries of each target ended, as a table."""
     lines = [f"| input | tried | {' | '.join(WAYS)} |", f"|---|{'---|' * (len(WAYS) + 1)}"]
     names = list(dict.fromkeys(one.target for one in done))
@@ -174,7 +171,7 @@ def table(done: Sequence[Try]) -> str:
     return "\n".join(lines)
 
 
-def main() -> int:
+def main():
     """Prints the table and the failures; returns 1 if there is one."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tries", type=int, default=400)

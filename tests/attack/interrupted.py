@@ -27,7 +27,7 @@ import sys
 import tempfile
 import time
 import traceback
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -62,7 +62,7 @@ class Command:
     result: Result
     before: Path | None = None
 
-    def words(self, at: Path, out: Path) -> list[str]:
+    def words(self, at, out):
         """The arguments for an output."""
         return [word.replace("{out}", str(out)).replace("{at}", str(at)) for word in self.arguments]
 
@@ -83,7 +83,7 @@ class Child:
       work: what it does; the result is the exit code.
     """
 
-    def __init__(self, log: Path, work: Callable[[], int]) -> None:
+    def __init__(self, log, work):
         self.log = log
         sys.stdout.flush()
         self.pid = os.fork()
@@ -104,7 +104,7 @@ class Child:
                 sys.stderr.flush()
             os._exit(code)
 
-    def wait(self, seconds: float = SECONDS) -> Ended:
+    def wait(self, seconds=SECONDS):
         """Waits for its end; what takes longer than `seconds` is killed."""
         deadline = time.monotonic() + seconds
         while os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOWAIT | os.WNOHANG) is None:
@@ -115,10 +115,10 @@ class Child:
         return Ended(code, self.log.read_text(errors="replace") if self.log.exists() else "")
 
 
-def newsembed(words: Sequence[str]) -> Callable[[], int]:
+def newsembed(words):
     """Runs a command of newsembed."""
 
-    def work() -> int:
+    def work():
         from newsembed.launch import cli
 
         return cli.main(list(words))
@@ -134,36 +134,36 @@ class Attack:
       seed: of all random numbers.
     """
 
-    def __init__(self, folder: Path, seed: int = 0) -> None:
+    def __init__(self, folder, seed=0):
         self.folder, self.random = folder, random.Random(seed)
         self.number = 0
-        self._whole: dict[str, tuple[dict[str, Any], float]] = {}
+        self._whole = {}
 
-    def place(self) -> Path:
+    def place(self):
         """A new folder for a try."""
         self.number += 1
         place = self.folder / f"try-{self.number}"
         place.mkdir()
         return place
 
-    def started(self, command: Command, place: Path, prepare: Callable[[], None] = lambda: None) -> Child:
+    def started(self, command, place, prepare=lambda: None):
         """Starts a command whose output is ``out`` in a folder."""
         out = place / "out"
         if command.before and not out.exists():
             shutil.copytree(command.before, out)
         work = newsembed(command.words(self.folder / "at", out))
 
-        def prepared() -> int:
+        def prepared():
             prepare()
             return work()
 
         log = place / f"log-{time.monotonic_ns()}"
         return Child(log, prepared)
 
-    def published(self, command: Command, place: Path) -> dict[str, Any]:
+    def published(self, command, place):
         """What stands under final names."""
 
-        def work() -> int:
+        def work():
             (place / "result.json").write_text(json.dumps(command.result(place / "out"), sort_keys=True))
             return 0
 
@@ -171,10 +171,9 @@ class Attack:
         ended = Child(place / "result.log", work).wait()
         if ended.code:
             return {"cannot be read": ended.printed[-1500:]}
-        found: dict[str, Any] = json.loads((place / "result.json").read_text())
-        return found
+        return json.loads((place / "result.json").read_text())
 
-    def whole(self, command: Command) -> tuple[dict[str, Any], float]:
+    def whole(self, command):
         """The result without a disturbance, and the seconds that it took."""
         if command.name not in self._whole:
             place, start = self.place(), time.monotonic()
@@ -186,7 +185,7 @@ class Attack:
             shutil.rmtree(place)
         return self._whole[command.name]
 
-    def resumed(self, command: Command, place: Path) -> str:
+    def resumed(self, command, place):
         """Compares what stands, runs the command again and compares; what is wrong, or ""."""
         expected, _ = self.whole(command)
         standing = self.published(command, place) if (place / "out").exists() else {}
@@ -205,7 +204,7 @@ class Attack:
         lost = sorted(set(expected) - set(found))
         return differences(found, expected) or (f"lost: {lost}" if lost else "")
 
-    def kill_and_resume(self, command: Command, seconds: tuple[float, float]) -> tuple[str, str]:
+    def kill_and_resume(self, command, seconds):
         """SIGKILL at a random moment, of the process alone or with its group; then the command runs again."""
         place = self.place()
         child = self.started(command, place)
@@ -215,7 +214,7 @@ class Attack:
         child.wait()
         return self._judged("whole", self.resumed(command, place), place)
 
-    def two_at_once(self, command: Command) -> tuple[str, str]:
+    def two_at_once(self, command):
         """Two processes with the same output: one ends well, and the other one too or it says why not."""
         place = self.place()
         both = [self.started(command, place)]
@@ -231,11 +230,11 @@ class Attack:
             "refused" if any(one.code for one in ended) else "whole", self.resumed(command, place), place
         )
 
-    def little_memory(self, command: Command) -> tuple[str, str]:
+    def little_memory(self, command):
         """As under ``ulimit -v``, with a random amount more than the libraries take."""
         more = int(2 ** self.random.uniform(22, 30.5))
 
-        def prepare() -> None:
+        def prepare():
             resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
             pages = int(Path("/proc/self/statm").read_text().split()[0])
             resource.setrlimit(resource.RLIMIT_AS, (pages * resource.getpagesize() + more,) * 2)
@@ -244,11 +243,7 @@ class Attack:
         ended = self.started(command, place, prepare).wait()
         way, problem = "whole", ""
         # Where OpenBLAS gets no thread, it sends SIGINT to its process.
-        if (
-            ended.code < 0
-            or "thread-local data: ABORT" in ended.printed
-            or "OpenBLAS blas_thread_init" in ended.printed
-        ):
+        if ended.code < 0 or any(words in ended.printed for words in ABORTED):
             way = "library aborted"
             problem = "" if "note: ulimit -v allows" in ended.printed else f"without a word: {ended}"
         elif ended.code:
@@ -258,7 +253,7 @@ class Attack:
                 problem = f"{more >> 20} MB more, exit code {ended.code}: {ended.printed[-2500:]}"
         return self._judged(way, problem or self.resumed(command, place), place)
 
-    def wrong_clock(self, command: Command, clock: str) -> tuple[str, str]:
+    def wrong_clock(self, command, clock):
         """With a clock that is wrong, or that jumps while the command runs; needs `clock.c` in this process."""
         times = CLOCKS[clock]
         _, seconds = self.whole(command)
@@ -274,19 +269,19 @@ class Attack:
         problem = f"exit code {ended.code}: {ended.printed[-1500:]}" if ended.code and way == "whole" else ""
         return self._judged(way, problem or self.resumed(command, place), place)
 
-    def _judged(self, way: str, problem: str, place: Path) -> tuple[str, str]:
+    def _judged(self, way, problem, place):
         if not problem:
             shutil.rmtree(place, ignore_errors=True)
         return ("BAD", problem) if problem else (way, "")
 
 
-def differences(found: Mapping[str, Any], expected: Mapping[str, Any]) -> str:
+def differences(found, expected):
     """What is there and differs from the result of an undisturbed run."""
     wrong = {name: (value, expected.get(name)) for name, value in found.items() if expected.get(name) != value}
     return "" if not wrong else f"got, expected: {str(wrong)[:1500]}"
 
 
-def table(done: Sequence[tuple[str, str, str]]) -> str:
+def table(done):
     """How the tries of each disturbance of each command ended, as a table."""
     lines = [f"| disturbance | command | tried | {' | '.join(WAYS)} |", f"|---|---|{'---|' * (len(WAYS) + 1)}"]
     rows = list(dict.fromkeys((kind, name) for kind, name, _ in done)) + [("all", "all")]
@@ -296,7 +291,7 @@ def table(done: Sequence[tuple[str, str, str]]) -> str:
     return "\n".join(lines)
 
 
-def tries(args: argparse.Namespace, attack: Attack, commands: Sequence[Command]) -> Iterator[tuple[str, str, str, str]]:
+def tries(args, attack, commands):
     """Yields (disturbance, command, how it ended, what was wrong)."""
     for command in commands:
         if not args.inner:
@@ -313,7 +308,7 @@ def tries(args: argparse.Namespace, attack: Attack, commands: Sequence[Command])
                 yield f"clock: {clock}", command.name, *attack.wrong_clock(command, clock)
 
 
-def main() -> int:
+def main():
     """Prints the table and what went wrong; returns 1 if something did."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--kills", type=int, default=20)
@@ -353,7 +348,7 @@ def main() -> int:
     return code
 
 
-def with_wrong_clocks(folder: Path) -> int:
+def with_wrong_clocks(folder):
     """Runs this program again in a process whose clock can be set; returns its exit code."""
     library, clock = folder / "clock.so", folder / "clock"
     if shutil.which("cc") is None:
@@ -366,14 +361,14 @@ def with_wrong_clocks(folder: Path) -> int:
     return subprocess.run(command, check=False, env=environment).returncode
 
 
-def set_clock(day: str | None) -> None:
+def set_clock(day):
     """Sets the clock of this process and its children to a day, or right."""
     offset = datetime.datetime.fromisoformat(f"{day}T00:00:00+00:00").timestamp() - RIGHT_NOW if day else 0
     with Path(os.environ[CLOCK]).open("r+b") as file:  # it is mapped: the same file
         file.write(struct.pack("<q", int(offset)))
 
 
-def preload() -> None:
+def preload():
     """Loads what takes long and starts no thread, so that a kill seldom meets an import."""
     from newsembed.launch import cli
 
@@ -387,7 +382,7 @@ def preload() -> None:
     import tensorflow_text  # noqa: F401
 
 
-def sha256(raw: bytes) -> str:
+def sha256(raw):
     """The start of a digest."""
     return hashlib.sha256(raw).hexdigest()[:16]
 

@@ -4,11 +4,9 @@ import json
 import shlex
 import subprocess
 import sys
-from pathlib import Path
-from typing import Any
 
 import golden_commands
-from interrupted import Command, Result, sha256
+from interrupted import Command, sha256
 
 ONE = "--direct_num_workers=1"
 SIZES = {"num_layers": 1, "hidden_size": 16, "mlp_size": 32, "embedding_size": 16, "max_length": 32}
@@ -21,9 +19,9 @@ OPTIONS = {
 }
 
 
-def training(run: str, output: str, data: str, **macros: object) -> tuple[str, ...]:
+def training(run, output, data, **macros):
     """A training of six steps with three checkpoints."""
-    values: dict[str, object] = {
+    values = {
         "MODEL_DIR": output,
         "DATA_DIR": data,
         "VOCABULARY_PATH": "{at}/work/vocabulary/vocab.txt",
@@ -44,14 +42,14 @@ def training(run: str, output: str, data: str, **macros: object) -> tuple[str, .
     )
 
 
-def run(at: Path, words: str | tuple[str, ...]) -> None:
+def run(at, words):
     """Runs a command that makes a source."""
     given = [word.replace("{at}", str(at)) for word in (shlex.split(words) if isinstance(words, str) else words)]
     done = subprocess.run([sys.executable, "-m", "newsembed", *given], check=False, capture_output=True, text=True)
     assert done.returncode == 0, f"{given}\n{done.stdout[-3000:]}{done.stderr[-3000:]}"
 
 
-def built(at: Path) -> None:
+def built(at):
     """The newsroom, its build, a model, articles of two days, and an archive of the first."""
     run(at, "newsroom --output {at}/newsroom --scale=0.06")
     golden_commands.write_warcs(at / "newsroom", at / "warc")
@@ -81,7 +79,7 @@ LIFT = (
 )
 
 
-def commands_of(at: Path) -> list[Command]:
+def commands_of(at):
     """All commands, the cheap ones first."""
     from newsembed.beam_pipelines.workflow import STEPS
 
@@ -113,7 +111,7 @@ def commands_of(at: Path) -> list[Command]:
     ]
 
 
-def files(out: Path) -> dict[str, Any]:
+def files(out):
     """Digests of files; what is temporary has a name that says so."""
     found = {str(path.relative_to(out)): path for path in sorted(out.rglob("*")) if path.is_file()}
     return {
@@ -121,17 +119,17 @@ def files(out: Path) -> dict[str, Any]:
     }
 
 
-def vectors(out: Path) -> dict[str, Any]:
+def vectors(out):
     """Digests of the files of a folder that counts as written where its list of digests is there."""
     return files(out) if (out / "SHA256SUMS").exists() else {}
 
 
-def whole(out: Path) -> dict[str, Any]:
+def whole(out):
     """A folder that appears in one step."""
     return {"folder": files(out)}
 
 
-def job(out: Path) -> dict[str, Any]:
+def job(out):
     """The counts of a job and its files, with equal bytes; nothing without a manifest."""
     from newsembed.formats.manifest import has_manifest
 
@@ -145,7 +143,7 @@ def job(out: Path) -> dict[str, Any]:
     return {"job": {"counts": manifest["counts"], "sha256": manifest["sha256"]}}
 
 
-def archive(out: Path) -> dict[str, Any]:
+def archive(out):
     """Every version of an archive: its articles with their vectors and events."""
     from newsembed.formats.archive import Archive, read_runs
 
@@ -158,7 +156,7 @@ def archive(out: Path) -> dict[str, Any]:
     return found
 
 
-def model(out: Path) -> dict[str, Any]:
+def model(out):
     """The parameters of every checkpoint of a model."""
     import numpy as np
     from newsembed.formats.model_folder import ModelFolder
@@ -171,11 +169,11 @@ def model(out: Path) -> dict[str, Any]:
     return found
 
 
-def study(out: Path) -> dict[str, Any]:
+def study(out):
     """The steps of a study: models, jobs and folders of files."""
-    found: dict[str, Any] = {}
+    found = {}
     for step in (path for path in out.iterdir() if path.is_dir() and not path.name.endswith(".tmp")):
-        kind: Result = model if (step / "checkpoints").exists() else job if (step / "manifest.json").exists() else files
+        kind = model if (step / "checkpoints").exists() else job if (step / "manifest.json").exists() else files
         value = {"training": True} if step.name == "layers" else kind(step)
         if value:  # a training without a checkpoint has published nothing
             found[step.name] = value

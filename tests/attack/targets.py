@@ -8,10 +8,11 @@ import hashlib
 import io
 import json
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from json_lines import write_rows
 from mutators import EVERY, TEXT, Mutation
 
 WORDS = "river council embankment harvest minister railway verdict museum orchestra quarry storm coast".split()
@@ -44,7 +45,7 @@ class Target:
     mutations: dict[str, Mutation]
     guarded: bool = False
 
-    def command(self, path: Path, out: Path) -> list[str]:
+    def command(self, path, out):
         """The arguments for a copy of the source."""
         at = self.source.parent
         while not (at / "articles.jsonl").exists():
@@ -52,7 +53,7 @@ class Target:
         return [word.format(path=path, out=out, at=at) for word in self.arguments.split()]
 
 
-def rows(count: int = 8) -> list[dict[str, Any]]:
+def rows(count=8):
     """Articles about words of a fixed list."""
     return [
         {
@@ -70,31 +71,26 @@ def rows(count: int = 8) -> list[dict[str, Any]]:
     ]
 
 
-def json_lines(values: Sequence[dict[str, Any]]) -> str:
-    """JSONL."""
-    return "".join(json.dumps(value) + "\n" for value in values)
-
-
-def job_result(output: Path, _printed: str) -> Any:
+def job_result(output, _printed):
     """Counts of a job and the digests of its files."""
     manifest = json.loads((output / "manifest.json").read_text())
     return {"counts": manifest["counts"], "sha256": manifest["sha256"]}
 
 
-def file_result(output: Path, printed: str) -> Any:
+def file_result(output, printed):
     """Digests of what a command wrote, and what it printed, without the place and the time."""
     paths = [output] if output.is_file() else sorted(path for path in output.rglob("*") if path.is_file())
     text = printed.replace(str(output.parent), "")
     return [(path.name, hashlib.sha256(path.read_bytes()).hexdigest()) for path in paths], text
 
 
-def scores(output: Path, _printed: str) -> Any:
+def scores(output, _printed):
     """The scores of an evaluation."""
     found = json.loads((output / "results.json").read_text())
     return json.dumps(found, sort_keys=True).replace(str(output.parent), "")
 
 
-def archive_result(output: Path, _printed: str) -> Any:
+def archive_result(output, _printed):
     """The articles and counts of an archive after an update."""
     from newsembed.formats.archive import Archive
 
@@ -103,19 +99,19 @@ def archive_result(output: Path, _printed: str) -> Any:
     return Archive(str(output.parent / "archive")).rows(["doc_id"])["doc_id"].to_pylist(), counts
 
 
-def printed_result(_output: Path, printed: str) -> str:
+def printed_result(_output, printed):
     """What a command printed."""
     return printed
 
 
-def run(text: str, folder: Path) -> None:
+def run(text, folder):
     """Runs a command that makes a source."""
     from newsembed.launch import cli
 
     assert cli.main(text.format(at=folder).split()) == 0
 
 
-def archive(path: Path) -> bytes:
+def archive(path):
     """Writes a WARC file of pages, a feed and an image; returns its index, CDXJ."""
     from newsembed.beam_pipelines.crawl.fetch import Fetched
     from newsembed.beam_pipelines.crawl.state import WarcWriter
@@ -134,12 +130,12 @@ def archive(path: Path) -> bytes:
     return writer.index(path.name)
 
 
-def mined(folder: Path) -> None:
+def mined(folder):
     """The jobs up to clean articles, with a vocabulary and hand-made tables of entities and words."""
     import numpy as np
     from newsembed.beam_pipelines.entities import tables
 
-    (folder / "articles.jsonl").write_text(json_lines(rows()))
+    write_rows(folder / "articles.jsonl", rows())
     run(f"extract --articles {{at}}/articles.jsonl --output {{at}}/extract {ONE}", folder)
     run(f"clean --articles {{at}}/extract --output {{at}}/clean {ONE}", folder)
     (folder / "vocab.txt").write_text("".join(f"{piece}\n" for piece in PIECES))
@@ -157,7 +153,7 @@ def mined(folder: Path) -> None:
         tables.write_embeddings(str(entities / name), tables.EmbeddingTable(keys, values, counts))
 
 
-def written_model(folder: Path) -> None:
+def written_model(folder):
     """A tiny model in a folder as the trainer leaves it, with digests of its checkpoint."""
     import jax
     import numpy as np
@@ -182,7 +178,7 @@ def written_model(folder: Path) -> None:
     write_sums(str(folder / "checkpoints/10"))
 
 
-def written_index(folder: Path) -> None:
+def written_index(folder):
     """An index of 12 articles."""
     import numpy as np
     from newsembed.formats.articles import ArticleText
@@ -194,10 +190,10 @@ def written_index(folder: Path) -> None:
     class Given:
         digest, dimensions = "digest", 8
 
-        def encode(self, titles: list[str], _bodies: list[str]) -> np.ndarray:
+        def encode(self, titles, _bodies):
             return vectors[: len(titles)]
 
-        def encode_queries(self, texts: list[str]) -> np.ndarray:
+        def encode_queries(self, texts):
             return np.resize(vectors, (len(texts), 8))
 
     days = [datetime.date(2020, 1, 1 + n % 6) for n in range(12)]
@@ -208,7 +204,7 @@ def written_index(folder: Path) -> None:
     build_index(Given(), iter(articles), str(folder), spec="model:a")
 
 
-def table_files(folder: Path, *tables: str) -> dict[str, str]:
+def table_files(folder, *tables):
     """The largest data file of some tables, and the manifest of the first, below a folder."""
     found = {
         table: max((folder / f"{table}.lance/data").iterdir(), key=lambda one: one.stat().st_size) for table in tables
@@ -227,7 +223,7 @@ TMX = """<?xml version="1.0" encoding="UTF-8"?>
 """
 
 
-def written_texts(folder: Path) -> None:
+def written_texts(folder):
     """Files of a few lines: translation pairs, evaluation sets, a gin file, the state of a crawl."""
     pairs = [(f"the river number {n} rose over the embankment", f"der fluss {n} trat über den damm") for n in range(6)]
     (folder / "pairs.tsv").write_text("".join(f"en\tde\t{left}\t{right}\n" for left, right in pairs))
@@ -242,12 +238,12 @@ def written_texts(folder: Path) -> None:
         {**row, "id": str(number), "event": f"e{number % 3}", "publisher": f"p{number}"}
         for number, row in enumerate(rows(9))
     ]
-    (folder / "events.jsonl").write_text(json_lines(events))
+    write_rows(folder / "events.jsonl", events)
     (folder / "run.gin").write_text(GIN)
     (folder / "seeds.txt").write_text("http://a.example/\n")
 
 
-def crawl_state(folder: Path) -> None:
+def crawl_state(folder):
     """The state of a crawl of one site."""
     from newsembed.beam_pipelines.crawl.sources import Entry
     from newsembed.beam_pipelines.crawl.state import UrlRecord, write_state
@@ -258,7 +254,7 @@ def crawl_state(folder: Path) -> None:
     write_state(str(folder / "state/fetch-a.example.json.gz"), known, day)
 
 
-def item(number: int, name: str) -> dict[str, Any]:
+def item(number, name):
     """An entity in the format of Wikidata's dumps."""
     return {
         "type": "item",
@@ -270,11 +266,11 @@ def item(number: int, name: str) -> dict[str, Any]:
     }
 
 
-def written_more(folder: Path) -> None:
+def written_more(folder):
     """Rankings, posts, tables, indexes of WARC files, words, exports, archives: for the long form."""
     (folder / "ranking.tsv").write_text("doc_id\tscore\n" + "".join(f"{n:016x}\t{12 - n}\n" for n in range(12)))
     posts = [{"text": f"Look at the {WORDS[n]} #RiverNews", "url": f"http://n{n % 3}.example/{n}"} for n in range(8)]
-    (folder / "posts.jsonl").write_text(json_lines(posts))
+    write_rows(folder / "posts.jsonl", posts)
     (folder / "bad.txt").write_text("".join(f"{word}x\n" for word in WORDS) + "storm surge\n")
     items = ",\n".join(json.dumps(item(number, word.title())) for number, word in enumerate(WORDS, 1))
     (folder / "dump.json").write_text(f"[\n{items}\n]\n")
@@ -282,9 +278,9 @@ def written_more(folder: Path) -> None:
     names = "".join(f"Q{number}\ten\t{word.title()}\t{number + 1}\n" for number, word in enumerate(WORDS))
     (folder / "names.tsv").write_text(names)
     later = [row | {"url": f"{row['url']}/later", "byline_date": "2021-04-01"} for row in rows(3)]
-    (folder / "later.jsonl").write_text(json_lines(later))
+    write_rows(folder / "later.jsonl", later)
     listed = [row | {"feeds": [("Rivers", "Councils")[place % 2]]} for place, row in enumerate(rows())]
-    (folder / "listed.jsonl").write_text(json_lines(listed))
+    write_rows(folder / "listed.jsonl", listed)
     for text in (
         f"extract --articles {{at}}/listed.jsonl --output {{at}}/listed {ONE}",
         f"clean --articles {{at}}/listed --output {{at}}/listed_clean {ONE}",
@@ -319,7 +315,7 @@ ENTITIES = f"entities --articles {{at}}/clean --min_documents=2 --built_in_names
 TRANSLATIONS = f"translations --vocabulary {{at}}/vocab.txt --output {{out}} {ONE} --max_length=64"
 
 
-def built(folder: Path, *, slow: bool = False) -> list[Target]:
+def built(folder, *, slow=False):
     """All targets, with their files written below a folder; with `slow` also those of the long form."""
     from newsembed.formats import parquet
     from newsembed.formats.records import Article
@@ -340,7 +336,7 @@ def built(folder: Path, *, slow: bool = False) -> list[Target]:
     return [Target(name, folder / source, *rest) for name, source, *rest in found]
 
 
-def _short(folder: Path) -> list[tuple[Any, ...]]:
+def _short(folder):
     """Rows of targets: the attributes in their order, with the source below the folder."""
     (shard,) = (folder / "clean/articles").glob("*.parquet")
     checkpoint = max((folder / "model/checkpoints/10").rglob("d/*"), key=lambda path: path.stat().st_size)
@@ -382,7 +378,7 @@ def _short(folder: Path) -> list[tuple[Any, ...]]:
     ]
 
 
-def _long(folder: Path) -> list[tuple[Any, ...]]:
+def _long(folder):
     saved, part = folder / "saved", next((folder / "names").glob("part-*.parquet")).name
     variables = max(saved.rglob("variables.data*"), key=lambda path: path.stat().st_size)
     facts, weights = next(saved.rglob("*.json")), next((folder / "safetensors").glob("*.safetensors"))
@@ -421,7 +417,7 @@ def _long(folder: Path) -> list[tuple[Any, ...]]:
     ]
 
 
-def copied(target: Target, place: Path) -> Path:
+def copied(target, place):
     """A copy of the source to mutate."""
     copy = place / target.source.name
     if target.source.is_dir():

@@ -1,11 +1,11 @@
 """One flipped bit in a result is noticed when the result is read, and `newsembed verify` names the file."""
 
-import json
 import random
 
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
+from json_lines import write_rows
 from newsembed.beam_pipelines import jobs
 from newsembed.beam_pipelines.clean import JOB
 from newsembed.beam_pipelines.extract import JOB as EXTRACT
@@ -14,30 +14,16 @@ from newsembed.formats import parquet
 from newsembed.formats.archive import Archive
 from newsembed.formats.records import Article
 from newsembed.launch import cli
-from targets import table_files, written_index
+from targets import rows, table_files, written_index
 
 ONE = ["--direct_num_workers=1"]
-WORDS = ["river", "council", "embankment", "harvest", "minister", "railway", "verdict", "museum", "orchestra", "quarry"]
-
-
-def articles(count, seed=0):
-    generator = random.Random(seed)
-    for number in range(count):
-        body = " ".join(generator.choice(WORDS) for _ in range(150))
-        yield {
-            "url": f"http://n.example/{number}",
-            "title": f"Headline {number} about the {generator.choice(WORDS)}",
-            "body": body,
-            "byline_date": "2021-03-01",
-        }
 
 
 @pytest.fixture(scope="module")
 def extracted(tmp_path_factory):
     folder = tmp_path_factory.mktemp("extracted")
-    path = folder / "articles.jsonl"
-    path.write_text("".join(json.dumps(row) + "\n" for row in articles(60)))
-    jobs.execute(EXTRACT, {"articles": [str(path)]}, str(folder / "work"), beam_args=ONE)
+    path = write_rows(folder / "articles.jsonl", rows(60))
+    jobs.execute(EXTRACT, {"articles": [path]}, str(folder / "work"), beam_args=ONE)
     return folder / "work"
 
 

@@ -11,7 +11,6 @@ from newsembed.formats import files
 from newsembed.formats.archive import Archive, IndexedDocument
 from newsembed.formats.arrays import write_arrays, write_folder, write_table
 from newsembed.formats.articles import ArticleText
-from newsembed.formats.files import replacing
 from tables import index_of
 
 COUNT = 4_000
@@ -88,18 +87,3 @@ def test_files_of_jobs_leave_nothing_either(tmp_path):
             write(str(tmp_path / "a/b.npz"))
         assert raised.value.errno == errno.EFBIG
         assert list((tmp_path / "a").iterdir()) == []
-
-
-def interrupted(path):
-    with replacing(path) as temporary, open(temporary, "w") as sink:
-        sink.write("new")
-        raise KeyboardInterrupt
-
-
-def test_an_error_before_the_first_byte_stays_that_error(tmp_path):
-    with pytest.raises(ZeroDivisionError), replacing(str(tmp_path / "a")):
-        raise ZeroDivisionError
-    (tmp_path / "b").write_text("old")
-    with pytest.raises(KeyboardInterrupt):
-        interrupted(str(tmp_path / "b"))
-    assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("b", "old")]

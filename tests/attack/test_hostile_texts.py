@@ -41,18 +41,6 @@ def test_templates_escape_what_they_are_given():
     assert "&lt;script&gt;alert" in shown
 
 
-def test_a_model_card_has_prompts_and_names_as_text(tmp_path):
-    written_model(tmp_path / "model")
-    model = load_model(str(tmp_path / "model"))
-    model = dataclasses.replace(model, prompts=Prompts({"document": EVIL, "query": EVIL}))
-    card = huggingface._card(model, EVIL, needs_code=False)
-    title = next(line for line in card.splitlines() if line.startswith("# "))
-    assert not set("<>`\"'()") & set(title)
-    prompt = next(line for line in card.splitlines() if "It wants" in line)
-    assert prompt.count("`") == 4  # two spans of code, in which nothing is markup
-    assert "# heading" in prompt  # no line of its own
-
-
 class Elements(html.parser.HTMLParser):
     """The elements of a page with their attributes, and its texts."""
 
@@ -134,9 +122,13 @@ def test_the_report_page_of_a_build_shows_hostile_articles_as_text(tmp_path, mon
 def test_the_model_card_of_an_export_with_hostile_prompts_is_text(tmp_path):
     written_model(tmp_path / "model")
     model = load_model(str(tmp_path / "model"))
-    for text in HOSTILE:
+    for text in (*HOSTILE, EVIL):
         made = dataclasses.replace(model, prompts=Prompts({"document": text, "query": text}))
         card = huggingface._card(made, text, needs_code=True)
+        title = next(line for line in card.splitlines() if line.startswith("# "))
+        assert not set("<>`\"'()") & set(title)
+        prompt = next(line for line in card.splitlines() if "It wants" in line)
+        assert prompt.count("`") == 4  # two spans of code, in which nothing is markup
         assert not set(card) & set("\x00\x1b\x07\u202e")
         outside = re.sub(r"`[^`\n]+`", "", card.replace("```python", "").replace("```", ""))
         for dangerous in ("alert", "evil.example"):  # names keep their letters, but no markup

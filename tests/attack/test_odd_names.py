@@ -1,10 +1,13 @@
 """Commands take a path that a user gives as a name, whatever characters it has; only inputs may be patterns."""
 
+from pathlib import Path
+
 import pyarrow.parquet as pq
 import pytest
+from json_lines import write_rows
 from newsembed.formats import files
 from newsembed.launch import cli
-from targets import ONE, json_lines, rows, written_model
+from targets import ONE, rows, written_model
 
 NAMES = ("news [2024]", "arch*", "a?b", "{a,b}", " in front", "a\nb", "~", "50%s", "Zürich 新聞", "n" * 180)
 ALL = "news [2024] *?{a,b}\n~ 50%s Zürich"
@@ -16,9 +19,7 @@ def run(*words):
 
 @pytest.fixture
 def articles(tmp_path):
-    path = tmp_path / "articles.jsonl"
-    path.write_text(json_lines(rows()))
-    return path
+    return Path(write_rows(tmp_path / "articles.jsonl", rows()))
 
 
 @pytest.fixture

@@ -322,6 +322,11 @@ def test_a_dense_layer_without_activation_has_the_librarys(folder):
             {"pooling_mode": "weightedmean"},
             "got the pooling weightedmean, expected one of cls",
         ),
+        (
+            "1_Pooling/config.json",
+            {"pooling_mode": None, "pooling_mode_weightedmean_tokens": True},
+            "got the pooling weightedmean_tokens, expected one of cls",
+        ),
         ("1_Pooling/config.json", {"pooling_mode": ["mean", "max"]}, "got the pooling mean, max, expected one of cls"),
         ("1_Pooling/config.json", {"window": 3}, "window: got 3; newsembed does not know this option"),
         ("2_Dense/config.json", {"activation_function": "torch.nn.modules.activation.ReLU"}, "got .*ReLU, expected Id"),

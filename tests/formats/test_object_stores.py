@@ -160,30 +160,30 @@ def test_a_vocabulary_is_read_from_a_store(store):
         read_vocabulary(f"{store.folder}/vocabulary/other.txt")
 
 
+@contextlib.contextmanager
+def behind_a_bad_network(store, **faults):
+    """What this process asks of the store goes through a proxy."""
+    with dropping_proxy.dropping(store.port, **faults) as proxy, object_store.used(store.through(proxy.port)):
+        yield proxy
+    stores.use_options(store.options)
+
+
 def test_an_object_is_read_whole_over_connections_that_break(store):
     path, raw = f"{store.folder}/broken", random.Random(3).randbytes(20 << 20)
     files.write_whole(path, raw)
-    with (
-        dropping_proxy.dropping(store.port, share=0.6, most=2_000_000) as proxy,
-        object_store.used(store.through(proxy.port)),
-    ):
+    with behind_a_bad_network(store, share=0.6, most=2_000_000) as proxy:
         assert files.open_read(path).read() == raw
-    stores.use_options(store.options)
     assert proxy.cut >= 2
 
 
 def test_a_store_that_answers_with_errors_is_asked_again(store):
     folder = f"{store.folder}/failing"
     content = {f"{folder}/{number}": random.Random(number).randbytes(1 << number) for number in (0, 12, 23)}
-    with (
-        dropping_proxy.dropping(store.port, share=0, most=1, failing=0.4) as proxy,
-        object_store.used(store.through(proxy.port)),
-    ):
+    with behind_a_bad_network(store, share=0, most=1, failing=0.4) as proxy:
         for path, raw in content.items():
             files.write_whole(path, raw)
         files.move_all([(path, f"{path}-moved") for path in content])
         assert len(files.sizes_below(folder)) == len(content)
-    stores.use_options(store.options)
     assert {status for status, count in proxy.faults.items() if count} == {"500", "503", "429"}
     for path, raw in content.items():
         assert files.open_read(f"{path}-moved").read() == raw
@@ -192,15 +192,10 @@ def test_a_store_that_answers_with_errors_is_asked_again(store):
 def test_a_small_file_is_read_once_whatever_is_read_again(store):
     path, raw = f"{store.folder}/small", random.Random(4).randbytes(100_000)
     files.write_whole(path, raw)
-    with (
-        dropping_proxy.dropping(store.port, share=0, most=1) as proxy,
-        object_store.used(store.through(proxy.port)),
-        files.open_read(path) as source,
-    ):
+    with behind_a_bad_network(store, share=0, most=1) as proxy, files.open_read(path) as source:
         opened = proxy.requests
         for start in (0, 99_000, 50_000, 100_000, 7):
             source.seek(start)
             assert source.read(60_000) == raw[start : start + 60_000]
         assert source.read(100_000) == raw[60_007:]
         assert (source.read(1), proxy.requests) == (b"", opened + 1)
-    stores.use_options(store.options)

@@ -115,17 +115,6 @@ def test_articles_are_read_as_they_were_written(tmp_path, article_rows, ending):
     assert [file.name for file in Path(path).parent.iterdir()] == [f"articles{ending}"]
 
 
-def test_articles_that_cannot_be_written_leave_no_file(tmp_path, article_rows):
-    with pytest.raises(InputError, match="ends in none of"):
-        newsembed.write_articles(str(tmp_path / "articles.csv"), article_rows)
-    with pytest.raises(InputError, match="the field is missing"):
-        newsembed.write_articles(str(tmp_path / "articles.jsonl"), [{"title": "no body"}])
-    rows = [{"title": "", "body": "", "x": value} for value in (1, "b")]
-    with pytest.raises(pa.ArrowInvalid):
-        newsembed.write_articles(str(tmp_path / "a.parquet"), rows)
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_a_job_with_unknown_names_is_refused(tmp_path):
     with pytest.raises(InputError, match=r"got min_word, expected some of .*\n  remedy: did you mean min_words\?"):
         newsembed.run("clean", output=str(tmp_path / "o"), articles="a", options={"min_word": 3})

@@ -3,12 +3,10 @@
 import sys
 
 import apache_beam
-from newsembed.launch import cli
 
 
-def test_an_image_has_the_libraries_and_a_check_of_them(tmp_path, capsys):
-    assert cli.main(["dataflow", "image", "--output", f"{tmp_path}/image", "--name", "registry/news:3"]) == 0
-    said = capsys.readouterr().out
+def test_an_image_has_the_libraries_and_a_check_of_them(tmp_path, printed):
+    said = printed("dataflow", "image", "--output", f"{tmp_path}/image", "--name", "registry/news:3")
     assert f"docker build --platform=linux/amd64 --tag registry/news:3 {tmp_path}/image" in said
     assert "--sdk_container_image=registry/news:3" in said
     lines = (tmp_path / "image/Dockerfile").read_text().splitlines()
@@ -19,7 +17,7 @@ def test_an_image_has_the_libraries_and_a_check_of_them(tmp_path, capsys):
     assert lines[-1].endswith("python -m newsembed.beam_pipelines.dataflow")
 
 
-def test_packages_are_given_to_a_job(tmp_path, capsys):
-    assert cli.main(["dataflow", "packages", "--output", str(tmp_path), "--extras", "jax"]) == 0
-    assert f"--requirements_file={tmp_path}/requirements.txt" in capsys.readouterr().out
+def test_packages_are_given_to_a_job(tmp_path, printed):
+    said = printed("dataflow", "packages", "--output", str(tmp_path), "--extras", "jax")
+    assert f"--requirements_file={tmp_path}/requirements.txt" in said
     assert any(line.startswith("jax==") for line in (tmp_path / "requirements.txt").read_text().splitlines())

@@ -61,10 +61,9 @@ def explored(tmp_path_factory, rows):
     return folder
 
 
-def found(folder, capsys, query, mode):
-    capsys.readouterr()
-    assert cli.main(["search", "--index", f"{folder}/explored/archive", "--json", f"--mode={mode}", query]) == 0
-    return [hit["url"] for hit in json.loads(capsys.readouterr().out)]
+def found(folder, printed, query, mode):
+    hits = printed("search", "--index", f"{folder}/explored/archive", "--json", f"--mode={mode}", query)
+    return [hit["url"] for hit in json.loads(hits)]
 
 
 def test_the_ranking_is_that_of_latent_semantics(explored):
@@ -73,18 +72,18 @@ def test_the_ranking_is_that_of_latent_semantics(explored):
 
 
 @pytest.mark.parametrize("mode", ["hybrid", "words", "vectors"])
-def test_articles_of_a_table_are_found_by_words_and_by_vectors(explored, capsys, mode):
-    hits = found(explored, capsys, "flood of the river in the old town", mode)
+def test_articles_of_a_table_are_found_by_words_and_by_vectors(explored, printed, mode):
+    hits = found(explored, printed, "flood of the river in the old town", mode)
     assert set(hits[:2]) == {"http://a.example/flood", "http://b.example/flood"}
 
 
-def test_a_second_run_adds_what_is_new(explored, rows, capsys):
+def test_a_second_run_adds_what_is_new(explored, rows, capsys, printed):
     write_csv(explored / "second.csv", rows)
     assert run(explored / "second.csv", explored / "explored") == 0
     shown = " ".join(capsys.readouterr().out.split())
     assert "in 8 new 1 already known 7" in shown
     assert "latent semantics" in shown
-    assert "http://b.example/strike" in found(explored, capsys, "strike at the harbour", "vectors")[:2]
+    assert "http://b.example/strike" in found(explored, printed, "strike at the harbour", "vectors")[:2]
 
 
 def test_folders_and_patterns_are_searched_for_both_kinds(tmp_path):

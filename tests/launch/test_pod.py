@@ -12,9 +12,10 @@ PATHS = ["--gin.DATA_DIR='d'", "--gin.VOCABULARY_PATH='v'"]
 TRAIN = ["--gin_file=runs/pretrain_paper.gin", '--gin.MODEL_DIR="/mnt/a model"', *PATHS]
 
 
-def printed(capsys, *options):
-    assert cli.main(["launch", *options, "--", *TRAIN]) == 0
-    return capsys.readouterr().out
+@pytest.fixture
+def launched(printed):
+    """What `newsembed launch` prints with these options."""
+    return lambda *options: printed("launch", *options, "--", *TRAIN)
 
 
 @pytest.fixture
@@ -31,8 +32,8 @@ def programs(tmp_path, monkeypatch):
     return write
 
 
-def test_every_host_gets_its_number_and_the_first_one_s_address(capsys):
-    lines = printed(capsys, "hosts", "run", "me@gpu0,gpu1", "--port", "7000", "--print").splitlines()
+def test_every_host_gets_its_number_and_the_first_one_s_address(launched):
+    lines = launched("hosts", "run", "me@gpu0,gpu1", "--port", "7000", "--print").splitlines()
     assert [shlex.split(line)[:3] for line in lines] == [["ssh", "-tt", "me@gpu0"], ["ssh", "-tt", "gpu1"]]
     for number, line in enumerate(lines):
         remote = shlex.split(shlex.split(line)[3])
@@ -40,8 +41,8 @@ def test_every_host_gets_its_number_and_the_first_one_s_address(capsys):
 
 
 @pytest.mark.parametrize("port", ["1", "65535"])
-def test_the_first_and_the_last_port_can_be_used(capsys, port):
-    assert f"--coordinator_address=a:{port}" in printed(capsys, "hosts", "run", "a", "--port", port, "--print")
+def test_the_first_and_the_last_port_can_be_used(launched, port):
+    assert f"--coordinator_address=a:{port}" in launched("hosts", "run", "a", "--port", port, "--print")
 
 
 @pytest.mark.parametrize(("end", "code"), [("exit 7", 7), ("kill -KILL $$", 137)])
@@ -57,14 +58,14 @@ def test_all_hosts_that_end_well_end_well(programs):
     assert cli.main(["launch", "hosts", "run", "a,b", "--", *TRAIN]) == 0
 
 
-def slurm(capsys, tmp_path):
+def slurm(launched, tmp_path):
     script = tmp_path / "train.sbatch"
-    script.write_text(printed(capsys, "slurm", "print", "4", "--gpus_per_node", "2", "--time_limit", "24:00:00"))
+    script.write_text(launched("slurm", "print", "4", "--gpus_per_node", "2", "--time_limit", "24:00:00"))
     return script
 
 
-def test_a_slurm_script_runs_one_process_per_gpu(capsys, tmp_path):
-    lines = slurm(capsys, tmp_path).read_text().splitlines()
+def test_a_slurm_script_runs_one_process_per_gpu(launched, tmp_path):
+    lines = slurm(launched, tmp_path).read_text().splitlines()
     assert lines[0] == "#!/bin/bash"
     wanted = {"--nodes=4", "--ntasks-per-node=2", "--signal=B:USR1@120", "--time=24:00:00"}
     assert {f"#SBATCH {option}" for option in wanted} <= set(lines)
@@ -75,12 +76,12 @@ def test_a_slurm_script_runs_one_process_per_gpu(capsys, tmp_path):
 
 @pytest.mark.parametrize(("train", "code", "again"), [("exit 0", 0, False), ("exit 3", 3, False), ("", 0, True)])
 def test_a_slurm_job_goes_into_the_queue_again_only_before_its_time_limit(
-    programs, capsys, tmp_path, train, code, again
+    programs, launched, tmp_path, train, code, again
 ):
     programs("srun", train or f"trap 'touch {tmp_path}/saved; exit 143' TERM; touch {tmp_path}/up; sleep 60 & wait")
     programs("scontrol", f'echo "$@" > {tmp_path}/requeued')
     environment = {**os.environ, "SLURM_JOB_ID": "17"}
-    with subprocess.Popen(["bash", slurm(capsys, tmp_path)], env=environment) as job:
+    with subprocess.Popen(["bash", slurm(launched, tmp_path)], env=environment) as job:
         if again:
             while not (tmp_path / "up").exists():
                 time.sleep(0.05)
@@ -90,7 +91,7 @@ def test_a_slurm_job_goes_into_the_queue_again_only_before_its_time_limit(
     assert not again or (tmp_path / "requeued").read_text() == "requeue 17\n"
 
 
-def test_a_manifest_of_gke_has_a_job_for_each_slice_and_a_pod_for_each_host(capsys):
+def test_a_manifest_of_gke_has_a_job_for_each_slice_and_a_pod_for_each_host(launched):
     import yaml
 
     options = [
@@ -101,7 +102,7 @@ def test_a_manifest_of_gke_has_a_job_for_each_slice_and_a_pod_for_each_host(caps
         "--num_slices=2",
         "--spot",
     ]
-    spec = yaml.safe_load(printed(capsys, "gke", "print", "news", *options))["spec"]
+    spec = yaml.safe_load(launched("gke", "print", "news", *options))["spec"]
     jobs = spec["replicatedJobs"]
     assert [job["replicas"] for job in jobs] == [2]
     job = jobs[0]["template"]["spec"]

@@ -3,7 +3,6 @@
 import pytest
 from newsembed.formats import parquet
 from newsembed.formats.records import DeadLetter
-from newsembed.launch import cli
 
 
 @pytest.fixture
@@ -17,9 +16,8 @@ def work(tmp_path, monkeypatch):
     return tmp_path
 
 
-def test_each_reason_has_its_count_and_a_sample(work, capsys):
-    assert cli.main(["rejected", str(work / "clean"), "--count", "4"]) == 0
-    shown = capsys.readouterr().out
+def test_each_reason_has_its_count_and_a_sample(work, printed):
+    shown = printed("rejected", str(work / "clean"), "--count", "4")
     assert "clean: no_author, 12 rejected" in shown
     assert "clean: truncated, 1 failed" in shown
     assert shown.count(" doc") == 4
@@ -29,9 +27,8 @@ def test_each_reason_has_its_count_and_a_sample(work, capsys):
     assert "extract" not in shown
 
 
-def test_all_jobs_of_a_work_folder_or_one_reason(work, capsys):
-    assert cli.main(["rejected", f"{work}/", "--reason", "truncated"]) == 0
-    shown = capsys.readouterr().out
+def test_all_jobs_of_a_work_folder_or_one_reason(work, printed):
+    shown = printed("rejected", f"{work}/", "--reason", "truncated")
     assert "clean: truncated, 1 failed" in shown
     assert "extract: truncated, 1 failed" in shown
     assert "no_author" not in shown
@@ -46,24 +43,21 @@ def test_all_jobs_of_a_work_folder_or_one_reason(work, capsys):
         (["nowhere"], "nowhere: no such folder"),
     ],
 )
-def test_what_cannot_be_shown_says_what_there_is(work, capsys, arguments, message):
+def test_what_cannot_be_shown_says_what_there_is(work, refused, arguments, message):
     (work / "empty").mkdir()
     folder, *more = arguments
-    assert cli.main(["rejected", str(work / folder), *more]) == 2
-    assert message in " ".join(capsys.readouterr().err.split())
+    assert message in " ".join(refused("rejected", str(work / folder), *more).split())
 
 
-def test_a_column_that_is_empty_for_all_records_is_left_out(work, capsys):
-    assert cli.main(["rejected", str(work / "clean")]) == 0
-    first, second = capsys.readouterr().out.split("clean: truncated")
+def test_a_column_that_is_empty_for_all_records_is_left_out(work, printed):
+    first, second = printed("rejected", str(work / "clean")).split("clean: truncated")
     assert ("detail" in first, "record" in first) == (False, True)
     assert ("detail" in second, "record" in second) == (True, False)
 
 
 @pytest.mark.parametrize("result", ["manifest.json", "clean/manifest.json", "last_run.json"])
-def test_a_result_that_rejected_nothing_says_so(tmp_path, capsys, result):
+def test_a_result_that_rejected_nothing_says_so(tmp_path, printed, result):
     path = tmp_path / "work" / result
     path.parent.mkdir(parents=True)
     path.write_text("{}")
-    assert cli.main(["rejected", f"{tmp_path}/work/"]) == 0
-    assert capsys.readouterr().out == f"{tmp_path}/work: no record was rejected or failed\n"
+    assert printed("rejected", f"{tmp_path}/work/") == f"{tmp_path}/work: no record was rejected or failed\n"

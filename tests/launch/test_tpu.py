@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
+from json_lines import read_rows
 from newsembed.launch import cli, tpu
 
 # Its folder has state.json, the state of the slice, and a home folder for each host.
@@ -144,8 +145,7 @@ def trained_while(path, action):
 
 
 def calls(cloud):
-    lines = [json.loads(line) for line in (cloud / "calls").read_text().splitlines()]
-    return [words[3] for words in lines if words[0] == "compute" and words[3] != "describe"]
+    return [words[3] for words in read_rows(cloud / "calls") if words[0] == "compute" and words[3] != "describe"]
 
 
 def test_a_run_asks_for_a_slice_trains_on_all_hosts_and_keeps_their_logs(cloud):
@@ -169,18 +169,16 @@ def test_a_slice_that_is_taken_away_is_asked_for_again_and_the_run_goes_on(cloud
     assert set((cloud / "steps").read_text().splitlines()) == ALL_STEPS
 
 
-def test_a_host_that_fails_stops_the_others_and_its_code_and_log_are_shown(cloud, capsys):
+def test_a_host_that_fails_stops_the_others_and_its_code_and_log_are_shown(cloud, ended, printed):
     (cloud / "slow").touch()
     (cloud / "fail-w-1").touch()
-    assert cli.main([*RUN, "--yes", *TRAIN]) == 3
-    said = capsys.readouterr().err
+    said = ended(3, *RUN, "--yes", *TRAIN).err
     assert "it is broken" in said
     assert "w-1 ended with 3; the other hosts were stopped" in said
     assert "saved" in (cloud / "host0/newsembed-train.log").read_text()
-    cli.main(["launch", "tpu", "status", "news", "--zone=z"])
-    assert capsys.readouterr().out.splitlines() == ["news: ACTIVE", "  w-0: ended with 143", "  w-1: ended with 3"]
-    cli.main(["launch", "tpu", "logs", "news", "--zone=z"])
-    assert "== w-1\nit is broken" in capsys.readouterr().out
+    status = printed("launch", "tpu", "status", "news", "--zone=z").splitlines()
+    assert status == ["news: ACTIVE", "  w-0: ended with 143", "  w-1: ended with 3"]
+    assert "== w-1\nit is broken" in printed("launch", "tpu", "logs", "news", "--zone=z")
 
 
 def test_a_host_that_was_restarted_goes_on_with_the_others_on_the_same_slice(cloud, capsys):
@@ -235,9 +233,8 @@ def test_a_wheel_is_installed_on_all_hosts(cloud, capsys, where):
     assert (cloud / "installed").read_text().splitlines() == wanted
 
 
-def test_the_hosts_of_a_slice_that_is_not_there_are_not_asked(cloud, capsys):
-    assert cli.main(["launch", "tpu", "status", "news", "--zone=z"]) == 0
-    assert capsys.readouterr().out == "news: not there\n"
+def test_the_hosts_of_a_slice_that_is_not_there_are_not_asked(cloud, printed):
+    assert printed("launch", "tpu", "status", "news", "--zone=z") == "news: not there\n"
     assert "ssh" not in calls(cloud)
 
 
@@ -265,9 +262,8 @@ def test_an_installation_that_fails_ends_the_command(cloud, refused):
     assert "gcloud: `gcloud compute tpus tpu-vm ssh news" in refused(*RUN, "--yes", *TRAIN)
 
 
-def test_several_slices_are_one_request(cloud, capsys):
-    assert cli.main([*RUN, "--num_slices=2", "--print", *TRAIN]) == 0
-    lines = capsys.readouterr().out.splitlines()
+def test_several_slices_are_one_request(cloud, printed):
+    lines = printed(*RUN, "--num_slices=2", "--print", *TRAIN).splitlines()
     assert "--node-count=2 --node-prefix=news" in lines[0]
     assert [line.split()[5] for line in lines if " ssh " in line] == ["news-0", "news-1"] * 2
     assert not (cloud / "calls").exists()

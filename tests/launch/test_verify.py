@@ -6,7 +6,6 @@ import json
 import pytest
 from newsembed.errors import InputError
 from newsembed.formats.digests import write_sums
-from newsembed.launch import cli
 from newsembed.launch.verify import verify
 
 
@@ -63,19 +62,13 @@ def test_a_held_out_part_without_digests_has_those_of_the_whole(tmp_path, part, 
     assert result.wrong == (() if has_own else ("a",))  # the whole has another digest, and another part none
 
 
-def test_the_exit_code_is_one_where_a_file_differs(work, capsys):
+def test_the_exit_code_is_one_where_a_file_differs(work, ended):
     folders = [str(work / "job"), str(work / "model" / "8")]
-    assert cli.main(["verify", *folders]) == 0
-    assert capsys.readouterr().out.splitlines() == [
-        f"{work}/job: 2 files, as written",
-        f"{work}/model/8: 3 files, as written",
-    ]
+    whole = f"{work}/job: 2 files, as written\n{work}/model/8: 3 files, as written\n"
+    assert ended(0, "verify", *folders).out == whole
     (work / "job" / "b").unlink()
-    assert cli.main(["verify", *folders]) == 1
-    assert capsys.readouterr().out.splitlines()[:2] == [
-        f"{work}/job: 2 files, 1 missing or changed",
-        "  missing or changed: b",
-    ]
+    changed = f"{work}/job: 2 files, 1 missing or changed\n  missing or changed: b\n"
+    assert ended(1, "verify", *folders).out.startswith(changed)
 
 
 def test_what_is_no_result_is_refused(tmp_path):

@@ -10,7 +10,9 @@ from newsembed.formats.model_folder import ModelFolder
 from newsembed.formats.vocabulary import read_vocabulary
 from newsembed.learning.model_files import architecture_gin, check_same_model, write_model_files
 from newsembed.models.encoders import ContextConfig, HybridConfig, config_from_dict
+from newsembed.models.huggingface import encoder_config
 from newsembed.training.gin_config import load_gin
+from reference_encoders import CONFIGS
 from toy_architecture import MeanConfig
 from toy_corpus import toy_config, write_vocabulary
 
@@ -55,15 +57,17 @@ def test_a_folder_without_a_description_passes(tmp_path, folder):
 @pytest.mark.parametrize(
     "config",
     [
+        encoder_config(CONFIGS["bert"]),
         toy_config(norm="post", pooling="weighted", lead_length=7, dropout_rate=0.25),
         ContextConfig(30, hidden_size=8, num_heads=1, embedding_size=6, pooling="weighted", lead_length=5),
         HybridConfig(30, hidden_size=8, num_heads=2, num_layers=1, embedding_size=12, lexical_size=4, context_length=9),
     ],
-    ids=lambda config: config.kind,
+    ids=["imported", "news", "context", "hybrid"],
 )
-def test_the_architecture_as_gin_makes_the_same_architecture(tmp_path, config):
+@pytest.mark.parametrize("run", ["train_small", "pretrain_small", "weak_supervision_paper", "pretrain_paper"])
+def test_the_architecture_as_gin_makes_the_same_architecture_after_a_run_file(tmp_path, config, run):
     (tmp_path / "shape.gin").write_text(architecture_gin(config))
     names = ["MODEL_DIR", "DATA_DIR", "VOCABULARY_PATH", "INITIAL_CHECKPOINT_PATH"]
-    load_gin(["runs/train_small.gin", str(tmp_path / "shape.gin")], [f'{name} = "x"' for name in names])
+    load_gin([f"runs/{run}.gin", str(tmp_path / "shape.gin")], [f'{name} = "x"' for name in names])
     made = gin.get_configurable("ModelOptions")().architecture(vocab_size=config.vocab_size)
     assert made == dataclasses.replace(config, dtype=made.dtype)

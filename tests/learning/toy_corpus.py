@@ -1,7 +1,6 @@
 """A small corpus that tests of the trainer write: TFRecords by our own writer, a vocabulary, a manifest."""
 
 import json
-from pathlib import Path
 
 import jax
 import numpy as np
@@ -21,20 +20,20 @@ NUM_TOPICS = 6
 BOUNDS = {"pieces": VOCAB_SIZE, "topics": NUM_TOPICS}
 
 
-def write_vocabulary(path: Path, size: int = VOCAB_SIZE) -> str:
+def write_vocabulary(path, size=VOCAB_SIZE):
     pieces = [*SPECIAL_TOKENS, *(f"w{number}" for number in range(size - len(SPECIAL_TOKENS)))]
     path.write_text("\n".join(pieces) + "\n")
     return str(path)
 
 
-def write_records(path: Path, records: list[bytes]) -> None:
+def write_records(path, records):
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("wb") as file:
         for record in records:
             file.write(frame(record))
 
 
-def write_sets(directory: Path, sets: dict[str, list[dict]], shards: int = 2) -> str:
+def write_sets(directory, sets, shards=2):
     """`sets`: "task/language" -> examples."""
     for key, examples in sets.items():
         task, language = key.split("/")
@@ -51,12 +50,12 @@ def write_sets(directory: Path, sets: dict[str, list[dict]], shards: int = 2) ->
     return str(directory)
 
 
-def document(rng: np.random.Generator, low: int = 3, high: int = 20) -> list[int]:
+def document(rng, low=3, high=20):
     pieces = rng.integers(len(SPECIAL_TOKENS), VOCAB_SIZE, rng.integers(low, high))
     return [CLS_ID, *map(int, pieces), SEP_ID]
 
 
-def packed_row(rng: np.random.Generator) -> dict:
+def packed_row(rng):
     rows = [document(rng, 2, 6), document(rng, 2, 6)]
     words = iter(range(1, 100))
     return {
@@ -67,7 +66,7 @@ def packed_row(rng: np.random.Generator) -> dict:
     }
 
 
-def packed_row_of(rng: np.random.Generator, length: int) -> dict:
+def packed_row_of(rng, length):
     """A row of one piece of this length."""
     tokens = document(rng, length - 2, length - 1)
     return {
@@ -78,7 +77,7 @@ def packed_row_of(rng: np.random.Generator, length: int) -> dict:
     }
 
 
-def triplet(rng: np.random.Generator, number: int, **events: list[int]) -> dict:
+def triplet(rng, number, **events):
     ids = [list(doc_id_to_words(f"{number:08x}{role:08x}")) for role in range(3)]
     return {
         "anchor_tokens": document(rng),
@@ -93,12 +92,12 @@ def triplet(rng: np.random.Generator, number: int, **events: list[int]) -> dict:
     } | events
 
 
-def event(story: int, day: int) -> list[int]:
+def event(story, day):
     """The feature of a document's event."""
     return [*doc_id_to_words(f"{story:016x}"), day]
 
 
-def topics(rng: np.random.Generator, number: int) -> dict:
+def topics(rng, number):
     count = int(rng.integers(1, 4))
     return {
         "tokens": document(rng),
@@ -108,7 +107,7 @@ def topics(rng: np.random.Generator, number: int) -> dict:
     }
 
 
-def write_corpus(directory: Path, seed: int = 0, count: int = 23) -> str:
+def write_corpus(directory, seed=0, count=23):
     rng = np.random.default_rng(seed)
     return write_sets(
         directory,
@@ -131,31 +130,30 @@ LENGTHS = {
 }
 
 
-def tiny_bindings(model_dir: Path, data_dir: str, vocabulary: str, **changes: object) -> list[str]:
-    values = {
-        "MODEL_DIR": str(model_dir),
-        "DATA_DIR": data_dir,
-        "VOCABULARY_PATH": vocabulary,
+def bindings_of(model_dir, data_dir, vocabulary, **values):
+    """Of a short run: its places and these values."""
+    places = {"MODEL_DIR": str(model_dir), "DATA_DIR": data_dir, "VOCABULARY_PATH": vocabulary}
+    sizes = {"BATCH_SIZE": 8, "CHECKPOINT_PERIOD": 2}
+    return [f"{name} = {value!r}" for name, value in (places | sizes | values).items()]
+
+
+def tiny_bindings(*places, **changes):
+    """Of a run of the tiny news encoder on `write_corpus`."""
+    sizes = {"num_layers": 1, "hidden_size": 16, "mlp_size": 32, "embedding_size": 16, "max_length": LENGTH}
+    values = {f"EncoderConfig.{name}": size for name, size in sizes.items()} | {
         "TRAIN_STEPS": 6,
-        "BATCH_SIZE": 8,
         "WARMUP_STEPS": 2,
         "TASK_FEATURE_LENGTHS": LENGTHS,
-        "CHECKPOINT_PERIOD": 2,
         "LOG_PERIOD": 2,
         "WHITENING_ROWS": 0,
         "TEXT_LENGTH": None,
         "NUM_TOPICS": NUM_TOPICS,
         "DROPOUT_RATE": 0.1,
-        "EncoderConfig.num_layers": 1,
-        "EncoderConfig.hidden_size": 16,
-        "EncoderConfig.mlp_size": 32,
-        "EncoderConfig.embedding_size": 16,
-        "EncoderConfig.max_length": LENGTH,
-    } | changes
-    return [f"{name} = {value!r}" for name, value in values.items()]
+    }
+    return bindings_of(*places, **values | changes)
 
 
-def saved_params(model_dir: Path, step: int) -> dict:
+def saved_params(model_dir, step):
     """The parameters of a checkpoint as NumPy arrays, whatever devices saved them."""
     path, checkpointer = model_dir / "checkpoints" / str(step) / "params", ocp.PyTreeCheckpointer()
     restore_args = jax.tree.map(
@@ -164,7 +162,7 @@ def saved_params(model_dir: Path, step: int) -> dict:
     return checkpointer.restore(path, ocp.args.PyTreeRestore(restore_args=restore_args))
 
 
-def toy_config(**changes: object) -> EncoderConfig:
+def toy_config(**changes):
     """One layer over the toy vocabulary."""
     sizes = {
         "hidden_size": 16,
@@ -177,12 +175,12 @@ def toy_config(**changes: object) -> EncoderConfig:
     return EncoderConfig(**({"vocab_size": VOCAB_SIZE, "num_topics": NUM_TOPICS, "norm": "pre"} | sizes | changes))
 
 
-def toy_objectives(config: EncoderConfig, task: str, **options: object) -> Objectives:
+def toy_objectives(config, task, **options):
     """The registered objective of one task with these options; pieces from 40 on continue a word."""
     return Objectives(Model(config, np.arange(VOCAB_SIZE) >= 40), {task: OBJECTIVES[task](**options)})
 
 
-def first_batch(corpus: str, task: str, rows: int) -> dict[str, np.ndarray]:
+def first_batch(corpus, task, rows):
     """The first batch of a set of `write_corpus`."""
     batch = next(GrainBatches(DataSet(task, "en"), BatchOptions(corpus, LENGTHS, rows, BOUNDS)))
     return {name: np.array(values) for name, values in batch.items()}

@@ -1,6 +1,5 @@
 """Binary vectors of words, their sums, and the cross entropy of a reconstruction: equal to NumPy in float64."""
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -38,27 +37,6 @@ def test_binary_vectors_are_a_part_of_the_whole(start, size):
 def test_sums_of_words_are_those_of_the_table(chunk):
     found = autoencoder.sum_of_words(jnp.array(ROWS), jnp.array(table(0)), chunk=chunk)
     np.testing.assert_allclose(found, reference() @ table(0), rtol=1e-5, atol=1e-6)
-
-
-@pytest.mark.parametrize("chunk", [17, 6])
-def test_the_cross_entropy_and_its_gradient_are_those_of_numpy(chunk):
-    hidden = np.random.default_rng(3).normal(size=(3, UNITS)).astype(np.float32) * 2
-    bias = np.linspace(-3, 2, WORDS).astype(np.float32)
-
-    def total(hidden, kernel, bias):
-        losses = autoencoder.reconstruction_loss(hidden, jnp.array(ROWS), kernel, bias, chunk=chunk)
-        return jnp.sum(losses * jnp.arange(1.0, 4.0)), losses
-
-    arrays = [jnp.array(array) for array in (hidden, table(1), bias)]
-    (_, losses), gradients = jax.jit(jax.value_and_grad(total, (0, 1, 2), has_aux=True))(*arrays)
-    x, logits = reference(), hidden.astype(np.float64) @ table(1).T + bias
-    y = 1 / (1 + np.exp(-logits))
-    is_word = np.arange(WORDS) >= autoencoder.FIRST_WORD
-    np.testing.assert_allclose(losses, -((x * np.log(y) + (1 - x) * np.log(1 - y)) * is_word).sum(1), rtol=1e-6)
-    of_logits = (y - x) * is_word * np.arange(1.0, 4.0)[:, None]
-    expected = of_logits @ table(1), of_logits.T @ hidden, of_logits.sum(0)
-    for found, right in zip(gradients, expected, strict=True):
-        np.testing.assert_allclose(found, right, rtol=1e-5, atol=1e-6)
 
 
 def test_large_logits_overflow_nothing():

@@ -11,7 +11,6 @@ from compiled_methods import compiled
 from drawn_parameters import drawn
 from newsembed.models.architecture import Architecture
 from newsembed.models.encoders import AttentiveConfig, BilingualConfig, Capability, config_from_dict
-from newsembed.models.losses import frobenius_gaps
 from newsembed.models.recurrence import Gru
 from scipy.special import expit as sigmoid
 from scipy.special import softmax
@@ -181,17 +180,3 @@ def test_a_gru_is_flax_s_and_padding_changes_no_state():
             state, _ = cell({"params": theirs}, state, inputs[row, place][None])
             np.testing.assert_allclose(states[row, place], state[0], atol=1e-6)
         np.testing.assert_array_equal(states[row, length:], np.broadcast_to(states[row, length - 1], (6 - length, 4)))
-
-
-def test_gaps_of_squares_equal_numpy():
-    rng = np.random.default_rng(2)
-    left, right = rng.normal(size=(2, 5, 6))
-    negatives = np.array([[1, 2], [2, 3], [3, 4], [4, 0], [0, 1]])
-    norm = np.linalg.norm
-    v = (norm(left, axis=1).mean() + norm(right, axis=1).mean()) / 2
-    expected = [
-        [(norm(left[n] - right[n]) ** 2 - norm(left[n] - right[k]) ** 2) / (2 * v + 1) for k in negatives[n]]
-        for n in range(5)
-    ]
-    found = frobenius_gaps(jnp.float32(left), jnp.float32(right), jnp.array(negatives))
-    np.testing.assert_allclose(found, expected, rtol=1e-5)

@@ -4,7 +4,6 @@ import collections
 import dataclasses
 import datetime
 import hashlib
-import json
 import os
 import re
 import subprocess
@@ -12,6 +11,7 @@ import sys
 from urllib.parse import urlparse
 
 import pytest
+from json_lines import read_rows
 from newsembed.errors import InputError
 from newsembed.newsroom import NewsroomOptions, generate, generate_newsroom
 from newsembed.newsroom.generate import write_across_languages
@@ -33,7 +33,7 @@ class Newsroom:
         self.articles = [row for row in self.truth if not row["kind"].startswith("junk:")]
 
     def json_lines(self, name):
-        return [json.loads(line) for line in (self.folder / name).read_text().splitlines()]
+        return read_rows(self.folder / name)
 
     def table(self, name):
         return [line.split("\t") for line in (self.folder / name).read_text().splitlines()]
@@ -204,7 +204,7 @@ def test_the_command_writes_the_layout_of_mldoc_without_a_site(tmp_path, capsys)
 def test_every_language_tells_each_held_out_event_twice(newsroom, tmp_path):
     path = tmp_path / "across.jsonl"
     rows = write_across_languages(str(path), OPTIONS)
-    articles = [json.loads(line) for line in path.read_text().splitlines()]
+    articles = read_rows(path)
     assert rows == len(articles) == len({article["id"] for article in articles})
     told = collections.Counter((article["event"], article["language"]) for article in articles)
     held_out = {article["event"]: article for article in newsroom.json_lines("heldout.jsonl")}

@@ -1,7 +1,6 @@
 """A SavedModel beside the Flax model with the parameters of a checkpoint of T5X, read without the code that exports."""
 
 import json
-from pathlib import Path
 
 import numpy as np
 from newsembed.formats.model_folder import read_tree
@@ -11,7 +10,7 @@ from newsembed.models.encoders.news import EncoderConfig, NewsEncoder
 TITLES, BODIES = (("w1", "w2"), ("w7",)), (("w3",), ("w50", "w0", "w11", "w4"))
 
 
-def equals_flax(saved: Path, checkpoint: Path) -> None:
+def equals_flax(saved, checkpoint):
     """Compares the embeddings of a few texts.
 
     Args:
@@ -34,6 +33,6 @@ def equals_flax(saved: Path, checkpoint: Path) -> None:
     np.testing.assert_allclose(found, expected, atol=1e-5)
 
 
-def id_of(word: str) -> int:
+def id_of(word):
     """The id of a word of the toy vocabulary."""
     return len(SPECIAL_TOKENS) + int(word[1:])

@@ -1,9 +1,11 @@
 """The toy corpus of the tests of `learning`."""
 
+import numpy as np
 import pytest
-import toy_corpus as toy  # noqa: E402
-from newsembed.learning.options import DataOptions, ModelOptions  # noqa: E402
-from newsembed.t5x_bridge.recipe import make_recipe  # noqa: E402
+import toy_corpus as toy
+from json_lines import write_rows
+from newsembed.learning.options import DataOptions, ModelOptions
+from newsembed.t5x_bridge.recipe import make_recipe
 
 
 @pytest.fixture(scope="session")
@@ -13,6 +15,19 @@ def corpus(tmp_path_factory):
     data = toy.write_corpus(folder / "data")
     toy.write_corpus(folder / "data" / "held_out", seed=1, count=9)
     return data, toy.write_vocabulary(folder / "vocab.txt")
+
+
+@pytest.fixture(scope="session")
+def articles(tmp_path_factory):
+    """Articles of four events, of words of the toy vocabulary."""
+    rng = np.random.default_rng(0)
+    rows = []
+    for number in range(12):
+        words = [f"w{word}" for word in rng.integers(0, 50, 8)]
+        row = {"id": str(number), "title": " ".join(words[:3]), "body": " ".join(words), "event": f"e{number % 4}"}
+        row |= {"url": f"https://a.example/{number}", "publisher": "a", "language": "en", "byline_date": "2026-01-01"}
+        rows.append(row)
+    return write_rows(tmp_path_factory.mktemp("articles") / "articles.jsonl", rows)
 
 
 @pytest.fixture(scope="session")

@@ -14,6 +14,7 @@ from newsembed.t5x_bridge.checkpoints import from_t5x, to_t5x
 from newsembed.training.gin_config import run_training
 
 import toy_corpus as toy  # isort: skip
+from json_lines import read_rows
 
 
 def train(model_dir, corpus, steps):
@@ -22,7 +23,7 @@ def train(model_dir, corpus, steps):
 
 
 def losses(model_dir):
-    records = [json.loads(line) for line in (model_dir / "metrics.jsonl").read_text().splitlines()]
+    records = read_rows(model_dir / "metrics.jsonl")
     return {
         record["step"]: next(value for name, value in record.items() if name.startswith("loss/")) for record in records
     }

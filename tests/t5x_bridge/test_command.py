@@ -5,21 +5,19 @@ from newsembed.launch import cli
 from newsembed.t5x_bridge import command
 
 
-def test_gin_prints_the_folder_of_the_files(capsys):
-    assert cli.main(["t5x", "gin"]) == 0
-    folder = capsys.readouterr().out.strip()
+def test_gin_prints_the_folder_of_the_files(printed):
+    folder = printed("t5x", "gin").strip()
     assert command.os.path.isfile(f"{folder}/t5x/train.gin")
 
 
 @pytest.mark.parametrize("action", ["to", "from"])
-def test_conversions_get_folder_step_and_output(monkeypatch, capsys, action):
+def test_conversions_get_folder_step_and_output(monkeypatch, printed, action):
     calls = []
     monkeypatch.setattr(command, f"{action}_t5x", lambda *values: calls.append(values) or "there")
     source = {"to": "--model", "from": "--run"}[action]
-    assert cli.main(["t5x", action, source, "a@40", "--output", "b"]) == 0
-    assert cli.main(["t5x", action, source, "a", "--output", "b"]) == 0
+    for model in ("a@40", "a"):
+        assert printed("t5x", action, source, model, "--output", "b") == "there\n"
     assert calls == [("a", "b", 40), ("a", "b", None)]
-    assert capsys.readouterr().out == "there\nthere\n"
 
 
 def test_export_converts_and_exports_with_the_options_of_export(monkeypatch):

@@ -13,18 +13,6 @@ from newsembed.t5x_bridge.rows import ConverterClass
 import toy_corpus as toy  # isort: skip
 
 
-@pytest.fixture(scope="module")
-def articles(tmp_path_factory):
-    rng = np.random.default_rng(0)
-    path = tmp_path_factory.mktemp("articles") / "articles.jsonl"
-    with path.open("w") as file:
-        for number in range(12):
-            words = [f"w{word}" for word in rng.integers(0, 50, 4 + number)]
-            row = {"id": str(number), "title": words[0], "body": " ".join(words), "event": f"e{number % 4}"}
-            file.write(json.dumps(row | {"publisher": "a", "language": "en", "topic": "", "byline_date": None}) + "\n")
-    return str(path)
-
-
 def predict(shapes):
     """Counts of each token as the embedding, in T5X's form: pairs in any order, lists of floats."""
 

@@ -1,10 +1,8 @@
 """Articles as a seqio task, and embeddings as lines of JSON."""
 
-import json
-
 import numpy as np
 import pytest
-from json_lines import write_rows
+from json_lines import read_rows, write_rows
 from newsembed.formats.articles import read_articles
 from newsembed.t5x_bridge.inference import articles, write_embeddings
 from newsembed.t5x_bridge.recipe import make_recipe
@@ -56,7 +54,7 @@ def test_embeddings_are_lines_of_json_in_the_order_of_the_articles(tmp_path, exa
     path = str(tmp_path / "out.jsonl")
     vectors = [[0.5, 1.0], [0.25, -1.0], [0.0, 3.0]]
     write_embeddings(path, (vectors, {}), examples, "predict")
-    lines = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
+    lines = read_rows(tmp_path / "out.jsonl")
     assert [line["embedding"] for line in lines] == vectors
     assert [line["url"] for line in lines] == [f"https://a.example/{number}" for number in (1, 30, 2)]
     assert all(len(line["doc_id"]) == 16 for line in lines)

@@ -101,21 +101,6 @@ def theirs(corpus, tmp_path_factory):
     return folder, train_theirs(corpus, folder)
 
 
-@pytest.fixture(scope="module")
-def articles(tmp_path_factory):
-    """Articles of four events, of words of the toy vocabulary."""
-    rng = np.random.default_rng(0)
-    path = tmp_path_factory.mktemp("articles") / "articles.jsonl"
-    with path.open("w") as file:
-        for number in range(12):
-            words = [f"w{word}" for word in rng.integers(0, 50, 8)]
-            row = {"id": str(number), "title": " ".join(words[:3]), "body": " ".join(words), "event": f"e{number % 4}"}
-            row |= {"url": f"https://a.example/{number}", "publisher": "a"}
-            row |= {"language": "en", "byline_date": "2026-01-01"}
-            file.write(json.dumps(row) + "\n")
-    return path
-
-
 def test_losses_are_equal_at_each_step(ours, theirs):
     equal(ours[1], theirs[1])
 

@@ -176,18 +176,6 @@ def test_files_come_back_and_are_refused_when_they_do_not_belong_together(family
         read_vocabulary(str(tmp_path / "vocab.txt"))
 
 
-@pytest.mark.parametrize("mark", ["▁", "Ġ", "A"])
-def test_a_vocabulary_without_its_tokenizer_is_refused(tmp_path, mark):
-    def write(count):
-        pieces = (*SPECIAL_TOKENS, *(f"{mark}w{number}" for number in range(count)), *map(str, range(400 - count)))
-        (tmp_path / "vocab.txt").write_text("".join(f"{piece}\n" for piece in pieces))
-        return str(tmp_path / "vocab.txt")
-
-    assert read_vocabulary(write(20)).tokenizer is None
-    with pytest.raises(InputError, match="21 of 400 pieces .* belong to another tokenizer"):
-        read_vocabulary(write(21))
-
-
 def graph(vocabulary):
     signature = [tf.TensorSpec([None], tf.string)] * 2
     return tf.function(lambda *parts: vocabulary.tf_encode_documents(*parts, 50), input_signature=signature)

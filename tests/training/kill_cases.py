@@ -20,7 +20,7 @@ from newsembed.training import checkpoints, gin_config, metrics  # noqa: E402
 RUN = "runs/train_demo.gin"
 
 
-def die(*_: object) -> None:
+def die(*_):
     os.kill(os.getpid(), signal.SIGKILL)
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from newsembed.errors import InputError
 from newsembed.training.gin_config import run_training
-from toy_corpus import LENGTH, VOCAB_SIZE, saved_params, write_sets, write_vocabulary
+from toy_corpus import LENGTH, VOCAB_SIZE, bindings_of, saved_params, write_sets, write_vocabulary
 
 TRAINED = {"shared_recurrence", "shared_heads", "shared_states", "language_scores"}
 SIZES = {"token_size": 6, "hidden_size": 5}
@@ -33,21 +33,13 @@ def train(tmp_path_factory):
     data, vocabulary = write_sets(folder / "data", sets), write_vocabulary(folder / "vocab.txt")
 
     def run(run_file, name, steps, sizes=SIZES, **changes):
-        values = {
-            "MODEL_DIR": str(folder / name),
-            "DATA_DIR": data,
-            "VOCABULARY_PATH": vocabulary,
-            "TRAIN_STEPS": steps,
-            "BATCH_SIZE": 8,
-            "CHECKPOINT_PERIOD": 2,
-            "WARMUP_STEPS": 1,
-            "TASK_FEATURE_LENGTHS": dict.fromkeys(["source_tokens", "target_tokens"], LENGTH),
-        } | changes
+        lengths = dict.fromkeys(["source_tokens", "target_tokens"], LENGTH)
+        values = {"TRAIN_STEPS": steps, "WARMUP_STEPS": 1, "TASK_FEATURE_LENGTHS": lengths} | changes
         kind = "AttentiveConfig" if "translator" in run_file else "BilingualConfig"
         if kind == "BilingualConfig":
             values |= {"BilingualConfig.vector_size": 4, "TEXT_LENGTH": LENGTH}
         values |= {f"{kind}.{field}": size for field, size in sizes.items()}
-        run_training([f"runs/{run_file}.gin"], [f"{key} = {value!r}" for key, value in values.items()])
+        run_training([f"runs/{run_file}.gin"], bindings_of(folder / name, data, vocabulary, **values))
         return folder / name
 
     return run

@@ -158,23 +158,6 @@ def test_the_best_the_newest_and_each_period_stay(states, tmp_path):
     assert sorted(map(int, os.listdir(tmp_path / "checkpoints"))) == [6, 12]
 
 
-@pytest.mark.parametrize(
-    ("saved", "message"),
-    [
-        ({"a": (3, 2), "b/kernel": (5,)}, "a: the checkpoint has shape [3, 2], this run's model shape [2, 3]"),
-        ({"a": (2, 3)}, "b/kernel: the checkpoint has no such array, this run's model shape [4]"),
-    ],
-)
-def test_the_first_array_that_differs_is_named_with_both_shapes(monkeypatch, saved, message):
-    needed = {"a": np.zeros((2, 3)), "b": {"kernel": np.zeros(4)}}
-    monkeypatch.setattr(module, "_saved_shapes", lambda _path: saved)
-    with pytest.raises(InputError) as raised:
-        module._check_shapes("path", needed)
-    assert str(raised.value).startswith(f"path: {message}")
-    monkeypatch.setattr(module, "_saved_shapes", lambda _path: {"a": (2, 3), "b/kernel": (4,)})
-    module._check_shapes("path", needed)
-
-
 def test_iterators_that_differ_need_as_many_processes(copy, states, layout, tmp_path, monkeypatch):
     with Checkpoints(str(copy)) as checkpoints, monkeypatch.context() as patch:
         patch.setattr(module, "gather_bytes", lambda state: [state, b"of another process"])

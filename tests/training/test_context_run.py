@@ -1,17 +1,17 @@
 """A run of the context encoder: step 0 is the static model, evaluated and saved; groups have their own rates."""
 
-import json
 import os
 
 import gin
 import jax
 import numpy as np
 import pytest
+from json_lines import read_rows
 from newsembed.serving.encoder import load_encoder
 from newsembed.serving.export import ExportOptions, export
 from newsembed.serving.saved_model import SavedModelEncoder
 from newsembed.training.gin_config import run_training
-from toy_corpus import saved_params, write_corpus, write_vocabulary
+from toy_corpus import bindings_of, saved_params, write_corpus, write_vocabulary
 
 SCORES = {0: 0.5, 2: 0.4, 4: 0.3}  # no step is better than the table
 TITLES, BODIES = ["w1 w2", "w3", "w4 w5 w6"], ["w7 w8 " * 9, "w9", "w1 w2 w3 w4 " * 4]
@@ -29,44 +29,35 @@ def trained(tmp_path_factory):
     return folder, run(folder, folder / "model")
 
 
-def run(folder, model, **changes):
-    lengths = dict.fromkeys(("anchor_tokens", "positive_tokens", "negative_tokens"), 16)
-    values = {
-        "MODEL_DIR": str(model),
-        "DATA_DIR": str(folder / "data"),
-        "VOCABULARY_PATH": str(folder / "vocab.txt"),
+def run(folder, model):
+    sizes = {"hidden_size": 8, "embedding_size": 8, "max_length": 64}
+    sizes |= {f"context_{name}": 8 for name in ("size", "mlp_size", "window")} | {
+        "context_layers": 1,
+        "context_heads": 2,
+    }
+    values = {f"ContextConfig.{name}": size for name, size in sizes.items()} | {
         "EVAL_DATA_DIR": None,
         "EVAL_RETRIEVAL_ROWS": 0,
-        "TASK_FEATURE_LENGTHS": lengths,
+        "TASK_FEATURE_LENGTHS": dict.fromkeys(("anchor_tokens", "positive_tokens", "negative_tokens"), 16),
         "TRAIN_STEPS": 4,
-        "BATCH_SIZE": 8,
         "BATCH_DAYS": 0,
         "EVAL_PERIOD": 2,
-        "CHECKPOINT_PERIOD": 2,
         "KEEP_CHECKPOINTS": 1,
         "KEEP_BEST": "eval/score",
         "TEXT_LENGTH": 32,
         "WHITENING_ROWS": 64,
         "NUM_TOPICS": 3,
         "adam.trainable": {"context_": 1.0, "pooling_logits": 0.5},
-        "ContextConfig.hidden_size": 8,
-        "ContextConfig.embedding_size": 8,
-        "ContextConfig.max_length": 64,
-        "ContextConfig.context_layers": 1,
-        "ContextConfig.context_size": 8,
-        "ContextConfig.context_heads": 2,
-        "ContextConfig.context_mlp_size": 8,
-        "ContextConfig.context_window": 8,
-    } | changes
-    bindings = [*(f"{name} = {value!r}" for name, value in values.items()), "EVALUATOR = @TableIsBest()"]
-    return run_training(["runs/train_context.gin"], bindings)
+    }
+    bindings = bindings_of(model, str(folder / "data"), str(folder / "vocab.txt"), **values)
+    return run_training(["runs/train_context.gin"], [*bindings, "EVALUATOR = @TableIsBest()"])
 
 
 def test_the_start_is_evaluated_saved_and_kept_where_nothing_beats_it(trained):
     folder, result = trained
     assert (result.step, result.best_step) == (4, 0)
     assert sorted(os.listdir(folder / "model" / "checkpoints")) == ["0", "4"]
-    records = map(json.loads, (folder / "model" / "metrics.jsonl").read_text().splitlines())
+    records = read_rows(folder / "model" / "metrics.jsonl")
     assert {record["step"]: record["eval/score"] for record in records if "eval/score" in record} == SCORES
 
 

@@ -1,16 +1,15 @@
 """Runs of the denoising auto-encoder: the bias from the first texts, resuming, and what its model is used for."""
 
-import json
-
 import jax
 import numpy as np
 import pytest
+from json_lines import read_rows
 from newsembed.launch import cli
 from newsembed.serving.encoder import load_encoder
 from newsembed.serving.saved_model import SavedModelEncoder
 from newsembed.serving.server import Service, create_app
 from newsembed.training.gin_config import run_training
-from toy_corpus import LENGTH, VOCAB_SIZE, saved_params, write_corpus, write_vocabulary
+from toy_corpus import LENGTH, VOCAB_SIZE, bindings_of, saved_params, write_corpus, write_vocabulary
 
 
 @pytest.fixture(scope="module")
@@ -22,19 +21,14 @@ def train(tmp_path_factory):
     def run(name, *steps, **changes):
         for count in steps:
             values = {
-                "MODEL_DIR": str(folder / name),
-                "DATA_DIR": data,
-                "VOCABULARY_PATH": vocabulary,
                 "TRAIN_STEPS": count,
-                "BATCH_SIZE": 8,
-                "CHECKPOINT_PERIOD": 2,
                 "LOG_PERIOD": 1,
                 "EMBEDDING_SIZE": 8,
                 "MAX_LENGTH": LENGTH,
                 "WHITENING_ROWS": 40,
                 "TASK_FEATURE_LENGTHS": dict.fromkeys(["anchor_tokens", "positive_tokens", "negative_tokens"], LENGTH),
             } | changes
-            run_training(["runs/okura_small.gin"], [f"{key} = {value!r}" for key, value in values.items()])
+            run_training(["runs/okura_small.gin"], bindings_of(folder / name, data, vocabulary, **values))
         return folder / name
 
     return run
@@ -50,8 +44,7 @@ def test_a_resumed_run_ends_bit_identical(train, trained):
 
 
 def test_it_logs_both_terms_and_descends_by_sgd(train, trained):
-    lines = [json.loads(line) for line in (trained / "metrics.jsonl").read_text().splitlines()]
-    names = {name.split("/")[0] for line in lines for name in line}
+    names = {name.split("/")[0] for row in read_rows(trained / "metrics.jsonl") for name in row}
     assert {"loss", "reconstruction", "similarity_loss", "accuracy"} <= names
     still = train("still", 2, LEARNING_RATE=0.0)
     fresh = saved_params(still, 2)

@@ -128,7 +128,13 @@ def test_a_device_of_a_pod_holds_its_part(capsys):
         (["--devices=6"], "missing: Partitioner.model_parallel: got 4, expected a divisor of the 6 devices"),
         (["--devices=12"], "missing: BATCH_SIZE: got 8192, expected a multiple of 3"),
         (["--devices=0"], "--devices: got 0"),
-        (["--gin.MODEL_PARALLEL=16", "--devices=16"], "missing: MODEL_PARALLEL: "),
+        (
+            ["--gin.MODEL_PARALLEL=16", "--devices=16"],
+            (
+                "missing: MODEL_PARALLEL: .params['layers_0']['attention']['output_kernel'] of shape [12, 64, 768] "
+                "cannot be laid out"
+            ),
+        ),
         (["--gin.KEEP_BEST='eval/loss'"], "error: KEEP_BEST: got 'eval/loss', but checkpoints"),
         (["--gin.NUM_TOPIC=3"], "NUM_TOPIC: got a key that nothing uses"),
     ],

@@ -7,6 +7,7 @@ import gin
 import jax
 import numpy as np
 import pytest
+from json_lines import read_rows
 from newsembed.formats.manifest import DataSet
 from newsembed.learning.batches import BatchOptions, RecordSource
 from newsembed.models.encoders.news import EncoderConfig
@@ -48,8 +49,7 @@ def train(folder, corpus, steps=20, **changes):
 
 
 def evaluations(folder):
-    lines = (folder / "metrics.jsonl").read_text().splitlines()
-    return {record["step"]: record for record in map(json.loads, lines) if "eval/score" in record}
+    return {record["step"]: record for record in read_rows(folder / "metrics.jsonl") if "eval/score" in record}
 
 
 @pytest.fixture(scope="module")

@@ -46,15 +46,6 @@ def test_every_run_file_loads_with_the_keys_that_its_head_calls_required_and_nee
             load_gin([f"runs/{run}"], bindings_of([other for other in names if other != name]))
 
 
-def test_the_paper_s_numbers():
-    load_gin(["runs/weak_supervision_paper.gin"], REQUIRED)
-    expected = {"BATCH_SIZE": 8192, "TRAIN_STEPS": 400000, "LEARNING_RATE": 5e-5, "VOCAB_SIZE": 500000}
-    assert {name: gin.query_parameter(f"{name}/macro.value") for name in expected} == expected
-    assert gin.query_parameter("DECAY/macro.value") == "constant"
-    assert gin.query_parameter("Contrastive.temperature") == 0.05
-    assert gin.query_parameter("DataOptions.smoothing") == 0.7
-
-
 @pytest.mark.parametrize(
     ("name", "key", "value"),
     [

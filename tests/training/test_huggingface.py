@@ -1,14 +1,12 @@
 """Folders of Hugging Face: in one file, in shards, in bfloat16, with modules; as a start of training; broken ones."""
 
 import dataclasses
-import json
 from pathlib import Path
 
 import jax
 import ml_dtypes
 import numpy as np
 import pytest
-import safetensors.numpy
 from newsembed.errors import InputError
 from newsembed.formats.model_folder import ModelFolder
 from newsembed.formats.vocabulary import SPECIAL_TOKENS
@@ -51,32 +49,10 @@ def test_shards_and_bfloat16_are_read(tmp_path):
     assert {array.dtype for array in jax.tree.leaves(halved.params)} == {np.dtype(np.float32)}
 
 
-def sentence_folder(folder, pooling):
-    write_folder(folder, "bert")
-    modules = [
-        {"path": "", "type": "sentence_transformers.models.Transformer"},
-        {"path": "1_Pooling", "type": "x.Pooling"},
-    ]
-    (folder / "1_Pooling").mkdir()
-    (folder / "1_Pooling" / "config.json").write_text(json.dumps({"word_embedding_dimension": 16} | pooling))
-    modules += [{"path": "2_Dense", "type": "x.Dense"}, {"path": "3_Normalize", "type": "x.Normalize"}]
-    (folder / "2_Dense").mkdir()
-    identity = {"activation_function": "torch.nn.modules.linear.Identity"}
-    (folder / "2_Dense" / "config.json").write_text(json.dumps(identity))
-    weights = {"linear.weight": np.ones((4, 16), np.float32), "linear.bias": np.arange(4, dtype=np.float32)}
-    safetensors.numpy.save_file(weights, folder / "2_Dense" / "model.safetensors")
-    (folder / "modules.json").write_text(json.dumps(modules))
-    return folder
-
-
-def test_pooling_and_dense_of_sentence_transformers_become_the_head(tmp_path):
-    model = read_huggingface(
-        str(sentence_folder(tmp_path / "mean", {"pooling_mode_mean_tokens": True, "pooling_mode_cls_token": False}))
-    )
-    assert (model.config.pooling, model.config.embedding_size) == ("mean", 4)
-    assert model.params["embedding_head"]["kernel"].shape == (16, 4)
-    with pytest.raises(InputError, match="got the pooling weightedmean_tokens, expected one of cls, mean, max"):
-        read_huggingface(str(sentence_folder(tmp_path / "max", {"pooling_mode_weightedmean_tokens": True})))
+def test_the_modules_of_sentence_transformers_become_the_head():
+    model = read_huggingface(str(Path(__file__).parents[1] / "models/transformers/sentence-labse"))
+    assert (model.config.pooling, model.config.embedding_size) == ("cls", 8)
+    assert model.params["embedding_head"]["kernel"].shape == (16, 8)
 
 
 @pytest.mark.parametrize(

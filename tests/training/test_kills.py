@@ -1,6 +1,5 @@
 """A run that is killed at chosen moments, in the middle of a save or at a random moment ends as one that was not."""
 
-import json
 import os
 import subprocess
 import sys
@@ -10,6 +9,7 @@ import jax
 import numpy as np
 import orbax.checkpoint as ocp
 import pytest
+from json_lines import read_rows
 from newsembed.training.gin_config import run_training
 from toy_corpus import tiny_bindings, write_corpus, write_vocabulary
 
@@ -31,10 +31,7 @@ def test_any_series_of_kills_without_tensorflow_ends_bit_identical(tmp_path):
         for name in ("whole", "killed")
     )
     jax.tree.map(np.testing.assert_array_equal, whole, killed)
-    records = [
-        [json.loads(line) for line in (tmp_path / name / "metrics.jsonl").read_text().splitlines()]
-        for name in ("whole", "killed")
-    ]
+    records = [read_rows(tmp_path / name / "metrics.jsonl") for name in ("whole", "killed")]
     assert [record["step"] for record in records[1]] == [2, 4, 6, 8]
     for left, right in zip(*records, strict=True):
         for name in left:

@@ -9,6 +9,7 @@ import jax
 import numpy as np
 import orbax.checkpoint as ocp
 import pytest
+from json_lines import read_rows
 from newsembed.errors import InputError
 from newsembed.launch import cli
 from newsembed.learning import mixture
@@ -59,7 +60,7 @@ def assert_same(left, right):
 
 
 def records(folder):
-    return [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+    return read_rows(folder / "metrics.jsonl")
 
 
 def test_a_model_folder_holds_what_others_read(trained, pretrained, corpus):
@@ -171,6 +172,7 @@ def test_a_run_of_no_step_saves_what_it_starts_from_once(corpus, pretrained, tmp
             {"EncoderConfig.mlp_size": 48},
             r"checkpoints/8/params: layers_0/mlp_in/bias: the checkpoint has shape \[32\].* model shape \[48\]",
         ),
+        ({"EncoderConfig.num_layers": 2}, r"layers_1/\S+: the checkpoint has no such array, this run's model shape \["),
         ({"POOLING": "cls"}, r"pooling_logits: the checkpoint has shape \[64\], this run's model no such array"),
         (
             {"EncoderConfig.activation": "gelu_tanh"},
@@ -178,7 +180,7 @@ def test_a_run_of_no_step_saves_what_it_starts_from_once(corpus, pretrained, tmp
         ),
         ({"MIXTURE_OR_TASK_NAME": "topics"}, "MIXTURE_OR_TASK_NAME: the checkpoint was trained on"),
     ],
-    ids=["shape", "pooling", "activation", "mixture"],
+    ids=["shape", "layer", "pooling", "activation", "mixture"],
 )
 def test_a_checkpoint_of_another_model_is_named(trained, corpus, changes, message):
     bindings = train_bindings(trained, *corpus, TRAIN_STEPS=9, INITIAL_CHECKPOINT_PATH=None, **changes)

@@ -2,10 +2,8 @@
 
 import gin
 import jax
-import optax
 import pytest
 from jax.sharding import AbstractMesh, AxisType
-from newsembed.errors import InputError
 from newsembed.learning.partitioning import DATA_AXIS, MODEL_AXIS, Partitioner
 from newsembed.models.encoders.news import NewsEncoder
 from newsembed.training.gin_config import load_gin
@@ -34,13 +32,3 @@ def test_the_paper_s_state_on_256_chips(run, model_parallel):
     # The vocabulary, the MLP and the heads are divided, positions and norms are not.
     assert params == pytest.approx(4 * parameters / model_parallel, rel={1: 0, 4: 0.02}[model_parallel])
     assert bytes_per_device(state) < 8 * 2**30
-
-
-def test_a_model_axis_that_does_not_divide_the_heads_is_named():
-    load_gin(["runs/pretrain_paper.gin"], REQUIRED)
-    config = gin.get_configurable("EncoderConfig")(vocab_size=500_000)
-    mesh = AbstractMesh((16, 16), (DATA_AXIS, MODEL_AXIS), axis_types=(AxisType.Auto,) * 2)
-    with pytest.raises(
-        InputError, match=r"MODEL_PARALLEL: .*'attention'.* of shape \[12, 64, 768\] cannot be laid out"
-    ):
-        plan_state(NewsEncoder(config), optax.sgd(0.1), Partitioner(model_parallel=16), mesh)

@@ -1,12 +1,11 @@
 """Reports of a run: files over restarts, padding, lines for people, and FLOPs against the compiler's own count."""
 
-import json
-
 import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
+from json_lines import read_rows
 from newsembed.formats.manifest import DataSet
 from newsembed.learning.mixture import Draw
 from newsembed.learning.objectives import Model, Objectives, objectives_of
@@ -30,7 +29,7 @@ ENGLISH = DataSet("topics", "en")
 
 
 def records(folder):
-    return [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+    return read_rows(folder / "metrics.jsonl")
 
 
 def test_tokens_are_counted_in_the_texts_of_a_batch():

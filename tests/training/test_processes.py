@@ -11,6 +11,7 @@ from pathlib import Path
 import jax
 import numpy as np
 import pytest
+from json_lines import read_rows
 from newsembed.errors import InputError
 from newsembed.training import processes
 from newsembed.training.gin_config import run_training
@@ -26,7 +27,7 @@ def params(folder, step=8):
 
 
 def metrics(folder):
-    return [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+    return read_rows(folder / "metrics.jsonl")
 
 
 def free_port():

@@ -68,6 +68,12 @@ def ids_of(batch):
     return Documents(*(documents_of(batch, name, events=False) for name in ("anchor", "positive", "negative")))
 
 
+def pair_rows(batches):
+    """The anchors and positives of triplets, as a batch of pairs."""
+    names = ("anchor_tokens", "positive_tokens", "anchor_doc_id", "positive_doc_id")
+    return {name: np.array(batches["triplets"][name]) for name in names} | {"day": np.zeros(12, np.int32)}
+
+
 def translation_rows(languages):
     """A batch of translation: random pieces from 5 to 39 of random lengths between [CLS] (2) and [SEP] (3)."""
     rng = np.random.default_rng(0)

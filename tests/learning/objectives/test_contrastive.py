@@ -20,6 +20,7 @@ from objective_runs import (
     jit,
     loss_of,
     method_of,
+    pair_rows,
     parameters,
     with_gradient,
 )
@@ -155,11 +156,8 @@ def test_several_negatives_of_an_anchor_and_empty_places_among_them(batches):
     assert all(np.isfinite(array).all() for array in jax.tree.leaves(gradient))
 
 
-PAIR_FEATURES = ("anchor_tokens", "positive_tokens", "anchor_doc_id", "positive_doc_id")
-
-
 def test_pairs_have_the_positives_of_the_batch_as_candidates_and_not_those_of_their_own_document(batches):
-    pairs = {name: np.array(batches["triplets"][name]) for name in PAIR_FEATURES}
+    pairs = pair_rows(batches)
     pairs["anchor_doc_id"] = pairs["positive_doc_id"]
     pairs["anchor_doc_id"][3] = pairs["positive_doc_id"][3] = pairs["anchor_doc_id"][5]  # two halves of one article
     loss, metrics = loss_of("pairs", pairs)
@@ -172,7 +170,7 @@ def test_pairs_have_the_positives_of_the_batch_as_candidates_and_not_those_of_th
 
 
 def test_pairs_learn_in_chunks_and_with_masked_words_and_are_ranked(batches):
-    pairs = {name: batches["triplets"][name] for name in PAIR_FEATURES} | {"day": np.zeros(12, np.int32)}
+    pairs = pair_rows(batches)
     whole = with_gradient("pairs", pairs, dropout=0.0)
     chunked = with_gradient("pairs", pairs, dropout=0.0, gradient_chunk=8)
     assert_close(chunked[:2], whole[:2])

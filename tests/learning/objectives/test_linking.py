@@ -10,7 +10,7 @@ from drawn_parameters import drawn
 from newsembed.learning.objectives import Model, Objectives
 from newsembed.learning.objectives.linking import Linking, Triplets, multi_similarity, triplet_margin
 from newsembed.models.encoders import StarConfig
-from objective_runs import jit
+from objective_runs import jit, pair_rows
 from toy_corpus import VOCAB_SIZE
 from vectors import unit
 
@@ -69,11 +69,11 @@ def test_without_a_triplet_loss_and_gradient_are_zero():
 
 @pytest.fixture(scope="module")
 def batch(batches):
-    pairs = {name: np.array(batches["triplets"][name]) for name in ("anchor_tokens", "positive_tokens")}
-    ids = np.array(batches["triplets"]["anchor_doc_id"])
+    pairs = pair_rows(batches)
+    ids = pairs["anchor_doc_id"]
     ids[4] = ids[7]  # two posts about one article
     pairs["anchor_tokens"][4] = pairs["anchor_tokens"][7]
-    return pairs | {"anchor_doc_id": ids, "positive_doc_id": ids, "day": np.zeros(12, np.int32)}
+    return pairs | {"positive_doc_id": ids}
 
 
 def objectives(**options):

@@ -6,17 +6,14 @@ from typing import ClassVar
 import jax
 import jax.numpy as jnp
 import numpy as np
-import optax
 import pytest
 from newsembed.errors import InputError
 from newsembed.learning import objectives
 from newsembed.learning.objectives import Model, Objective, Objectives, objectives_of
 from newsembed.learning.objectives.contrastive import Contrastive
 from newsembed.learning.objectives.topics import Topics
-from newsembed.learning.partitioning import Partitioner
 from newsembed.models.encoders import Capability
 from newsembed.tasks.registry import MIXED
-from newsembed.training.train_state import make_train_steps, plan_state
 from objective_runs import CONFIG
 
 
@@ -40,17 +37,11 @@ def registry(monkeypatch):
     return objectives.OBJECTIVES
 
 
-def test_tasks_of_one_class_share_one_objective_and_its_step():
+def test_tasks_of_one_class_share_one_objective():
     chosen = objectives_of(["tlm", "mlm", "topics"])
     assert list(chosen) == ["mlm", "tlm", "topics"]
     assert chosen["mlm"] is chosen["tlm"]
     assert isinstance(chosen["topics"], Topics)
-    partitioner, optimizer = Partitioner(), optax.sgd(0.1)
-    mesh = partitioner.make_mesh()
-    layout = plan_state(CONFIG.module(), optimizer, partitioner, mesh)
-    steps = make_train_steps(Objectives(Model(CONFIG), chosen), optimizer, layout)
-    assert steps["mlm"] is steps["tlm"]
-    assert steps["mlm"] is not steps["topics"]
 
 
 def test_a_given_objective_takes_the_place_of_the_registered_one():

@@ -9,7 +9,7 @@ from newsembed.errors import InputError
 from newsembed.learning.objectives import Model, Objectives, objectives_of
 from newsembed.learning.objectives.translation import Translation
 from newsembed.models.encoders import EncoderConfig, LaserConfig, TranslatorConfig
-from newsembed.models.losses import draw_negatives
+from newsembed.models.losses import contrastive_distance, draw_negatives
 from newsembed.training.held_out import join_pairs
 from objective_runs import translation_rows
 
@@ -37,7 +37,7 @@ def loss_of(batch, params, **options):
 
 
 def by_hand(batch, params, *, weight, smoothing, negative_weight, margin, negatives):
-    """The loss of the class, from the vectors and the logits of the module, in float64."""
+    """The loss of the class, from the vectors and the logits of the module; `models` tests the distance."""
     module = CONFIG.module()
 
     def apply(method, *arguments):
@@ -58,13 +58,9 @@ def by_hand(batch, params, *, weight, smoothing, negative_weight, margin, negati
                 translation[row] -= smoothed
                 hits += logs[row, place].argmax() == token
                 tokens += 1
-    v = (np.linalg.norm(left.mean(0)) + np.linalg.norm(right.mean(0))) / 2 + 1e-6
-    others = np.asarray(draw_negatives(jax.random.split(KEY, 3)[2], PAIRS, negatives))
-    total = 0.0
-    for row in range(PAIRS):
-        own = np.linalg.norm(left[row] - right[row]) / v
-        terms = [max(0, margin - (np.linalg.norm(left[row] - right[j]) / v - own)) for j in others[row]]
-        total += translation[row] / 2 + weight * (own + negative_weight * np.mean(terms))
+    others = draw_negatives(jax.random.split(KEY, 3)[2], PAIRS, negatives)
+    own, terms = contrastive_distance(left, right, others, scale="batch_means", margin=margin)
+    total = translation.sum() / 2 + weight * float(jnp.sum(own + negative_weight * terms))
     return total / tokens, translation.sum() / tokens, hits / tokens
 
 
