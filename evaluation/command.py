@@ -1,4 +1,4 @@
-"""``newsembed evaluate``: benchmarks over named encoders, side by side.
+r"""``newsembed evaluate``: benchmarks over named encoders, side by side.
 
 Example::
 
@@ -13,11 +13,11 @@ architecture and vocabulary with random parameters), ``savedmodel:DIR``, or any 
 words of whole texts and of titles. The k-th ``--suite`` reads the k-th ``--data``; a single ``--data`` is used for all.
 ``--suite all`` runs every benchmark found in its ``--data``.
 
-``--recipe FILE.toml`` names encoders and benchmarks in a file instead and adds a table of their main scores::
+``--recipe FILE.toml`` names encoders and benchmarks in a file instead and adds a table of their main scores:
 
     newsembed evaluate --recipe quality.toml --encoder mine=model:work/trained --output work/quality
 
-The file::
+The file:
 
     [encoders]
     tfidf = "tfidf"

@@ -6,7 +6,8 @@ Example::
     newsembed rejected work --reason no_author --count 20
 
 Reads ``dead_letters/`` of a job's folder, or of all jobs of a work folder. Each reason has its count, and a table of
-records drawn at random: the key (a document id, a URL, or a file with a line), the detail and the start of the record.
+records drawn at random: the key, the detail and the start of the record. The key is a document id, a URL, or a file
+with a line; in WARC files and translation pairs, with the byte at which the record begins.
 """
 
 import dataclasses

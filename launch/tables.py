@@ -22,7 +22,7 @@ import os
 from typing import Final
 
 from .. import serving
-from ..errors import InputError
+from ..errors import InputError, counted
 from ..evaluation.command import encoder_factory, encoder_specs, tell
 from ..evaluation.statistics import Interval
 from ..evaluation.suites import read_results, run_suites
@@ -88,9 +88,7 @@ def _studied(name: str, folder: str) -> Table:
         gap = found.get("effect", found)
         shown = with_interval(Interval(**gap), "+.3f") if gap else "-"
         rows.append([row[label], shown, row["verdict"]])
-    note = (
-        f"{' '.join(numbers['command'])}, {numbers['written_at'][:10]}; not the data of the paper. All numbers: {path}"
-    )
+    note = f"{' '.join(numbers['command'])}, {numbers['written_at'][:10]}; not the paper's data. All numbers: {path}"
     return Table([*headings, "verdict"], rows, f"{name}, ours", [note])
 
 
@@ -121,7 +119,7 @@ def run(options: TablesOptions) -> int:
             texts = {form: text_of(made, form) for form in FORMATS} | {"html": page("Tables", None, parts)}
             for form, text in texts.items():
                 write_whole(f"{folder}/tables.{form}", text.encode())
-        print(f"{len(made)} tables: {options.output}/tables.md, and as {', '.join([*texts][1:])}")
+        print(f"{counted(len(made), 'table')}: {options.output}/tables.md, and as {', '.join([*texts][1:])}")
     else:
         print(text_of(made, "md"), end="")
     return int(bool(results and results.failed))

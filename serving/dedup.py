@@ -8,7 +8,7 @@ Articles joined by pairs above the threshold form a group; the TSV has the colum
 title, url. ``--pairs`` also writes each pair with its cosine. Similar events of other years are not joined: a pair is
 at most ``--max_day_gap`` days apart. Articles without a date are compared with one another only.
 
-With ``--greedy`` it thins a ranked list instead, as Okura et al. 2016 do::
+With ``--greedy`` it thins a ranked list instead, as Okura et al. 2016 do:
 
     newsembed dedup --index work/index --greedy --order ranking.tsv --most 200 --threshold 0.5 --output shown.tsv
 

@@ -5,6 +5,7 @@ Nothing in the product knows their names. docs/extending.md explains this file.
 
 import dataclasses
 import json
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar
@@ -231,6 +232,20 @@ def test_it_refuses_what_it_cannot_do(trained, tmp_path, refused):
     assert "toy_bag" in refused(
         "export", "--model", str(trained), "--format=huggingface", "--output", str(tmp_path / "hf")
     )
+
+
+def test_the_parts_of_the_page_train_together(corpus, tmp_path, monkeypatch):
+    page = (ROOT / "docs" / "extending.md").read_text(encoding="utf-8")
+    (tmp_path / "my_company").mkdir()
+    (tmp_path / "my_company" / "my_system.py").write_text("".join(re.findall(r"```python\n(.*?)```", page, re.DOTALL)))
+    (tmp_path / "mine.gin").write_text("".join(re.findall(r"```\n(import .*?)```", page, re.DOTALL)))
+    monkeypatch.syspath_prepend(str(tmp_path))
+    places = {"MODEL_DIR": tmp_path / "model", "DATA_DIR": corpus / "data", "VOCABULARY_PATH": corpus / "vocab.txt"}
+    bindings = [f'--gin.{name}="{place}"' for name, place in places.items()]
+    bindings += ['--gin.MIXTURE_OR_TASK_NAME="toy_pairs"', "--gin.TRAIN_STEPS=2"]
+    bindings += ["--gin.TASK_FEATURE_LENGTHS={'left_tokens': 16, 'right_tokens': 16}"]
+    assert cli.main(["train", "--allow_import=my_company", f"--gin_file={tmp_path / 'mine.gin'}", *bindings]) == 0
+    assert json.loads((tmp_path / "model" / "model.json").read_text())["kind"] == "mine"
 
 
 def test_no_file_of_the_product_knows_these_names():

@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[1]
 LAYOUT = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
 SLACK = 0.03  # of a limit: a package that is smaller by more lowers it
 LIMITS = {  # package: (lines, tokens)
-    "tests": (44_435, 516_118),
+    "tests": (44_461, 516_406),
     "beam_pipelines": (12_639, 143_909),
     "serving": (4_763, 53_516),
     "studies": (4_569, 50_990),
@@ -25,7 +25,7 @@ LIMITS = {  # package: (lines, tokens)
     "benchmarks": (3_497, 38_130),
     "models": (3_062, 35_446),
     "evaluation": (3_987, 47_138),
-    "training": (2_284, 23_802),
+    "training": (2_288, 23_834),
     "launch": (2_455, 23_144),
     "newsroom": (1_614, 18_409),
     "learning": (1_596, 18_264),

@@ -261,7 +261,11 @@ def check_macros(in_force: Mapping[str, Statement]) -> None:
     for statement in in_force.values():
         for reference in statement.references:
             if reference.name.startswith("%") and reference.name not in (*macros, REQUIRED):
-                raise typo(statement, f"the value names {reference}, which nothing sets", reference.name, macros)
+                problem = f"the value names {reference}, which nothing sets"
+                if statement.is_of_package:  # no typo: the run leaves out what the package's file needs
+                    remedy = f"Set --gin.{reference.name[1:]}=<value>, or set it in the run file."
+                    raise InputError(problem, path=statement.place, field=statement.key, remedy=remedy)
+                raise typo(statement, problem, reference.name, macros)
         if not statement.parameter and statement.owner not in used and not statement.is_default:
             raise typo(statement, UNUSED, statement.owner, macros & used)
     if needed := [one for one in in_force.values() if any(used.name == REQUIRED for used in one.references)]:

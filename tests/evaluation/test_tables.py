@@ -160,6 +160,7 @@ def test_the_command_prints_writes_and_checks(benchmarks, tmp_path, capsys):
     output = tmp_path / "out"
     given = ["--encoder", "tfidf=tfidf", "--data", str(benchmarks), "--output", str(output)]
     assert cli.main(["tables", "newsembed-4", *given]) == 0
+    assert f"1 table: {output}/tables.md, and as json, tex, html\n" in capsys.readouterr().out
     assert sorted(path.name for path in output.iterdir()) == sorted(f"tables.{form}" for form in (*FORMATS, "html"))
     shown = (output / "tables.html").read_text()
     (table,) = json.loads((output / "tables.json").read_text())

@@ -14,6 +14,10 @@ def test_the_page_of_a_command_has_each_of_its_options_and_what_it_does(name):
     assert page.count("```") % 2 == 0
     assert "example" in page.lower()
     assert "``" not in page.replace("```", "")
+    assert "::\n" not in page
+    assert not re.search(
+        r"\S {8,}--", page.partition("\noptions:")[0]
+    )  # the docstring lost a line that ends with a backslash
     for action in parser_of(name)._actions:
         assert all(option in page for option in action.option_strings)
         assert re.sub(r"\(default: .*\)$", "", action.help or "").strip(), action

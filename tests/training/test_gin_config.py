@@ -88,6 +88,16 @@ def test_a_typo_on_the_command_line(binding, place, suggestion):
     assert raised.value.remedy == f"Did you mean {suggestion}?"
 
 
+def test_what_a_run_file_leaves_out_is_asked_for(tmp_path):
+    (tmp_path / "run.gin").write_text('include "models/trainer.gin"\nBATCH_SIZE = 8\nTRAIN_STEPS = 5\n')
+    with pytest.raises(InputError, match="names %LEARNING_RATE, which nothing sets") as raised:
+        load_gin(
+            [str(tmp_path / "run.gin")], [*REQUIRED, "MIXTURE_OR_TASK_NAME = 'triplets'", "TASK_FEATURE_LENGTHS = {}"]
+        )
+    assert "typo" not in raised.value.problem
+    assert raised.value.remedy == "Set --gin.LEARNING_RATE=<value>, or set it in the run file."
+
+
 @pytest.mark.parametrize(
     ("binding", "problem"),
     [
