@@ -273,11 +273,7 @@ def test_documents_of_one_example_have_as_many_slots_for_labels():
 
 
 def test_missing_and_empty_documents_fail_by_name(inputs, tmp_path):
-    broken = [
-        triplet("en1", "en2", "gone"),
-        triplet("en1", "en2", "en3"),
-        triplet("bare", "en2", "en3"),
-    ]
+    broken = [triplet("en1", "en2", "gone"), triplet("en1", "en2", "en3"), triplet("bare", "en2", "en3")]
     labels = [TopicLabels(make_doc_id("gone"), (1,), (1,))]
     bare = article("bare", title="", body="")
     inputs |= {

@@ -155,10 +155,7 @@ def inputs(tmp_path):
             article("3", "a", "b"),
             article("4", "", words_of(9), ""),
         ],
-        [
-            article("5", "ab", words_of(12), "pt-BR"),
-            article("7", "d", words_of(7)),
-        ],
+        [article("5", "ab", words_of(12), "pt-BR"), article("7", "d", words_of(7))],
     ]
     articles = write_stream(tmp_path / "clean", "articles", shards, Article)
     return {"articles": articles, "vocabulary": write_vocabulary(tmp_path, VOCABULARY)}

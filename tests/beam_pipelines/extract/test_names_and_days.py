@@ -8,10 +8,7 @@ from newsembed.beam_pipelines.extract.bylines import names_person, people
 from newsembed.beam_pipelines.extract.layout import Name, is_body_name, is_hidden_name, judge_name
 from newsembed.beam_pipelines.extract.page import _element_title, clean_title, headings_of, parse
 from newsembed.beam_pipelines.extract.trimming import ends_article, is_boilerplate, is_portrait
-from newsembed.formats.dates import (
-    day_in_url,
-    parse_day,
-)
+from newsembed.formats.dates import day_in_url, parse_day
 
 URL = "http://rivernews.example/town/1"
 
