@@ -169,6 +169,7 @@ OTHER = {"headline": "Owl settles on roof", "datePublished": "2020-01-01", "auth
         [OTHER, MINE | {"headline": "Walls rise", "url": OWN.replace("//", "//m.")}],
         [OTHER, MINE | {"headline": "Walls rise", "mainEntityOfPage": [{"@type": "WebPage", "@id": f"{OWN}/amp"}]}],
         [OTHER | {"url": "http://rivernews.example/owl"}, MINE | {"headline": "Walls rise"}],
+        [OTHER | {"url": "http://rivernews.example/owl"}, MINE | {"mainEntityOfPage": {"@id": OWN}}],
         [{"headline": MINE["headline"], "url": OWN}, OTHER, MINE],  # the parts of two statements
     ],
 )
@@ -186,22 +187,19 @@ def test_an_article_of_another_page_is_not_taken():
 
 
 @pytest.mark.parametrize(
-    ("canonical", "is_own"),
+    ("canonical", "own"),
     [
-        ("/town/council-raises-embankment-in-march", True),
-        ("/a/123456", True),
-        ("/view.php?id=7", True),
-        ("/town/", False),
-        ("/en", False),
-        ("/town/index.html", False),
-        ("undefined", False),
-        ("/%7B%7Burl%7D%7D", False),
-        ("http://other.example/town/council-raises-embankment", False),
+        ("/town/council-raises-embankment-in-march", "/town/council-raises-embankment-in-march"),
+        ("/a/123456", "/a/123456"),
+        ("/view.php?id=7", "/view.php?id=7"),
+        ("/view.php?id=7&a=1", "/view.php?a=1&id=7"),
+        *((one, None) for one in ("http://rivernews.example/", "/town/", "/en", "/town/index.html", "undefined")),
+        *((one, None) for one in ("/%7B%7Burl%7D%7D", "http://other.example/town/council-raises-embankment")),
     ],
 )
-def test_canonical_urls_of_sections_are_not_of_an_article(canonical, is_own):
-    page = extract_page(html(f'<link rel="nofollow canonical" href="{canonical}">' + ld(**MINE)), OWN)
-    assert page.article.url == (f"http://rivernews.example{canonical}" if is_own else OWN)
+def test_canonical_urls_of_sections_are_not_of_an_article(canonical, own):
+    page = extract_page(html(f'<link rel="nofollow canonical" href="{canonical}">' + ld(**MINE)), f"{OWN}?utm_source=x")
+    assert page.article.url == (f"http://rivernews.example{own}" if own else OWN)
     assert page.page_url == OWN
 
 

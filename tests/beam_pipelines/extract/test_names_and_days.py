@@ -7,7 +7,7 @@ from newsembed.beam_pipelines.extract import bylines as people_module
 from newsembed.beam_pipelines.extract.bylines import names_person, people
 from newsembed.beam_pipelines.extract.layout import Name, is_body_name, is_hidden_name, judge_name
 from newsembed.beam_pipelines.extract.page import _element_title, clean_title, headings_of, parse
-from newsembed.beam_pipelines.extract.trimming import ends_article, is_boilerplate, is_portrait
+from newsembed.beam_pipelines.extract.trimming import ends_article, is_appeal, is_boilerplate, is_portrait
 from newsembed.formats.dates import day_in_url, parse_day
 
 URL = "http://rivernews.example/town/1"
@@ -210,6 +210,7 @@ def test_lengths_of_lines_that_are_no_part_of_an_article():
     assert not is_boilerplate("The walls (Courtesy of the town) rise again.")
     assert ends_article("Comments" + "." * 92)
     assert not ends_article("Comments" + "." * 93)
+    assert not is_appeal("Sign up for our newsletters " + "x" * 400)
     portrait = "Follow her on Twitter"
     assert is_portrait("x" * (799 - len(portrait)) + " " + portrait)
     assert not is_portrait("x" * (800 - len(portrait)) + " " + portrait)
