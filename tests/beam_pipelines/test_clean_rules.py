@@ -9,21 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from newsembed.beam_pipelines.clean import CleanOptions, checked, rules, with_latest_date
-from newsembed.beam_pipelines.clean.rules import (
-    bad_word,
-    clean_lines,
-    cleaned,
-    count_sentences,
-    count_words,
-    detect_language,
-    ends_sentence,
-    read_bad_words,
-    rejection_of,
-    rejection_of_lines,
-    repeated_share,
-    repeated_span_share,
-    script_share,
-)
+from newsembed.beam_pipelines.clean.rules import bad_word, clean_lines, count_sentences, read_bad_words, rejection_of
 from newsembed.errors import InputError
 from newsembed.formats import dates
 from newsembed.formats.records import Article, Rejection
@@ -56,7 +42,7 @@ def article(**changes):
 
 
 def reason(options=OPTIONS, **changes):
-    broken = rejection_of(cleaned(article(**changes), options)[0], options)
+    broken = rejection_of(rules.cleaned(article(**changes), options)[0], options)
     return broken[0] if broken else None
 
 
@@ -199,8 +185,8 @@ def test_an_empty_body_is_rejected_under_the_rule_that_dropped_most_lines():
     ]:
         body, dropped = clean_lines(f"{line}\n{line}\n" + ("menu" if line != "menu item" else ""), OPTIONS)
         assert body == ""
-        assert rejection_of_lines(dropped)[0] is rejection
-    assert rejection_of_lines(clean_lines("", OPTIONS)[1]) == (Rejection.TOO_FEW_WORDS, "no text")
+        assert rules.rejection_of_lines(dropped)[0] is rejection
+    assert rules.rejection_of_lines(clean_lines("", OPTIONS)[1]) == (Rejection.TOO_FEW_WORDS, "no text")
 
 
 @pytest.mark.parametrize(
@@ -212,27 +198,27 @@ def test_an_empty_body_is_rejected_under_the_rule_that_dropped_most_lines():
     ],
 )
 def test_words_of_scripts_with_and_without_spaces(said, words):
-    assert count_words(said) == words
+    assert rules.count_words(said) == words
 
 
 @pytest.mark.parametrize("mark", [".", "!", "?", "…", "؟", "۔", "։"])
 def test_marks_that_end_a_sentence_before_a_space(mark):
     assert count_sentences(f"a{mark} b{mark}c{mark}") == 2
     assert count_sentences(f"a{mark}”") == count_sentences(f"a{mark}{mark} b") == 1
-    assert ends_sentence(f"a{mark}")
+    assert rules.ends_sentence(f"a{mark}")
 
 
 @pytest.mark.parametrize("mark", ["。", "！", "？", "｡", "।", "॥", "။", "។", "៕", "།", "༎", "።"])
 def test_marks_that_end_a_sentence_anywhere(mark):
     assert count_sentences(f"a{mark}b{mark}") == 2
-    assert ends_sentence(f"a{mark}")
+    assert rules.ends_sentence(f"a{mark}")
 
 
 def test_a_colon_or_a_quote_ends_a_line_but_no_sentence():
     for line in ("He said:", "He came;", "He said “yes”", "He left 「後」"):
-        assert ends_sentence(line)
+        assert rules.ends_sentence(line)
         assert count_sentences(line) == 0
-    assert not any(map(ends_sentence, ("He came,", "A caption of nine words that has no mark", "")))
+    assert not any(map(rules.ends_sentence, ("He came,", "A caption of nine words that has no mark", "")))
     assert count_sentences("He said “it is over.” Then he left (for good.) So did she.") == 3
     assert count_sentences("One. Two. Three. Four.", 2) == 2
     assert count_sentences("ประโยคแรก ประโยคที่สอง") == 2
@@ -240,10 +226,12 @@ def test_a_colon_or_a_quote_ends_a_line_but_no_sentence():
 
 def test_a_declared_language_decides_between_near_ones(monkeypatch):
     monkeypatch.setattr(rules, "probabilities", lambda _: {"gl": 0.6, "es": 0.15, "pt": 0.149})
-    found = {declared: detect_language(article(language=declared), OPTIONS) for declared in ("", "ES-mx", "pt", "en")}
+    found = {
+        declared: rules.detect_language(article(language=declared), OPTIONS) for declared in ("", "ES-mx", "pt", "en")
+    }
     assert found == {"": "gl", "ES-mx": "es", "pt": "gl", "en": "gl"}  # a quarter of the best is enough
     for least, language in ((0.6, "gl"), (0.61, "")):
-        assert detect_language(article(), CleanOptions(min_language_probability=least)) == language
+        assert rules.detect_language(article(), CleanOptions(min_language_probability=least)) == language
 
 
 def test_the_identifier_reads_1500_characters_and_small_letters_of_a_text_in_capitals(monkeypatch):
@@ -256,7 +244,7 @@ def test_the_identifier_reads_1500_characters_and_small_letters_of_a_text_in_cap
     monkeypatch.setattr(rules, "_identifier", lambda: types.SimpleNamespace(predict=predict))
     for title, body in (("ABC def", ""), ("ABCD", ""), ("ABc\nDe", ""), ("ab", "c" * 5_000)):
         # A language written almost like another counts as that one.
-        assert detect_language(article(title=title, body=body), OPTIONS) == "no"
+        assert rules.detect_language(article(title=title, body=body), OPTIONS) == "no"
     assert asked == [("ABC def", 5), ("abcd", 5), ("ABc De", 5), ("ab " + "c" * 1_497, 5)]
     assert rules.text_of(article(title="ab", body="c" * 5_000)) == "ab\n" + "c" * 3_997
 
@@ -286,9 +274,9 @@ SCRIPTS = {
 @pytest.mark.parametrize("word", SCRIPTS)
 def test_letters_fit_the_languages_of_their_script_only(word):
     written = SCRIPTS[word].split()
-    assert {language: script_share(f"{word} 12", language) for language in written} == dict.fromkeys(written, 1.0)
+    assert {language: rules.script_share(f"{word} 12", language) for language in written} == dict.fromkeys(written, 1.0)
     for other in ("en", "el", "ru", "he", "hi", "th", "zh", "ko"):
-        assert other in written or script_share(word, other) == 0, other
+        assert other in written or rules.script_share(word, other) == 0, other
 
 
 def test_the_latest_date_is_tomorrow_unless_given():
@@ -321,7 +309,7 @@ def test_an_article_without_a_title_and_text_is_rejected_for_its_title():
     assert checked(article(title="", body="menu"), OPTIONS, None)[2] == (Rejection.NO_TITLE, "")
     expected = (Rejection.NO_TERMINAL_PUNCTUATION, "1 of 1 lines")
     assert checked(article(body="menu"), OPTIONS, None)[2] == expected
-    assert cleaned(article(title="  A \n title "), OPTIONS)[0].title == "A title"
+    assert rules.cleaned(article(title="  A \n title "), OPTIONS)[0].title == "A title"
 
 
 def test_bad_words_are_whole_words_of_any_case(tmp_path):
@@ -345,11 +333,13 @@ def test_bad_words_are_whole_words_of_any_case(tmp_path):
 
 
 def test_repeats_by_hand():
-    assert repeated_share("aa\nbb\naa") == pytest.approx(2 / 8)
-    assert repeated_span_share("A. B. C. D. A. B. C.") == pytest.approx(3 / 7)
-    assert repeated_span_share("A. B.\nA. B.") == 0  # no span of three comes back
-    assert repeated_span_share("A. A. A. A. A") == pytest.approx(4 / 5)  # the second span and the third are the first
-    assert repeated_span_share("甲。乙。丙。丁。甲。乙。丙。") == pytest.approx(3 / 7)
+    assert rules.repeated_share("aa\nbb\naa") == pytest.approx(2 / 8)
+    assert rules.repeated_span_share("A. B. C. D. A. B. C.") == pytest.approx(3 / 7)
+    assert rules.repeated_span_share("A. B.\nA. B.") == 0  # no span of three comes back
+    assert rules.repeated_span_share("A. A. A. A. A") == pytest.approx(
+        4 / 5
+    )  # the second span and the third are the first
+    assert rules.repeated_span_share("甲。乙。丙。丁。甲。乙。丙。") == pytest.approx(3 / 7)
 
 
 @settings(max_examples=50, deadline=None)
@@ -358,7 +348,7 @@ def test_properties_that_hold_for_any_text(said):
     kept, dropped = clean_lines(said, OPTIONS)
     assert clean_lines(kept, OPTIONS) == (kept, {})
     assert len(kept.splitlines()) + dropped.total() == sum(bool(line.split()) for line in said.splitlines())
-    assert count_words(said) <= len(said)
-    assert 0 <= repeated_share(said) <= 1
-    assert 0 <= repeated_span_share(said) <= 1
-    assert 0 <= script_share(said, "ru") <= 1
+    assert rules.count_words(said) <= len(said)
+    assert 0 <= rules.repeated_share(said) <= 1
+    assert 0 <= rules.repeated_span_share(said) <= 1
+    assert 0 <= rules.script_share(said, "ru") <= 1

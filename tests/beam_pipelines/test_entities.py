@@ -9,16 +9,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from newsembed.beam_pipelines import jobs
-from newsembed.beam_pipelines.entities import (
-    JOB,
-    EntitiesOptions,
-    cooccurrence,
-    frequent_nouns,
-    read_column,
-    tables,
-    word_frequencies,
-)
+from newsembed.beam_pipelines import entities, jobs
+from newsembed.beam_pipelines.entities import cooccurrence, frequent_nouns, read_column, tables, word_frequencies
 from newsembed.beam_pipelines.entities.cooccurrence import embed_items, ppmi_svd
 from newsembed.beam_pipelines.entities.linking import Mentions, WordUse, is_title_case, name_spans, words_of
 from newsembed.beam_pipelines.shards import Phase, Shard
@@ -164,8 +156,8 @@ def test_entities_do_not_depend_on_sharding(tmp_path):
     for shards in (1, 3):
         corpus = write_corpus(tmp_path / f"clean{shards}", shards)
         out = tmp_path / f"entities{shards}"
-        options = EntitiesOptions(dimensions=4, built_in_names=False)
-        jobs.execute(JOB, {"articles": [str(corpus)]}, str(out), options, ["--direct_num_workers=1"])
+        options = entities.EntitiesOptions(dimensions=4, built_in_names=False)
+        jobs.execute(entities.JOB, {"articles": [str(corpus)]}, str(out), options, ["--direct_num_workers=1"])
         outputs.append([(out / name).read_bytes() for name in ("aliases.tsv", "entities.tsv", "words.tsv")])
     assert outputs[0] == outputs[1]
 

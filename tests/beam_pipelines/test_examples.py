@@ -17,18 +17,8 @@ from newsembed.formats import parquet
 from newsembed.formats.records import Article, TopicLabels, Triplet, make_doc_id
 from newsembed.formats.vocabulary import CLS_ID
 from newsembed.tasks.kinds import Augmentation
-from newsembed.tests import phases
-from newsembed.tests.example_inputs import (
-    VOCABULARY,
-    dead_letters,
-    doc_ids_of,
-    read_examples,
-    tfrecords,
-    triplet,
-    write_stream,
-    write_triplets,
-    write_vocabulary,
-)
+from newsembed.tests import example_inputs, phases
+from newsembed.tests.example_inputs import doc_ids_of, read_examples, tfrecords, triplet, write_stream, write_triplets
 
 LENGTH = 16
 
@@ -157,7 +147,7 @@ def article(name, language="en", **changes):
 
 def encoded(name, *, title=True, body=True):
     texts = [f"title {name}" if title else ""], [f"body of {name} " * 9 if body else ""]
-    return VOCABULARY.encode_documents(*texts, LENGTH)[0].tolist()
+    return example_inputs.VOCABULARY.encode_documents(*texts, LENGTH)[0].tolist()
 
 
 @pytest.fixture
@@ -174,7 +164,7 @@ def inputs(tmp_path):
         "articles": write_stream(tmp_path / "clean", "articles", [english[:7] + french, english[7:], []], Article),
         "triplets": write_triplets(tmp_path / "triplets", triplets[::2], triplets[1::2]),
         "topics": write_stream(tmp_path / "topics", "labels", [labels], TopicLabels),
-        "vocabulary": write_vocabulary(tmp_path),
+        "vocabulary": example_inputs.write_vocabulary(tmp_path),
     }
 
 
@@ -286,7 +276,7 @@ def test_missing_and_empty_documents_fail_by_name(inputs, tmp_path):
     manifest = run_job(inputs, tmp_path / "out")
     assert manifest["counts"]["failed"] == {"missing_field": 3}
     assert manifest["examples"] == {"triplets/en": 1}
-    details = {letter.detail for letter in dead_letters(tmp_path / "out", "examples")}
+    details = {letter.detail for letter in example_inputs.dead_letters(tmp_path / "out", "examples")}
     assert details >= {
         f"no article {make_doc_id('gone')}",
         "the documents have no texts for any row of Table 1 that has a weight",

@@ -11,14 +11,8 @@ from newsembed.formats import parquet
 from newsembed.formats.manifest import read_manifest
 from newsembed.formats.records import Article, TopicLabels, Triplet, make_doc_id, words_to_doc_id
 from newsembed.tasks import registry
-from newsembed.tests.example_inputs import (
-    doc_ids_of,
-    read_examples,
-    triplet,
-    write_stream,
-    write_triplets,
-    write_vocabulary,
-)
+from newsembed.tests import example_inputs
+from newsembed.tests.example_inputs import doc_ids_of, read_examples, write_stream, write_triplets
 
 FIRST = datetime.date(2018, 1, 1)
 DAYS = {"old": -400, "a": 0, "b": 1, "c": 9, "d": 10, "e": 11, "undated": None}
@@ -30,7 +24,7 @@ def dated(name, day):
 
 
 def triplets_of(folder, names, **stories):
-    return write_triplets(folder, [triplet(*one.split()) for one in names], **stories)
+    return write_triplets(folder, [example_inputs.triplet(*one.split()) for one in names], **stories)
 
 
 @pytest.fixture
@@ -42,7 +36,7 @@ def inputs(tmp_path):
         "articles": write_stream(tmp_path / "clean", "articles", [[dated(*one) for one in DAYS.items()]], Article),
         "triplets": triplets_of(tmp_path / "triplets", names),
         "topics": write_stream(tmp_path / "topics", "labels", [labels], TopicLabels),
-        "vocabulary": write_vocabulary(tmp_path),
+        "vocabulary": example_inputs.write_vocabulary(tmp_path),
     }
 
 

@@ -9,17 +9,8 @@ from newsembed.beam_pipelines.examples import JOB, ExamplesOptions
 from newsembed.errors import InputError
 from newsembed.formats.records import Article, make_doc_id
 from newsembed.tasks.kinds import Augmentation
-from newsembed.tests.example_inputs import (
-    VOCABULARY,
-    dead_letters,
-    doc_ids_of,
-    read_examples,
-    tfrecords,
-    triplet,
-    write_stream,
-    write_triplets,
-    write_vocabulary,
-)
+from newsembed.tests import example_inputs
+from newsembed.tests.example_inputs import read_examples, tfrecords, triplet, write_stream, write_triplets
 from newsembed.tests.translators import FakeTranslator, write_marian, write_models
 
 LENGTH = 24
@@ -48,7 +39,7 @@ def inputs(tmp_path):
     return {
         "articles": write_stream(tmp_path / "clean", "articles", [ARTICLES[:3], ARTICLES[3:]], Article),
         "triplets": write_triplets(tmp_path / "triplets", TRIPLETS),
-        "vocabulary": write_vocabulary(tmp_path),
+        "vocabulary": example_inputs.write_vocabulary(tmp_path),
         "translation_models": [str(write_models(tmp_path / "models", "fr"))],
     }
 
@@ -72,13 +63,13 @@ def translations(manifest):
 
 
 def encode(title, body):
-    return VOCABULARY.encode_documents([title], [body], LENGTH)[0].tolist()
+    return example_inputs.VOCABULARY.encode_documents([title], [body], LENGTH)[0].tolist()
 
 
 def names_of(example, *parts):
     """Names of the documents that parts of an example are of."""
     names = {article.doc_id: article.title.split()[1] for article in ARTICLES}
-    return tuple(names[one] for part in parts for one in doc_ids_of(example, part))
+    return tuple(names[one] for part in parts for one in example_inputs.doc_ids_of(example, part))
 
 
 def test_positives_and_negatives_are_english_by_row(inputs, tmp_path, fake):
@@ -153,7 +144,7 @@ def test_a_failed_document_is_a_dead_letter_and_its_triplets_stay_french(inputs,
         for example in read_examples(tmp_path / "out", "triplets")
     }
     assert flags == {(f"fr{(n + 1) % 6}", f"fr{(n + 2) % 6}"): int(n not in {0, 1}) for n in range(6)}
-    (letter,) = dead_letters(tmp_path / "out", "translate")
+    (letter,) = example_inputs.dead_letters(tmp_path / "out", "translate")
     assert (letter.key, letter.reason) == (make_doc_id("fr2"), "translation_error")
     nothing = "TranslationError: the translation of the body is empty: ''"
     assert letter.detail == f"fr: {'RuntimeError: engine on fire' if broken else nothing}"

@@ -5,15 +5,9 @@ import functools
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from newsembed.beam_pipelines.entities import spellings
 from newsembed.beam_pipelines.entities.linking import Linker, find_mentions, priors_without
-from newsembed.beam_pipelines.entities.spellings import (
-    Spellings,
-    letters_of,
-    normal_letters,
-    readings,
-    similarity,
-    sound_key,
-)
+from newsembed.beam_pipelines.entities.spellings import Spellings, normal_letters, readings, similarity, sound_key
 from newsembed.beam_pipelines.entities.tables import Alias
 from newsembed.formats.records import Article, make_doc_id
 
@@ -161,7 +155,7 @@ def test_marks_that_writers_leave_out_make_no_difference():
     ],
 )
 def test_letters_stand_for_sounds(word, letters):
-    assert letters_of(word) == letters
+    assert spellings.letters_of(word) == letters
 
 
 def test_a_latin_word_has_several_readings_and_a_key():

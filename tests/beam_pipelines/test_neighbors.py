@@ -11,17 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from newsembed.beam_pipelines import jobs
-from newsembed.beam_pipelines.neighbors import JOB, DateMode, NeighborsOptions
+from newsembed.beam_pipelines.neighbors import JOB, DateMode, NeighborsOptions, search
 from newsembed.beam_pipelines.neighbors.index import Engine, Index, build_index, choose_engine
-from newsembed.beam_pipelines.neighbors.search import (
-    FOUND,
-    Rows,
-    Side,
-    keep_best,
-    plan_tasks,
-    read_blocks,
-    write_blocks,
-)
+from newsembed.beam_pipelines.neighbors.search import Side, keep_best, read_blocks, write_blocks
 from newsembed.errors import InputError
 from newsembed.formats import parquet
 from newsembed.formats.arrays import highest
@@ -84,7 +76,7 @@ def test_the_highest_are_those_of_a_stable_sort(scores, count):
 
 def test_tasks_cover_every_pair_of_days_that_can_be_far_the_longest_first():
     documents = {0: 10, 1: 200, 2: 5, 5: 1_000, 40: 30}
-    tasks = plan_tasks(documents, NeighborsOptions(max_index_rows=300))
+    tasks = search.plan_tasks(documents, NeighborsOptions(max_index_rows=300))
     far = {task.blocks: task.query_blocks for task in tasks if task.side is Side.NEGATIVE}
     # Blocks 1 and 5 are 273 to 455 days apart; 2 and 5 are 364 days apart at most.
     assert far == {(0, 1): (5, 40), (2,): (40,), (5,): (0, 1, 40), (40,): (0, 1, 2, 5)}
@@ -102,7 +94,7 @@ def found_pairs(draw):
             st.tuples(*[st.integers(0, 3)] * 2, st.integers(0, 1), st.integers(0, 2), st.integers(0, 3)), max_size=30
         )
     )
-    array = np.zeros(len(rows), FOUND)
+    array = np.zeros(len(rows), search.FOUND)
     for number, (query, neighbor, side, space, similarity) in enumerate(rows):
         array[number] = (query, neighbor, side, space, 0, (math.nan,) * len(Space))
         array[number]["similarity"][space] = (neighbor * 7 + query * 3 + side + space + 0 * similarity) % 5 / 4
@@ -263,4 +255,4 @@ def test_only_the_days_that_are_asked_are_read(tmp_path):
 def dated_rows(days, first=0):
     ids = np.arange(first, first + len(days), dtype=np.uint64)
     values = ids[:, None].astype(np.float32) * np.ones((1, 2), np.float32)
-    return Rows(ids, np.array(days, np.int32), dict.fromkeys(Space, values))
+    return search.Rows(ids, np.array(days, np.int32), dict.fromkeys(Space, values))

@@ -15,14 +15,8 @@ from newsembed.formats.records import Article, Post, Rejection, make_doc_id
 from newsembed.formats.vocabulary import SPECIAL_TOKENS
 from newsembed.tasks.sentences import split_text
 from newsembed.tasks.vocabulary import Vocabulary
-from newsembed.tests.example_inputs import (
-    dead_letters,
-    doc_ids_of,
-    read_examples,
-    tfrecords,
-    write_stream,
-    write_vocabulary,
-)
+from newsembed.tests import example_inputs
+from newsembed.tests.example_inputs import tfrecords, write_stream
 
 WORDS = [f"w{number}" for number in range(60)]
 VOCABULARY = Vocabulary([*SPECIAL_TOKENS, *WORDS, ".", "?"])
@@ -45,7 +39,7 @@ def inputs(tmp_path):
     rows = [Post(make_doc_id(name), "http://x.example", text) for name, text in posts]
     return {
         "articles": write_stream(tmp_path / "clean", "articles", [articles[:9], articles[9:], []], Article),
-        "vocabulary": write_vocabulary(tmp_path, VOCABULARY),
+        "vocabulary": example_inputs.write_vocabulary(tmp_path, VOCABULARY),
         "posts": write_stream(tmp_path / "extract", "posts", [rows[:3], rows[3:]], Post),
     }
 
@@ -58,8 +52,8 @@ def run_job(inputs, output, workers=1, **options):
 def read_back(output):
     """Each record as (doc_id, words of the anchor, words of the positive, features)."""
     found = []
-    for row in read_examples(output, "pairs"):
-        (doc_id,), (other,) = (doc_ids_of(row, side) for side in ("anchor", "positive"))
+    for row in example_inputs.read_examples(output, "pairs"):
+        (doc_id,), (other,) = (example_inputs.doc_ids_of(row, side) for side in ("anchor", "positive"))
         assert doc_id == other
         texts = (
             " ".join(VOCABULARY.pieces[token] for token in row[f"{side}_tokens"]) for side in ("anchor", "positive")
@@ -104,7 +98,7 @@ def test_posts_meet_their_article_in_another_shard(inputs, tmp_path):
         (make_doc_id("a1"), "[CLS] w43 w44 w45 [SEP]"),
         (make_doc_id("a2"), "[CLS] w50 w51 w52 [SEP]"),
     }
-    letters = {(letter.key, letter.reason) for letter in dead_letters(tmp_path / "out", "pairs")}
+    letters = {(letter.key, letter.reason) for letter in example_inputs.dead_letters(tmp_path / "out", "pairs")}
     assert letters == {(make_doc_id("gone"), "no_article"), (make_doc_id("a2"), "too_few_tokens")}
     with pytest.raises(InputError, match="needs posts"):
         run_job({**inputs, "posts": ()}, tmp_path / "none", of="posts")

@@ -8,16 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from newsembed.beam_pipelines import jobs, topics
 from newsembed.beam_pipelines.shards import Phase, Shard
-from newsembed.beam_pipelines.topics import (
-    DRAWS,
-    JOB,
-    LeastDraws,
-    TopicsOptions,
-    draw,
-    keep_bounds,
-    labels_of,
-    wanted_labels,
-)
+from newsembed.beam_pipelines.topics import LeastDraws, TopicsOptions, labels_of, wanted_labels
 from newsembed.beam_pipelines.topics.choose import read_review
 from newsembed.errors import InputError
 from newsembed.formats import files, parquet
@@ -64,7 +55,7 @@ def run(tmp_path, hubs=HUBS, *, output="out", shards=1, topics_file=None, entiti
     (tmp_path / "extract").mkdir(exist_ok=True)
     inputs["hubs"] = write_stream(tmp_path / "extract", "hubs", [hubs] if hubs else [], Hub)
     options = TopicsOptions(**{"min_documents": 4} | options)
-    manifest = jobs.execute(JOB, inputs, str(tmp_path / output), options, ["--direct_num_workers=1"]).manifest
+    manifest = jobs.execute(topics.JOB, inputs, str(tmp_path / output), options, ["--direct_num_workers=1"]).manifest
     assert manifest["counts"]["in"] == manifest["counts"]["out"] + sum(manifest["counts"]["rejected"].values())
     return manifest, list(parquet.read_stream(str(tmp_path / output / "labels"), TopicLabels))
 
@@ -227,7 +218,7 @@ def test_the_sample_of_a_topic_does_not_depend_on_other_topics(tmp_path):
     for review, number in ((alone, 2), (more, 3)):  # 3 positives and 15 negatives: 1.5 positives, so 2, stay
         _, labels = run(tmp_path, topics_file=review, positive_ratio=0.1, output=review.stem)
         found = {one.doc_id for one in labels if (number, 1) in zip(one.topic_ids, one.labels, strict=True)}
-        assert found == set(sorted(ids(0, 1, 10), key=lambda doc_id: draw(doc_id, "ann lee"))[:2])
+        assert found == set(sorted(ids(0, 1, 10), key=lambda doc_id: topics.draw(doc_id, "ann lee"))[:2])
 
 
 HEADER = "topic\ttitle\tverdict\n"
@@ -271,10 +262,10 @@ def test_the_side_in_excess_is_down_sampled(positives, negatives, stay):
     assert wanted_labels(positives, negatives, 0) == (positives, negatives)
 
 
-@given(st.lists(st.integers(0, DRAWS - 1), min_size=1, max_size=60, unique=True), st.integers(1, 80))
+@given(st.lists(st.integers(0, topics.DRAWS - 1), min_size=1, max_size=60, unique=True), st.integers(1, 80))
 def test_as_many_labels_as_wanted_are_below_the_bound_whatever_the_shards(draws, others):
     parts = [LeastDraws(7, 1, len(part), tuple(sorted(part))) for part in (draws[::2], draws[1::2])]
-    bounds = keep_bounds([*parts, LeastDraws(7, 0, others, tuple(range(others)))], 0.25)
+    bounds = topics.keep_bounds([*parts, LeastDraws(7, 0, others, tuple(range(others)))], 0.25)
     wanted = wanted_labels(len(draws), others, 0.25)
     assert sum(number < bounds[7][0] for number in draws) == wanted[0]
     assert sum(number < bounds[7][1] for number in range(others)) == wanted[1]

@@ -8,31 +8,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from newsembed.beam_pipelines.triplets import rules
-from newsembed.beam_pipelines.triplets.evergreen import (
-    FEATURES,
-    EvergreenModel,
-    LabelRow,
-    default_model,
-    fit_model,
-    pair_features,
-    read_label_rows,
-    read_labels,
-)
-from newsembed.beam_pipelines.triplets.rules import (
-    CANDIDATE,
-    JOINT_MARGIN,
-    REASONS,
-    TripletsOptions,
-    evidence,
-    known_pairs,
-    merge_spaces,
-    mine,
-    rank_within,
-    read_candidates,
-    same_event_pairs,
-    strength,
-)
+from newsembed.beam_pipelines.triplets import evergreen, rules
+from newsembed.beam_pipelines.triplets.evergreen import FEATURES, LabelRow, default_model, fit_model, read_label_rows
+from newsembed.beam_pipelines.triplets.rules import CANDIDATE, TripletsOptions, known_pairs, rank_within
 from newsembed.beam_pipelines.triplets.table import (
     crowded_out,
     events_of,
@@ -49,7 +27,7 @@ from newsembed.tests.document_table import make_table
 NAN = math.nan
 
 
-MODEL = EvergreenModel((0.5, -1.0, 2.0, 0.25, -0.5, 3.0, -2.0, 1.0), -0.75, "by hand")
+MODEL = evergreen.EvergreenModel((0.5, -1.0, 2.0, 0.25, -0.5, 3.0, -2.0, 1.0), -0.75, "by hand")
 
 
 def test_scores_are_those_of_the_logistic_function():
@@ -67,7 +45,7 @@ def test_scores_are_those_of_the_logistic_function():
 def test_a_model_is_read_as_written():
     value = MODEL.to_json()
     shuffled = {**value, "weights": dict(reversed(value["weights"].items()))}
-    assert EvergreenModel.from_json(shuffled) == MODEL
+    assert evergreen.EvergreenModel.from_json(shuffled) == MODEL
     assert "newsroom" in default_model().provenance
 
 
@@ -75,7 +53,7 @@ def test_the_features_of_a_pair_are_the_dates_of_both_and_the_similarities():
     numbers = np.array([[0.1, 0.2, 0.3], [0.4, 0.5, 0.6], [0.7, 0.8, 0.9]], np.float32)
     table = make_table([3, 5, 9], numbers)
     pairs = np.array([(9, 3, 400, (0.9, NAN, 0.5)), (3, 5, -400, (NAN, 0.8, NAN))], CANDIDATE)
-    found = pair_features(table, pairs)
+    found = evergreen.pair_features(table, pairs)
     assert found.dtype == np.float64
     np.testing.assert_allclose(
         found, [[0.7, 0.1, 0.8, 0.2, 0.3, 0.9, 0, 0.5], [0.1, 0.4, 0.2, 0.5, 0.6, 0, 0.8, 0]], rtol=1e-6
@@ -107,7 +85,7 @@ def test_labels_are_read_with_their_notes_and_the_last_of_a_pair_counts(tmp_path
     path.write_text(f"\ufeff# a comment\n\n{ONE}\t {TWO} \t1\tann\t2024 \r\n{TWO}\t{ONE}\t0\n{ONE}\t{TWO}\t0\n")
     rows = [LabelRow(ONE, TWO, 1, ("ann", "2024")), LabelRow(TWO, ONE, 0), LabelRow(ONE, TWO, 0)]
     assert read_label_rows(str(path)) == rows
-    assert read_labels(str(path)) == {(ONE, TWO): 0, (TWO, ONE): 0}
+    assert evergreen.read_labels(str(path)) == {(ONE, TWO): 0, (TWO, ONE): 0}
 
 
 @pytest.mark.parametrize(
@@ -149,11 +127,11 @@ def test_a_pair_has_its_highest_similarity_in_each_space(seed):
             two if math.isnan(one) else one if math.isnan(two) else max(one, two)
             for one, two in zip(known, similarities, strict=True)
         ]
-    merged = merge_spaces(rows)
+    merged = rules.merge_spaces(rows)
     assert [tuple(row)[:3] for row in merged.tolist()] == sorted(expected)
     np.testing.assert_array_equal(merged["similarity"], np.float32([expected[key] for key in sorted(expected)]))
     some = ~np.isnan(merged["similarity"]).all(axis=1)
-    np.testing.assert_array_equal(strength(merged[some]), np.nanmax(merged["similarity"][some], axis=1))
+    np.testing.assert_array_equal(rules.strength(merged[some]), np.nanmax(merged["similarity"][some], axis=1))
 
 
 def test_neighbors_are_read_in_parts_without_gaps(tmp_path, monkeypatch):
@@ -161,14 +139,14 @@ def test_neighbors_are_read_in_parts_without_gaps(tmp_path, monkeypatch):
     rows = [Neighbor(f"{n % 3 + 1:016x}", f"{n + 9:016x}", spaces[n % 3], n / 16, (-1) ** n * n) for n in range(11)]
     parquet.write_shard(str(tmp_path / "part.parquet"), rows, Neighbor)
     monkeypatch.setattr(rules, "_ROWS_AT_ONCE", 4)
-    found = read_candidates(str(tmp_path / "part.parquet"))
+    found = rules.read_candidates(str(tmp_path / "part.parquet"))
     expected = sorted((n % 3 + 1, n + 9, (-1) ** n * n, n % 3, n / 16) for n in range(11))
     assert [tuple(row)[:3] for row in found.tolist()] == [row[:3] for row in expected]
     for row, (*_, space, similarity) in zip(found["similarity"], expected, strict=True):
         assert row[space] == similarity
         assert np.isnan(np.delete(row, space)).all()
     parquet.write_shard(str(tmp_path / "empty.parquet"), [], Neighbor)
-    found = read_candidates(str(tmp_path / "empty.parquet"))
+    found = rules.read_candidates(str(tmp_path / "empty.parquet"))
     assert (found.dtype, len(found)) == (CANDIDATE, 0)
 
 
@@ -212,7 +190,7 @@ def test_evidence_by_hand():
         (0.5, 0.625, NAN): -0.25,  # on the margin of both
         (0.5, 0.5, NAN): NAN,
     }
-    np.testing.assert_allclose(evidence(np.array(list(cases)), options), list(cases.values()), atol=1e-12)
+    np.testing.assert_allclose(rules.evidence(np.array(list(cases)), options), list(cases.values()), atol=1e-12)
 
 
 def plain_positives(anchor, candidates, publishers, options):
@@ -223,7 +201,7 @@ def plain_positives(anchor, candidates, publishers, options):
             value - least for value, least in zip(similarities, thresholds, strict=True) if not math.isnan(value)
         ]
         margins = [*sorted(margins, reverse=True), -math.inf, -math.inf]
-        enough = margins[0] >= 0 or margins[1] >= -JOINT_MARGIN
+        enough = margins[0] >= 0 or margins[1] >= -rules.JOINT_MARGIN
         if abs(gap) <= 1 and enough and not (options.cross_publisher and publishers[other] == publishers[anchor]):
             near.append((-margins[0], other))
     positives = []
@@ -269,7 +247,7 @@ def test_mining_equals_the_rules_applied_one_by_one(seed):
     candidates["similarity"] = draw.random((len(pairs), 3)).astype(np.float32)
     candidates["similarity"][draw.random((len(pairs), 3)) < 0.3] = math.nan
     candidates["similarity"][np.isnan(candidates["similarity"]).all(1)] = 0.5
-    of_pairs = default_model().scores(pair_features(table, candidates)).tolist()
+    of_pairs = default_model().scores(evergreen.pair_features(table, candidates)).tolist()
     scores = dict(zip(candidates[["anchor", "other"]].tolist(), of_pairs, strict=True))
     options = TripletsOptions(
         negatives_per_positive=1 + seed % 3,
@@ -278,14 +256,14 @@ def test_mining_equals_the_rules_applied_one_by_one(seed):
         cross_publisher=seed % 2 == 0,
         max_evergreen_score=float(np.median(list(scores.values()))) + 1e-4,
     )
-    triplets, outcomes = mine(ids, candidates, table, default_model(), options)
+    triplets, outcomes = rules.mine(ids, candidates, table, default_model(), options)
     publishers = dict(zip(ids.tolist(), publishers.tolist(), strict=True))
     reasons = collections.Counter()
     for anchor, outcome in zip(ids.tolist(), outcomes, strict=True):
         own = candidates[candidates["anchor"] == anchor]
         listed = [(other, gap, similarity) for _, other, gap, similarity in own.tolist()]
         reason, expected, dropped = plain_mine(anchor, listed, publishers, scores, options)
-        assert (*REASONS, "mined")[outcome["reason"]] == reason
+        assert (*rules.REASONS, "mined")[outcome["reason"]] == reason
         assert (outcome["neighbors"], outcome["evergreen"]) == (len(listed), dropped)
         found = triplets[triplets["anchor"] == anchor]
         assert [tuple(one) for one in found[["positive", "negative"]].tolist()] == expected
@@ -303,7 +281,7 @@ def test_stories_link_all_that_is_near_in_time_and_similar_whoever_published_it(
         (1, 5, 0, (0.4, np.nan, np.nan)),  # not similar
         (1, 6, 0, (0.55, np.nan, 0.7)),  # similar in two spaces
     ]
-    assert same_event_pairs(np.array(rows, CANDIDATE), TripletsOptions()).tolist() == [[1, 2], [1, 3], [1, 6]]
+    assert rules.same_event_pairs(np.array(rows, CANDIDATE), TripletsOptions()).tolist() == [[1, 2], [1, 3], [1, 6]]
 
 
 IDS = st.integers(1, 2**64 - 1)
