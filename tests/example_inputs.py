@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import numpy as np
+from newsembed.beam_pipelines import jobs
 from newsembed.beam_pipelines.triplets.table import STORIES, stories_of, write_stories
 from newsembed.formats import files, parquet
 from newsembed.formats.records import DeadLetter, Triplet, make_doc_id, words_to_doc_id
@@ -22,6 +23,11 @@ def write_stream(folder, stream, shards, record_type):
         parquet.write_shard(f"{folder}/{stream}/part-{index:05d}-of-{len(shards):05d}.parquet", shard, record_type)
     files.write_json(f"{folder}/manifest.json", {"digest": folder.name})
     return [str(folder)]
+
+
+def manifest_of(job, inputs, output, options=None, workers=1):
+    """Runs a job; returns its manifest."""
+    return jobs.execute(job, inputs, str(output), options, [f"--direct_num_workers={workers}"]).manifest
 
 
 def split(rows, shards):

@@ -4,7 +4,7 @@ import datetime
 import functools
 
 import pytest
-from newsembed.beam_pipelines import entities, jobs
+from newsembed.beam_pipelines import entities
 from newsembed.beam_pipelines.entities import JOB, EntitiesOptions, tables
 from newsembed.beam_pipelines.entities.aliases import (
     CorpusWords,
@@ -22,7 +22,7 @@ from newsembed.beam_pipelines.entities.tables import Alias
 from newsembed.errors import InputError
 from newsembed.formats.names import KnownName
 from newsembed.formats.records import Article, make_doc_id
-from newsembed.tests.example_inputs import write_stream
+from newsembed.tests.example_inputs import manifest_of, write_stream
 
 DAY = datetime.date(2021, 6, 1)
 
@@ -218,7 +218,7 @@ def entities_job(tmp_path, texts, table="", name="out", **options):
         (tmp_path / "kb.tsv").write_text(table, encoding="utf-8")
         inputs["knowledge_base"] = [str(tmp_path / "kb.tsv")]
     options = EntitiesOptions(dimensions=2, **options)
-    jobs.execute(JOB, inputs, str(tmp_path / name), options, ["--direct_num_workers=1"])
+    manifest_of(JOB, inputs, tmp_path / name, options)
     keys = {fields[0]: fields[1] for fields in tables.read_keys(f"{tmp_path}/{name}/entities.tsv")}
     return keys, tables.read_aliases(f"{tmp_path}/{name}/aliases.tsv")
 

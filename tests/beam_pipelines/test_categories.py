@@ -6,15 +6,13 @@ import hashlib
 
 import numpy as np
 import pytest
-from newsembed.beam_pipelines import jobs
 from newsembed.beam_pipelines.categories import JOB, CategoriesOptions, Drawn, Member, draw, read_table, write_table
 from newsembed.beam_pipelines.triplets.table import STORIES, write_stories
 from newsembed.errors import InputError
 from newsembed.formats import files, parquet
 from newsembed.formats.records import Article, Rejection, TopicLabels, Triplet, make_doc_id
-from newsembed.tests.example_inputs import split, write_stream
+from newsembed.tests.example_inputs import manifest_of, split, write_stream
 
-ONE_WORKER = ["--direct_num_workers=1"]
 DAY = datetime.date(2019, 3, 1)
 TOPICS = ("floods", "elections", "football")
 
@@ -48,7 +46,7 @@ def run(tmp_path, rows, name="out", shards=1, **options):
     inputs = {"articles": write_stream(tmp_path / f"clean-{name}", "articles", split(rows, shards), Article)}
     inputs |= {key: [path] for key, path in given.items()}
     output = str(tmp_path / name)
-    manifest = jobs.execute(JOB, inputs, output, CategoriesOptions(**options), ONE_WORKER).manifest
+    manifest = manifest_of(JOB, inputs, output, CategoriesOptions(**options))
     return manifest, list(parquet.read_stream(f"{output}/triplets", Triplet))
 
 

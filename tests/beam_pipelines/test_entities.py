@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from newsembed.beam_pipelines import entities, jobs
+from newsembed.beam_pipelines import entities
 from newsembed.beam_pipelines.entities import cooccurrence, frequent_nouns, read_column, tables, word_frequencies
 from newsembed.beam_pipelines.entities.cooccurrence import embed_items, ppmi_svd
 from newsembed.beam_pipelines.entities.linking import Mentions, WordUse, is_title_case, name_spans, words_of
 from newsembed.beam_pipelines.shards import Phase, Shard
 from newsembed.formats import parquet
 from newsembed.formats.records import Article, make_doc_id
-from newsembed.tests.example_inputs import split, write_stream
+from newsembed.tests.example_inputs import manifest_of, split, write_stream
 
 DAY = datetime.date(2021, 6, 1)
 
@@ -157,7 +157,7 @@ def test_entities_do_not_depend_on_sharding(tmp_path):
         corpus = write_corpus(tmp_path / f"clean{shards}", shards)
         out = tmp_path / f"entities{shards}"
         options = entities.EntitiesOptions(dimensions=4, built_in_names=False)
-        jobs.execute(entities.JOB, {"articles": [str(corpus)]}, str(out), options, ["--direct_num_workers=1"])
+        manifest_of(entities.JOB, {"articles": [str(corpus)]}, out, options)
         outputs.append([(out / name).read_bytes() for name in ("aliases.tsv", "entities.tsv", "words.tsv")])
     assert outputs[0] == outputs[1]
 

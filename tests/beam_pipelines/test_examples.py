@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from newsembed.beam_pipelines import jobs, token_store
+from newsembed.beam_pipelines import token_store
 from newsembed.beam_pipelines.examples import JOB, ExamplesOptions, writing
 from newsembed.beam_pipelines.examples.writing import TripletRow, group_negatives, topic_features
 from newsembed.beam_pipelines.shards import Phase, Shard
@@ -18,7 +18,15 @@ from newsembed.formats.records import Article, TopicLabels, Triplet, make_doc_id
 from newsembed.formats.vocabulary import CLS_ID
 from newsembed.tasks.kinds import Augmentation
 from newsembed.tests import example_inputs, phases
-from newsembed.tests.example_inputs import doc_ids_of, read_examples, tfrecords, triplet, write_stream, write_triplets
+from newsembed.tests.example_inputs import (
+    doc_ids_of,
+    manifest_of,
+    read_examples,
+    tfrecords,
+    triplet,
+    write_stream,
+    write_triplets,
+)
 
 LENGTH = 16
 
@@ -170,7 +178,7 @@ def inputs(tmp_path):
 
 def run_job(inputs, output, **options):
     options = ExamplesOptions(**{"max_length": LENGTH, **options})
-    return jobs.execute(JOB, inputs, str(output), options, ["--direct_num_workers=1"]).manifest
+    return manifest_of(JOB, inputs, output, options)
 
 
 def test_job_writes_what_the_rows_say(inputs, tmp_path):

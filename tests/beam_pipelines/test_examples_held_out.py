@@ -3,7 +3,6 @@
 import datetime
 
 import pytest
-from newsembed.beam_pipelines import jobs
 from newsembed.beam_pipelines.examples import JOB, ExamplesOptions
 from newsembed.beam_pipelines.output_folder import missing_files
 from newsembed.errors import InputError
@@ -12,7 +11,7 @@ from newsembed.formats.manifest import read_manifest
 from newsembed.formats.records import Article, TopicLabels, Triplet, make_doc_id, words_to_doc_id
 from newsembed.tasks import registry
 from newsembed.tests import example_inputs
-from newsembed.tests.example_inputs import doc_ids_of, read_examples, write_stream, write_triplets
+from newsembed.tests.example_inputs import doc_ids_of, manifest_of, read_examples, write_stream, write_triplets
 
 FIRST = datetime.date(2018, 1, 1)
 DAYS = {"old": -400, "a": 0, "b": 1, "c": 9, "d": 10, "e": 11, "undated": None}
@@ -41,7 +40,7 @@ def inputs(tmp_path):
 
 
 def run_job(inputs, output, **options):
-    return jobs.execute(JOB, inputs, str(output), ExamplesOptions(**options), ["--direct_num_workers=1"]).manifest
+    return manifest_of(JOB, inputs, output, ExamplesOptions(**options))
 
 
 def documents_of(folder, task):

@@ -4,13 +4,13 @@ import collections
 import dataclasses
 
 import pytest
-from newsembed.beam_pipelines import jobs, translation
+from newsembed.beam_pipelines import translation
 from newsembed.beam_pipelines.examples import JOB, ExamplesOptions
 from newsembed.errors import InputError
 from newsembed.formats.records import Article, make_doc_id
 from newsembed.tasks.kinds import Augmentation
 from newsembed.tests import example_inputs
-from newsembed.tests.example_inputs import read_examples, tfrecords, triplet, write_stream, write_triplets
+from newsembed.tests.example_inputs import manifest_of, read_examples, tfrecords, triplet, write_stream, write_triplets
 from newsembed.tests.translators import FakeTranslator, write_marian, write_models
 
 LENGTH = 24
@@ -54,7 +54,7 @@ def fake(monkeypatch):
 
 def run_job(inputs, output, workers=1, **options):
     options = ExamplesOptions(**{"max_length": LENGTH, "augmentations_per_triplet": 4, **options})
-    return jobs.execute(JOB, inputs, str(output), options, [f"--direct_num_workers={workers}"]).manifest
+    return manifest_of(JOB, inputs, output, options, workers=workers)
 
 
 def translations(manifest):

@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
-from newsembed.beam_pipelines import jobs
 from newsembed.beam_pipelines.neighbors import JOB, DateMode, NeighborsOptions, search
 from newsembed.beam_pipelines.neighbors.index import Engine, Index, build_index, choose_engine
 from newsembed.beam_pipelines.neighbors.search import Side, keep_best, read_blocks, write_blocks
@@ -18,6 +17,7 @@ from newsembed.errors import InputError
 from newsembed.formats import parquet
 from newsembed.formats.arrays import highest
 from newsembed.formats.records import Neighbor, Space, Vector, make_doc_id
+from newsembed.tests.example_inputs import manifest_of
 
 FIRST = datetime.date(2019, 1, 1)
 EDGES = (0, 1, 2, 3, 364, 365, 366, 367)
@@ -143,8 +143,8 @@ def corpus(rows=150):
 
 
 def run(inputs, output, **options):
-    outcome = jobs.execute(JOB, inputs, str(output), NeighborsOptions(**options), ["--direct_num_workers=1"])
-    return outcome.manifest["counts"], list(parquet.read_stream(str(output / "neighbors"), Neighbor))
+    manifest = manifest_of(JOB, inputs, output, NeighborsOptions(**options))
+    return manifest["counts"], list(parquet.read_stream(str(output / "neighbors"), Neighbor))
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,6 @@ import pytest
 import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from newsembed.beam_pipelines import jobs
 from newsembed.beam_pipelines.pack import (
     JOB,
     PackOptions,
@@ -27,7 +26,7 @@ from newsembed.formats.vocabulary import CLS_ID, SEP_ID, SPECIAL_TOKENS
 from newsembed.tasks import registry
 from newsembed.tasks.kinds import TLM
 from newsembed.tasks.vocabulary import Vocabulary
-from newsembed.tests.example_inputs import write_stream, write_vocabulary
+from newsembed.tests.example_inputs import manifest_of, write_stream, write_vocabulary
 
 LENGTH = 32
 LETTERS = "abcdefghijklmnop"
@@ -162,9 +161,7 @@ def inputs(tmp_path):
 
 
 def run_job(inputs, output, **options):
-    return jobs.execute(
-        JOB, inputs, str(output), PackOptions(**{"max_length": LENGTH, **options}), ["--direct_num_workers=1"]
-    ).manifest
+    return manifest_of(JOB, inputs, output, PackOptions(**{"max_length": LENGTH, **options}))
 
 
 def read_back(output, task, language, length=LENGTH):

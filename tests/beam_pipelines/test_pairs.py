@@ -6,7 +6,6 @@ import datetime
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from newsembed.beam_pipelines import jobs
 from newsembed.beam_pipelines.pairs import JOB, PairsOptions, Refusal, Text, deal, halves_pairs, words_of
 from newsembed.beam_pipelines.texts import ArticleText
 from newsembed.errors import InputError
@@ -16,7 +15,7 @@ from newsembed.formats.vocabulary import SPECIAL_TOKENS
 from newsembed.tasks.sentences import split_text
 from newsembed.tasks.vocabulary import Vocabulary
 from newsembed.tests import example_inputs
-from newsembed.tests.example_inputs import tfrecords, write_stream
+from newsembed.tests.example_inputs import manifest_of, tfrecords, write_stream
 
 WORDS = [f"w{number}" for number in range(60)]
 VOCABULARY = Vocabulary([*SPECIAL_TOKENS, *WORDS, ".", "?"])
@@ -46,7 +45,7 @@ def inputs(tmp_path):
 
 def run_job(inputs, output, workers=1, **options):
     options = PairsOptions(**{"max_length": 32, **options})
-    return jobs.execute(JOB, inputs, str(output), options, [f"--direct_num_workers={workers}"]).manifest
+    return manifest_of(JOB, inputs, output, options, workers=workers)
 
 
 def read_back(output):

@@ -6,14 +6,14 @@ import csv
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from newsembed.beam_pipelines import jobs, topics
+from newsembed.beam_pipelines import topics
 from newsembed.beam_pipelines.shards import Phase, Shard
 from newsembed.beam_pipelines.topics import LeastDraws, TopicsOptions, labels_of, wanted_labels
 from newsembed.beam_pipelines.topics.choose import read_review
 from newsembed.errors import InputError
 from newsembed.formats import files, parquet
 from newsembed.formats.records import Article, Hub, TopicLabels, make_doc_id
-from newsembed.tests.example_inputs import split, write_stream
+from newsembed.tests.example_inputs import manifest_of, split, write_stream
 
 
 def hub(number, publisher, title, members, url=""):
@@ -55,7 +55,7 @@ def run(tmp_path, hubs=HUBS, *, output="out", shards=1, topics_file=None, entiti
     (tmp_path / "extract").mkdir(exist_ok=True)
     inputs["hubs"] = write_stream(tmp_path / "extract", "hubs", [hubs] if hubs else [], Hub)
     options = TopicsOptions(**{"min_documents": 4} | options)
-    manifest = jobs.execute(topics.JOB, inputs, str(tmp_path / output), options, ["--direct_num_workers=1"]).manifest
+    manifest = manifest_of(topics.JOB, inputs, tmp_path / output, options)
     assert manifest["counts"]["in"] == manifest["counts"]["out"] + sum(manifest["counts"]["rejected"].values())
     return manifest, list(parquet.read_stream(str(tmp_path / output / "labels"), TopicLabels))
 

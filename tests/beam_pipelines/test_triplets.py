@@ -5,7 +5,6 @@ import math
 from types import SimpleNamespace
 
 import pytest
-from newsembed.beam_pipelines import jobs
 from newsembed.beam_pipelines import triplets as triplets_job
 from newsembed.beam_pipelines.shards import shard_of
 from newsembed.beam_pipelines.triplets import JOB
@@ -14,9 +13,7 @@ from newsembed.errors import InputError
 from newsembed.formats import parquet
 from newsembed.formats.records import Article, Neighbor, Triplet
 from newsembed.tests.document_table import article, doc
-from newsembed.tests.example_inputs import split, write_stream
-
-ONE = ["--direct_num_workers=1"]
+from newsembed.tests.example_inputs import manifest_of, split, write_stream
 
 
 def neighbor(query, other, space="entity", similarity=0.9, gap=0):
@@ -54,7 +51,7 @@ def run(tmp_path, name="out", shards=2, options=None, neighbors=NEIGHBORS, **inp
         "articles": write_stream(tmp_path / name / "clean", "articles", split(ARTICLES, shards), Article),
         "neighbors": write_stream(tmp_path / name / "near", "neighbors", near, Neighbor),
     } | inputs
-    counts = jobs.execute(JOB, given, out, options or TripletsOptions(max_evergreen_score=1.0), ONE).manifest["counts"]
+    counts = manifest_of(JOB, given, out, options or TripletsOptions(max_evergreen_score=1.0))["counts"]
     return counts, sorted(parquet.read_stream(f"{out}/triplets", Triplet), key=lambda one: (one.anchor, one.positive))
 
 

@@ -5,7 +5,6 @@ import math
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from newsembed.beam_pipelines import jobs
 from newsembed.beam_pipelines.vocabulary import JOB, VocabularyOptions, copies_of, merge_words, smoothed_rates
 from newsembed.beam_pipelines.vocabulary_learning import WordCount, choose_alphabet, learn_pieces
 from newsembed.errors import InputError
@@ -13,9 +12,8 @@ from newsembed.formats import parquet
 from newsembed.formats.records import Article, make_doc_id
 from newsembed.formats.vocabulary import SPECIAL_TOKENS, UNK_ID
 from newsembed.tasks.vocabulary import Vocabulary
-from newsembed.tests.example_inputs import write_stream
+from newsembed.tests.example_inputs import manifest_of, write_stream
 
-ONE_WORKER = ["--direct_num_workers=1"]
 ENGLISH = "the senate votes on the budget of the city while police report {} arrests near the river bank"
 GREEK = "η βουλή ψηφίζει τον προϋπολογισμό της πόλης και η αστυνομία αναφέρει {} συλλήψεις"
 
@@ -29,7 +27,7 @@ def articles(count, language="en", text=ENGLISH):
 
 def run_job(tmp_path, shards, name="out", **options):
     inputs = {"articles": write_stream(tmp_path / f"clean-{name}", "articles", shards, Article)}
-    return jobs.execute(JOB, inputs, str(tmp_path / name), VocabularyOptions(**options), ONE_WORKER).manifest
+    return manifest_of(JOB, inputs, tmp_path / name, VocabularyOptions(**options))
 
 
 def test_rates_are_the_papers():

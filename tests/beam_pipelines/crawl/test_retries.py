@@ -2,7 +2,7 @@
 
 import socket
 
-from crawling import crawl, letters, page, stored
+from crawling import crawl, cut_off, letters, page, stored
 from newsembed.tests.example_inputs import dead_letters
 
 HOME = "http://www.a.example"
@@ -14,10 +14,7 @@ def test_transient_failures_are_retried(tmp_path, web):
     web.add(f"{HOME}/busy", **BUSY)
     web.then(f"{HOME}/busy", "many", status=429)
     web.then(f"{HOME}/busy", page(text="at last"))
-    web.add(
-        f"{HOME}/cut",
-        lambda out: out.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 99\r\n\r\nhalf"),
-    )
+    web.add(f"{HOME}/cut", cut_off)
     web.then(f"{HOME}/cut", page(text="whole"))
     counts = crawl(tmp_path, web, f"{HOME}/", max_attempts=3)
     assert set(stored(tmp_path)) == {f"{HOME}/", f"{HOME}/busy", f"{HOME}/cut"}

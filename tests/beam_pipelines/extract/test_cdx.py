@@ -4,7 +4,6 @@ import gzip
 import io
 
 import pytest
-from newsembed.beam_pipelines import jobs
 from newsembed.beam_pipelines.crawl.fetch import Fetched
 from newsembed.beam_pipelines.crawl.state import WarcWriter
 from newsembed.beam_pipelines.extract import JOB
@@ -12,7 +11,7 @@ from newsembed.beam_pipelines.extract.job import warc_digest
 from newsembed.beam_pipelines.extract.sources import Slice, indexes_beside, lost_records
 from newsembed.beam_pipelines.extract.warc import read_frames
 from newsembed.errors import InputError
-from newsembed.tests.example_inputs import dead_letters
+from newsembed.tests.example_inputs import dead_letters, manifest_of
 
 RESPONSES = 150  # with requests and warcinfo more records than one slice holds
 
@@ -44,7 +43,7 @@ def save(tmp_path, raw, index):
 
 def extract(tmp_path, *paths, **more):
     inputs = {"warc": [str(path) for path in paths], **more}
-    manifest = jobs.execute(JOB, inputs, str(tmp_path / "out"), beam_args=["--direct_num_workers=1"]).manifest
+    manifest = manifest_of(JOB, inputs, tmp_path / "out")
     counts = manifest["counts"]
     assert counts["in"] == counts["out"] + sum(counts["rejected"].values()) + sum(counts["failed"].values())
     letters = [letter for letter in dead_letters(tmp_path / "out", "read") if letter.outcome == "failed"]

@@ -3,13 +3,11 @@
 import json
 
 import pytest
-from newsembed.beam_pipelines import jobs
 from newsembed.beam_pipelines.extract import JOB
 from newsembed.beam_pipelines.extract.rows import clean_post
 from newsembed.formats import parquet
 from newsembed.formats.records import DeadLetter, Post, make_doc_id
-
-ONE = ["--direct_num_workers=1"]
+from newsembed.tests.example_inputs import manifest_of
 
 
 @pytest.mark.parametrize(
@@ -53,7 +51,7 @@ def sources(tmp_path):
 
 def test_posts_are_joined_by_canonical_url_and_every_other_is_counted(sources, tmp_path):
     output = tmp_path / "out"
-    counts = jobs.execute(JOB, sources, str(output), beam_args=ONE).manifest["counts"]
+    counts = manifest_of(JOB, sources, output)["counts"]
     assert (counts["in"], counts["out"]) == (9, 4)
     assert counts["rejected"] == {"no_content": 1, "no_article": 1}
     assert counts["failed"] == {"missing_field": 2, "broken_record": 1}

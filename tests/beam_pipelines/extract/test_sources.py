@@ -14,8 +14,6 @@ from newsembed.beam_pipelines.extract import sources, warc
 from newsembed.beam_pipelines.extract.sources import Slice, groups_of, read_rows, read_warc, row_slices, warc_slices
 from newsembed.beam_pipelines.extract.warc import Gap, Response
 
-ONE = ["--direct_num_workers=1"]
-
 
 def pieces(*records):
     return [Slice(f"{place}.warc.gz", "warc", 0, -1, records=count) for place, count in enumerate(records)]
