@@ -19,7 +19,7 @@ WORDS = (
     "rain fell"
 ).split()
 OPTIONS = CleanOptions()
-UTC = datetime.UTC
+DAY = datetime.date(2020, 5, 5)
 
 
 def text(seed, sentences=12):
@@ -28,17 +28,8 @@ def text(seed, sentences=12):
 
 
 def article(**changes):
-    base = Article(
-        "0" * 16,
-        "http://p.example/1",
-        "p.example",
-        "Title",
-        text(1),
-        ("Ann Lee",),
-        datetime.date(2020, 5, 5),
-        date_source="meta",
-    )
-    return dataclasses.replace(base, **changes)
+    site = "0" * 16, "http://p.example/1", "p.example"
+    return dataclasses.replace(Article(*site, "Title", text(1), ("Ann Lee",), DAY, date_source="meta"), **changes)
 
 
 def reason(options=OPTIONS, **changes):
@@ -46,8 +37,11 @@ def reason(options=OPTIONS, **changes):
     return broken[0] if broken else None
 
 
-DAY, BIG = datetime.date(2020, 5, 5), 10_000
 SHORT = "It is too short. Really it is. So they said."
+LOREM = text(1) + "\nLorem ipsum dolor sit amet."
+PASSAGE = text(1, 6).replace("\n", " ")
+FIRST_DAY, LAST_FETCH = datetime.date(1989, 12, 31), datetime.datetime(2020, 5, 3, 23, tzinfo=datetime.UTC)
+UNREPEATED = {"max_repeated_share": 1, "max_repeated_span_share": 1}
 # Changes of an article, its rejection (None: it passes), and options that turn the rule off.
 RULES = [
     ({}, None, {}),
@@ -55,31 +49,15 @@ RULES = [
     ({"title": "404 Not Found"}, Rejection.COOKIE_OR_ERROR_PAGE, {"refuse_error_pages": False}),
     ({"body": SHORT}, Rejection.TOO_FEW_WORDS, {"min_words": 0}),
     ({"body": "word " * 150 + "."}, Rejection.TOO_FEW_SENTENCES, {"min_sentences": 0}),
-    (
-        {"body": text(1) + "\nLorem ipsum dolor sit amet."},
-        Rejection.PLACEHOLDER_TEXT,
-        {"refuse_placeholder_text": False},
-    ),
-    (
-        {"body": (text(1, 6) + "\n") * 3},
-        Rejection.REPEATED_TEXT,
-        {"max_repeated_share": 1, "max_repeated_span_share": 1},
-    ),
-    (
-        {"body": text(1, 6).replace("\n", " ") + "\nThen. " + text(1, 6).replace("\n", " ")},
-        Rejection.REPEATED_SPANS,
-        {"max_repeated_span_share": 1},
-    ),
+    ({"body": LOREM}, Rejection.PLACEHOLDER_TEXT, {"refuse_placeholder_text": False}),
+    ({"body": (text(1, 6) + "\n") * 3}, Rejection.REPEATED_TEXT, UNREPEATED),
+    ({"body": f"{PASSAGE}\nThen. {PASSAGE}"}, Rejection.REPEATED_SPANS, {"max_repeated_span_share": 1}),
     ({"authors": ()}, None, {}),
     ({"byline_date": None}, Rejection.NO_BYLINE_DATE, {"require_byline_date": False}),
-    (
-        {"byline_date": datetime.date(1989, 12, 31)},
-        Rejection.DATE_TOO_EARLY,
-        {"earliest_date": datetime.date(1989, 12, 31)},
-    ),
+    ({"byline_date": FIRST_DAY}, Rejection.DATE_TOO_EARLY, {"earliest_date": FIRST_DAY}),
     ({"byline_date": datetime.date(1990, 1, 1)}, None, {}),
-    ({"fetched_at": datetime.datetime(2020, 5, 3, 23, tzinfo=UTC)}, Rejection.DATE_IN_FUTURE, None),
-    ({"fetched_at": datetime.datetime(2020, 5, 4, tzinfo=UTC)}, None, {}),
+    ({"fetched_at": LAST_FETCH}, Rejection.DATE_IN_FUTURE, None),
+    ({"fetched_at": LAST_FETCH + datetime.timedelta(hours=1)}, None, {}),
     ({"url": "http://p.example/2020/04/27/x"}, Rejection.DATES_DISAGREE, {"max_date_disagreement_days": -1}),
     ({"url": "http://p.example/2020/04/28/x"}, None, {}),
     ({"url": "http://p.example/2020/05/13/x"}, Rejection.DATES_DISAGREE, {"max_date_disagreement_days": 8}),
@@ -115,24 +93,21 @@ def test_an_article_at_the_bound_of_a_rule_passes():
         assert rejection_of(article(body=body), CleanOptions(**loose, **{name: share - 1e-9}))[0] is rejection
 
 
-@pytest.mark.parametrize(
-    "phrase",
-    [
-        *("Page not found", "404 not found", "Seite nicht gefunden", "Página no encontrada", "page introuvable"),
-        *("page you requested", "Page cannot be found", "accept cookies to continue", "accept all cookies to continue"),
-        "Enable JavaScript",
-    ],
-)
+ERRORS = """
+    Page not found|404 not found|Seite nicht gefunden|Página no encontrada|page introuvable|page you requested
+    Page cannot be found|accept cookies to continue|accept all cookies to continue|Enable JavaScript
+"""
+
+
+@pytest.mark.parametrize("phrase", [phrase for line in ERRORS.split("\n")[1:-1] for phrase in line.strip().split("|")])
 def test_error_pages_say_so_in_the_title_or_the_first_400_characters(phrase):
-    found = [
-        rejection_of(article(**changes), OPTIONS) == (Rejection.COOKIE_OR_ERROR_PAGE, f"{phrase}: {title}")
-        for title, changes in (
-            (f"x {phrase} x", {"title": f"x {phrase} x"}),
-            ("Title", {"body": "x" * (400 - len(phrase)) + phrase}),
-            ("Title", {"body": "x" * (401 - len(phrase)) + phrase}),
-        )
-    ]
-    assert found == [True, True, False]
+    def rejected(title="Title", **changes):
+        expected = (Rejection.COOKIE_OR_ERROR_PAGE, f"{phrase}: {title}")
+        return rejection_of(article(title=title, **changes), OPTIONS) == expected
+
+    assert rejected(f"x {phrase} x")
+    assert rejected(body="x" * (400 - len(phrase)) + phrase)
+    assert not rejected(body="x" * (401 - len(phrase)) + phrase)
 
 
 def test_braces_are_refused_where_asked():
@@ -280,7 +255,7 @@ def test_letters_fit_the_languages_of_their_script_only(word):
 
 
 def test_the_latest_date_is_tomorrow_unless_given():
-    today = datetime.datetime.now(UTC).date()
+    today = datetime.datetime.now(datetime.UTC).date()
     found = with_latest_date(OPTIONS).latest_date
     assert found in {today + datetime.timedelta(days=1), today + datetime.timedelta(days=2)}  # near midnight
     given = CleanOptions(latest_date=datetime.date(2020, 1, 1))
@@ -327,7 +302,7 @@ def test_bad_words_are_whole_words_of_any_case(tmp_path):
     (tmp_path / "empty.txt").write_text("\n")
     with pytest.raises(InputError, match="contains no words"):
         read_bad_words([str(path), str(tmp_path / "empty.txt")])
-    (tmp_path / "latin.txt").write_bytes("caf\xe9".encode("latin-1"))
+    (tmp_path / "latin.txt").write_bytes(b"caf\xe9")
     with pytest.raises(InputError, match="UTF-8"):
         read_bad_words([str(tmp_path / "latin.txt")])
 
