@@ -47,11 +47,9 @@ def test_whose_surname_it_is():
         assert {entity for alias, entity in found if alias == "Roe"} == {"Jane_Roe", "Bob_Roe", *own}
     # A bare word much more frequent than the full name stays its own entity.
     assert meanings({"Jane Roe": 10, "Roe": 50}) == {("Jane Roe", "Jane_Roe"): 1.0, ("Roe", "Jane_Roe"): 1.0}
-    assert meanings({"Jane Roe": 10, "Roe": 51}) == {
-        ("Jane Roe", "Jane_Roe"): 1.0,
-        ("Roe", "Roe"): 0.6,
-        ("Roe", "Jane_Roe"): pytest.approx(0.4),
-    }
+    found = meanings({"Jane Roe": 10, "Roe": 51})
+    assert found.pop(("Jane Roe", "Jane_Roe")) == 1.0
+    assert found == {("Roe", "Roe"): 0.6, ("Roe", "Jane_Roe"): pytest.approx(0.4)}
     # Full names with less than a tenth of the documents are no meanings of the surname.
     for cid, listed in ((9, set()), (10, {"Cid_Poe"})):
         found = meanings({"Ann Poe": 45, "Bob Poe": 55 - cid, "Cid Poe": cid, "Poe": 80})
@@ -120,9 +118,8 @@ def test_known_entities_take_over_those_of_the_same_name_but_not_surnames():
     names += [KnownName("place:Middle_East", "en", "Middle East")]
     names += [KnownName("Q145", "en", "Britain"), KnownName("Q145", "en", "Great Britain")]
     kept, merged = merge_known([*entities, entity("Great Britain")], aliases, names, ["en"])
-    assert {(item.key, item.documents) for item in kept} == {
-        *(("Q64", 0), ("Denzel_Washington", 9), ("Q61", 0), ("place:Middle_East", 0), ("Q145", 0))
-    }
+    documents = {"Q64": 0, "Denzel_Washington": 9, "Q61": 0, "place:Middle_East": 0, "Q145": 0}
+    assert {item.key: item.documents for item in kept} == documents
     assert {(item.alias, item.entity): item.prior for item in merged} == {
         ("Berlin", "Q64"): 1,
         ("柏林", "Q64"): 1,
@@ -138,10 +135,8 @@ def test_a_country_comes_before_names_that_end_in_it():
     aliases += [alias_of(name, name) for name in ("Jim Jordan", "New Mexico")]
     known = [KnownName("region:MX", "en", "Mexico"), KnownName("region:JO", "en", "Jordan")]
     kept, merged = merge_known([entity("New Mexico"), entity("Jim Jordan")], aliases, known, ["en"])
-    assert {item.entity: pytest.approx(item.prior) for item in merged if item.alias == "Mexico"} == {
-        "region:MX": 0.6,
-        "New_Mexico": 0.4,
-    }
+    mexico = {item.entity: pytest.approx(item.prior) for item in merged if item.alias == "Mexico"}
+    assert mexico == {"region:MX": 0.6, "New_Mexico": 0.4}
     keys = [one.key for one in kept]
     linker = Linker(merged, {key: row for row, key in enumerate(keys)})
     assert {keys[row] for row in linker.link(["Jordan and Mexico"], "en")} == {"region:JO", "region:MX"}

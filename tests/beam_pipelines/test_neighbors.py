@@ -1,6 +1,7 @@
 """Indexes against brute force, date windows, merging and the job ``neighbors``."""
 
 import datetime
+import itertools
 import math
 import subprocess
 import sys
@@ -17,7 +18,7 @@ from newsembed.errors import InputError
 from newsembed.formats import parquet
 from newsembed.formats.arrays import highest
 from newsembed.formats.records import Neighbor, Space, Vector, make_doc_id
-from newsembed.tests.example_inputs import manifest_of
+from newsembed.tests.example_inputs import manifest_of, split, write_stream
 
 FIRST = datetime.date(2019, 1, 1)
 EDGES = (0, 1, 2, 3, 364, 365, 366, 367)
@@ -118,28 +119,23 @@ def test_merging_does_not_depend_on_the_cut(found, cut):
 def write_vectors(folder, documents, vectors, spaces, shards=2):
     """``spaces[i]`` holds the spaces of document i; its vector is the same in each."""
     for space in Space:
-        for index in range(shards):
-            rows = [
-                Vector(doc_id, space.value, day, "p", "en", tuple(map(float, vector)))
-                for number, ((doc_id, day), vector) in enumerate(zip(documents, vectors, strict=True))
-                if number % shards == index and space in spaces[number]
-            ]
-            parquet.write_shard(
-                str(folder / space.value / f"part-{index:05d}-of-{shards:05d}.parquet"),
-                sorted(rows, key=lambda row: row.doc_id),
-                Vector,
-            )
-    (folder / "manifest.json").write_text('{"digest": "v"}')
+        rows = [
+            Vector(doc_id, space.value, day, "p", "en", tuple(map(float, vector)))
+            for (doc_id, day), vector, own in zip(documents, vectors, spaces, strict=True)
+            if space in own
+        ]
+        write_stream(folder, space.value, split(sorted(rows, key=lambda row: row.doc_id), shards), Vector)
     return {"vectors": [str(folder)]}
+
+
+def day_of(number):
+    return FIRST + datetime.timedelta(days=number)
 
 
 def corpus(rows=150):
     random = np.random.default_rng(1)
-    days = [
-        FIRST + datetime.timedelta(days=int(day))
-        for day in random.integers(0, 4, rows) + 400 * random.integers(0, 3, rows)
-    ]
-    return [(make_doc_id(str(number)), day) for number, day in enumerate(days)], clustered(rows)
+    days = random.integers(0, 4, rows) + 400 * random.integers(0, 3, rows)
+    return [(make_doc_id(str(number)), day_of(day)) for number, day in enumerate(days.tolist())], clustered(rows)
 
 
 def run(inputs, output, **options):
@@ -181,26 +177,19 @@ def test_search_equals_brute_force(tmp_path, options, sides):
 )
 def test_the_limits_of_the_day_gaps_are_inclusive_in_every_partition(tmp_path, block_days, days):
     """Gaps of 0 to 3 and of 361 to 367 days, on both sides of borders between blocks."""
-    documents = [
-        (make_doc_id(f"{day} {number}"), FIRST + datetime.timedelta(days=day)) for day in days for number in range(3)
-    ]
+    documents = [(make_doc_id(f"{day} {number}"), day_of(day)) for day in days for number in range(3)]
     inputs = write_vectors(tmp_path / "vectors", documents, clustered(len(documents)), [{Space.TEXT}] * len(documents))
     _, found = run(inputs, tmp_path / "out", positives=30, negatives=30, block_days=block_days)
-    day_of = dict(documents)
     expected = {
-        (query, neighbor)
-        for query, day in documents
-        for neighbor, other in documents
-        if query != neighbor and (abs((other - day).days) <= 1 or abs((other - day).days) >= 365)
+        (query, neighbor, gap)
+        for (query, day), (neighbor, other) in itertools.permutations(documents, 2)
+        if abs(gap := (other - day).days) <= 1 or abs(gap) >= 365
     }
-    assert {(row.query, row.neighbor) for row in found} == expected
-    assert all(row.day_gap == (day_of[row.neighbor] - day_of[row.query]).days for row in found)
+    assert {(row.query, row.neighbor, row.day_gap) for row in found} == expected
 
 
 def test_pairs_get_the_similarity_of_every_space_both_have(tmp_path):
-    documents = [(make_doc_id(name), FIRST) for name in "abc"] + [
-        (make_doc_id("far"), FIRST + datetime.timedelta(days=90))
-    ]
+    documents = [(make_doc_id(name), day_of(day)) for name, day in (("a", 0), ("b", 0), ("c", 0), ("far", 90))]
     spaces = [{Space.TEXT, Space.ENTITY}, {Space.TEXT, Space.ENTITY}, {Space.TEXT}, {Space.TEXT}]
     inputs = write_vectors(tmp_path / "vectors", documents, clustered(4), spaces)
     counts, found = run(inputs, tmp_path / "out")

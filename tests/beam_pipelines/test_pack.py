@@ -80,11 +80,8 @@ def test_a_separator_after_a_cut_is_dropped():
     title, body = np.arange(10, 16, dtype=np.int32), np.arange(20, 26, dtype=np.int32)
     ones = np.arange(1, 7, dtype=np.int32)
     pieces = split_document(*join_parts((title, body), (ones, ones)), 8)
-    assert [piece.tokens.tolist() for piece in pieces] == [
-        [CLS_ID, *title, SEP_ID],
-        [CLS_ID, *body[:5], SEP_ID],
-        [CLS_ID, 25, SEP_ID],
-    ]
+    expected = [[CLS_ID, *part, SEP_ID] for part in (title, body[:5], body[5:])]
+    assert [piece.tokens.tolist() for piece in pieces] == expected
     assert join_parts((title[:0], body[:0]), (ones[:0], ones[:0]))[0].size == 0
 
 
@@ -130,9 +127,7 @@ def test_a_row_holds_its_pieces_apart(words, padding):
         assert row["positions"][here].tolist() == list(range(len(piece)))
         own = row["word_ids"][here]
         assert ((own == 0) == (piece.word_ids == 0)).all()
-        assert (
-            own[own > 0] - piece.word_ids[piece.word_ids > 0] == seen
-        ).all()  # numbered on, so no word crosses a border
+        assert (own[own > 0] - piece.word_ids[piece.word_ids > 0] == seen).all()  # no word crosses a border
         seen = own.max()
     assert row["segment_ids"][:used].tolist() == sorted(row["segment_ids"][:used])
 
@@ -147,13 +142,9 @@ def words_of(count):
 
 @pytest.fixture
 def inputs(tmp_path):
+    english = [article("1", "ab c", words_of(3)), article("2", "abc", words_of(40)), article("3", "a", "b")]
     shards = [
-        [
-            article("1", "ab c", words_of(3)),
-            article("2", "abc", words_of(40)),
-            article("3", "a", "b"),
-            article("4", "", words_of(9), ""),
-        ],
+        [*english, article("4", "", words_of(9), "")],
         [article("5", "ab", words_of(12), "pt-BR"), article("7", "d", words_of(7))],
     ]
     articles = write_stream(tmp_path / "clean", "articles", shards, Article)
@@ -174,11 +165,8 @@ def read_back(output, task, language, length=LENGTH):
 
 
 def pieces_in(rows):
-    return [
-        row["tokens"][row["segment_ids"] == number].tolist()
-        for row in rows
-        for number in range(1, row["segment_ids"].max() + 1)
-    ]
+    found = ((row, number) for row in rows for number in range(1, row["segment_ids"].max() + 1))
+    return [row["tokens"][row["segment_ids"] == number].tolist() for row, number in found]
 
 
 def test_job_packs_every_token_of_every_language(inputs, tmp_path):
@@ -190,12 +178,11 @@ def test_job_packs_every_token_of_every_language(inputs, tmp_path):
     for name, rows in manifest["examples"].items():
         found = read_back(tmp_path / "out", *name.split("/"))
         assert len(found) == rows
-        assert manifest["packing"][name]["fill"] == pytest.approx(
-            np.mean([row["segment_ids"] > 0 for row in found]), abs=1e-4
-        )
+        fill, packing = np.mean([row["segment_ids"] > 0 for row in found]), manifest["packing"][name]
         pieces, documents = len(pieces_in(found)), counts["tallies"][f"documents/{name}"]
-        assert manifest["packing"][name]["pieces_per_row"] == pytest.approx(pieces / rows, abs=1e-3)
-        assert manifest["packing"][name]["documents_per_row"] == pytest.approx(documents / rows, abs=1e-3)
+        assert packing["fill"] == pytest.approx(fill, abs=1e-4)
+        assert packing["pieces_per_row"] == pytest.approx(pieces / rows, abs=1e-3)
+        assert packing["documents_per_row"] == pytest.approx(documents / rows, abs=1e-3)
         for row in found:
             assert all(piece[0] == CLS_ID and piece[-1] == SEP_ID for piece in pieces_in([row]))
             assert ((row["word_ids"] == 0) == (row["tokens"] < len(SPECIAL_TOKENS))).all()
@@ -203,9 +190,7 @@ def test_job_packs_every_token_of_every_language(inputs, tmp_path):
     english = pieces_in(read_back(tmp_path / "out", "mlm", "en"))
     bodies = sorted(token for piece in english for token in piece if token not in (CLS_ID, SEP_ID))
     others = [row for text in ("ab c", words_of(3), "d", words_of(7)) for row in VOCABULARY.encode_texts([text])]
-    assert bodies == sorted(
-        [token for token in whole if token not in (CLS_ID, SEP_ID)] + np.concatenate(others).tolist()
-    )
+    assert bodies == sorted([*(token for token in whole if token not in (CLS_ID, SEP_ID)), *np.concatenate(others)])
 
 
 def test_documents_that_are_split_are_counted(inputs, tmp_path):
@@ -247,12 +232,8 @@ def test_a_shard_that_holds_too_much_packs_what_it_holds(tmp_path_factory, piece
             rows.add(language, bytes([number]), frame(np.full(length, 100 + number), np.arange(1, length + 1)))
             assert sum(len(piece) for held in rows._held.values() for _, piece in held) <= most_tokens
         rows.finish()
-    found = [
-        piece
-        for language in ("de", "en")
-        if any(name == language for name, _ in pieces)
-        for piece in pieces_in(read_back(folder, "tlm", language, 16))
-    ]
+    languages = {name for name, _ in pieces}
+    found = [piece for one in languages for piece in pieces_in(read_back(folder, "tlm", one, 16))]
     assert sorted(found) == [[CLS_ID, *[100 + number] * length, SEP_ID] for number, (_, length) in enumerate(pieces)]
 
 

@@ -23,7 +23,7 @@ from newsembed.beam_pipelines.vectors import (
 from newsembed.errors import InputError
 from newsembed.formats import parquet
 from newsembed.formats.records import Article, Vector, make_doc_id
-from newsembed.tests.example_inputs import manifest_of
+from newsembed.tests.example_inputs import manifest_of, split, write_stream
 
 DAY = datetime.date(2020, 1, 1)
 
@@ -90,25 +90,21 @@ def inputs(tmp_path):
     entities.mkdir()
     (entities / "manifest.json").write_text('{"digest": "e"}')
     tables.write_aliases(str(entities / "aliases.tsv"), [tables.Alias("Jane Roe", "jane", 1, "")])
-    tables.write_embeddings(
-        str(entities / "entities"), tables.EmbeddingTable(("jane",), np.ones((1, 4), np.float32), (1,))
-    )
+    jane = tables.EmbeddingTable(("jane",), np.ones((1, 4), np.float32), (1,))
+    tables.write_embeddings(str(entities / "entities"), jane)
     words = tables.EmbeddingTable(("flood", "vote"), np.eye(2, 3, dtype=np.float32), (0.1, 0.2))
     tables.write_embeddings(str(entities / "words"), words)
-    logo = b"\x01" * 8
+    logo, texts = b"\x01" * 8, {"a": "flood", "b": "vote", "c": "vote flood", "d": "x", "e": "x"}
+    bodies, images = {"a": "Jane Roe came."}, {"d": b"\x02" * 8}
     articles = [
-        Article(make_doc_id("a"), "a", "p", "flood", "Jane Roe came.", byline_date=DAY, image_hash=logo),
-        Article(make_doc_id("b"), "b", "p", "vote", "x", byline_date=DAY, image_hash=logo),
-        Article(make_doc_id("c"), "c", "p", "vote flood", "x", byline_date=DAY, image_hash=logo),
-        Article(make_doc_id("d"), "d", "q", "x", "x", byline_date=DAY, image_hash=b"\x02" * 8),
-        Article(make_doc_id("e"), "e", "q", "x", "x", byline_date=DAY, image_hash=logo),
-    ]
-    for index in range(2):
-        parquet.write_shard(
-            str(tmp_path / f"clean/articles/part-{index:05d}-of-00002.parquet"), articles[index::2], Article
-        )
-    (tmp_path / "clean" / "manifest.json").write_text('{"digest": "c"}')
-    return {"articles": [str(tmp_path / "clean")], "entities": [str(entities)]}
+        Article(make_doc_id(name), name, "p", title, bodies.get(name, "x"), byline_date=DAY,
+                image_hash=images.get(name, logo))
+        for name, title in texts.items()
+    ]  # fmt: skip
+    return {
+        "articles": write_stream(tmp_path / "clean", "articles", split(articles, 2), Article),
+        "entities": [str(entities)],
+    }
 
 
 @pytest.mark.parametrize("uses", [3, 4])
