@@ -48,24 +48,16 @@ def ld(**fields):
 
 
 def test_each_field_says_where_it_was_read():
-    head = ld(
-        headline="Council raises embankment",
-        datePublished="2021-03-01",
-        author={"@type": "Organization", "name": "River News"},
-    ) + (
-        '<meta property="og:site_name" content="River News"><meta property="article:modified_time" '
-        'content="2021-03-04T10:00:00Z">'
-        '<meta name="news_keywords" content="flood, council">'
-    )
-    article = extract_page(
-        page(f'<p class="byline">By Ann Lee and <b>Bo Chen</b></p><article>{BODY}</article>', head), URL
-    ).article
+    paper = {"@type": "Organization", "name": "River News"}
+    head = ld(headline="Council raises embankment", datePublished="2021-03-01", author=paper)
+    head += '<meta property=og:site_name content="River News"><meta name=news_keywords content="flood, council">'
+    head += '<meta property=article:modified_time content="2021-03-04T10:00:00Z">'
+    body = f"<p class=byline>By Ann Lee and <b>Bo Chen</b></p><article>{BODY}</article>"
+    article = extract_page(page(body, head), URL).article
     assert article.authors == ("Ann Lee", "Bo Chen"), "the page names people where its metadata name the paper"
     assert (article.byline_date, article.modified_date) == (datetime.date(2021, 3, 1), datetime.date(2021, 3, 4))
-    assert article.sources == (
-        *("authors: markup", "body: markup", "byline_date: json-ld", "keywords: meta", "modified_date: meta"),
-        "title: json-ld",
-    )
+    sources = "authors: markup, body: markup, byline_date: json-ld, keywords: meta, modified_date: meta, title: json-ld"
+    assert ", ".join(article.sources) == sources
 
 
 @pytest.mark.parametrize(
@@ -88,83 +80,66 @@ def test_json_ld_as_templates_write_it(broken):
 SOURCES = ("body: json-ld", "title: json-ld")
 
 
-def test_marks_of_paywalls_and_live_blogs():
-    article = extract_page(page(BODY, ld(headline="A title", isAccessibleForFree="False")), URL).article
-    assert (article.paywalled, article.live_blog) == (True, False)
+def test_the_posts_of_a_paywalled_live_blog_are_read_from_json_ld():
     posts = [{"@type": "BlogPosting", "articleBody": text} for text in PARAGRAPHS]
-    script = ld(**{"@type": "LiveBlogPosting", "headline": "The count, live", "liveBlogUpdate": posts})
+    script = ld(
+        **{"@type": "LiveBlogPosting", "headline": "The count, live", "liveBlogUpdate": posts},
+        isAccessibleForFree="False",
+    )
     article = extract_page(page("<div id=app></div>", script), URL).article
-    assert (article.live_blog, article.sources, article.body.split("\n")) == (True, SOURCES, PARAGRAPHS)
+    assert (article.live_blog, article.paywalled, article.sources) == (True, True, SOURCES)
+    assert article.body.split("\n") == PARAGRAPHS
 
 
 def test_the_text_in_json_ld_is_used_where_the_page_shows_only_its_start():
-    article = extract_page(
-        page(f"<article><p>{PARAGRAPHS[0]}</p></article>", ld(headline="A title", articleBody="\n".join(PARAGRAPHS))),
-        URL,
-    ).article
+    whole = ld(headline="A title", articleBody="\n".join(PARAGRAPHS))
+    article = extract_page(page(f"<article><p>{PARAGRAPHS[0]}</p></article>", whole), URL).article
     assert (article.body.split("\n"), article.sources) == (PARAGRAPHS, SOURCES)
 
 
+def list_of(texts):
+    entries = (f'<li><a href="/b/{number}">{text}</a></li>' for number, text in enumerate(texts))
+    return f"<ul>{''.join(entries)}</ul>"
+
+
 def test_section_pages_large_and_small():
-    entries = "".join(
-        f'<li><a href="/town/{number}">A headline about something, number {number}</a></li>' for number in range(4)
-    )
-    assert extract_page(page(f"<h1>Town</h1><ul>{entries}</ul>"), "http://rivernews.example/town").hub_title == "Town"
-    item = "http://rivernews.example/a-film-of-the-great-flood-12345"
-    assert (
-        extract_page(page(f"<h1>A film</h1><p>Nothing much.</p><ul>{entries}</ul>"), item).rejection
-        is Rejection.NOT_AN_ARTICLE
-    )
-    film = '<meta property="og:type" content="video.other">'
-    assert (
-        extract_page(page(f"<p>Nothing much.</p><ul>{entries}</ul>", film), "http://rivernews.example/films").rejection
-        is Rejection.NOT_AN_ARTICLE
-    )
+    entries = list_of(["A headline about something, number 1"] * 4)
+    assert extract_page(page(f"<h1>Town</h1>{entries}"), "http://rivernews.example/town").hub_title == "Town"
+    item = page(f"<h1>A film</h1><p>Nothing much.</p>{entries}")
+    film = page(f"<p>Nothing much.</p>{entries}", '<meta property="og:type" content="video.other">')
+    for found, path in ((item, "a-film-of-the-great-flood-12345"), (film, "films")):
+        assert extract_page(found, f"http://rivernews.example/{path}").rejection is Rejection.NOT_AN_ARTICLE
+
+
+MANY = ["A headline about something, number 1"] * 300
 
 
 def test_a_page_of_running_text_with_many_links_is_an_article():
-    links = "".join(
-        f'<li><a href="/b/{number}">A headline about something, number {number}</a></li>' for number in range(300)
-    )
-    found = extract_page(page(f"<ul>{links}</ul><div>{BODY * 2}</div>"), URL)
+    found = extract_page(page(f"{list_of(MANY)}<div>{BODY * 2}</div>"), URL)
     assert found.article is not None
     assert len(found.links) == 300
 
 
 def test_a_page_of_links_with_readers_comments_is_a_hub():
-    links = "".join(
-        f'<li><a href="/b/{number}">A headline about something, number {number}</a></li>' for number in range(300)
-    )
-    found = extract_page(page(f'<ul>{links}</ul><div class="comments"><div>{BODY * 2}</div></div>'), URL)
+    found = extract_page(page(f'{list_of(MANY)}<div class="comments"><div>{BODY * 2}</div></div>'), URL)
     assert found.article is None
     assert found.hub_title
 
 
-def links_page(*texts, body=""):
-    entries = "".join(f'<li><a href="/town/{number}">{text}</a></li>' for number, text in enumerate(texts))
-    return page(f"<h1>Town</h1>{body}<ul>{entries}</ul>")
-
-
-def test_headlines_of_a_hub_have_three_words_and_there_are_eight():
-    item = "http://rivernews.example/all-the-news-of-the-town"  # looks like an article
-    for texts, is_hub in (
-        (["A long headline"] * 8, True),
-        (["A long headline"] * 7, False),
-        (["Two words"] * 8, False),
-    ):
-        found = extract_page(links_page(*texts), item)
-        assert (found.hub_title == "Town") == is_hub
-        assert len(found.links) == len(texts)
-
-
-def test_small_hubs_have_three_links_of_four_words():
-    section = "http://rivernews.example/town"
-    for texts, is_hub in (
-        (["One two three four"] * 3, True),
-        (["One two three four"] * 2, False),
-        (["A long headline"] * 3, False),
-    ):
-        assert (extract_page(links_page(*texts), section).hub_title is not None) == is_hub
+@pytest.mark.parametrize(
+    ("path", "text", "count", "title"),
+    [
+        ("all-the-news-of-the-town", "A long headline", 8, "Town"),  # a URL that looks like that of an article
+        ("all-the-news-of-the-town", "A long headline", 7, None),
+        ("all-the-news-of-the-town", "Two words", 8, None),
+        ("town", "One two three four", 3, "Town"),
+        ("town", "One two three four", 2, None),
+        ("town", "A long headline", 3, None),
+    ],
+)
+def test_a_hub_has_eight_headlines_of_three_words_or_as_a_section_three_of_four(path, text, count, title):
+    found = extract_page(page(f"<h1>Town</h1>{list_of([text] * count)}"), f"http://rivernews.example/{path}")
+    assert (found.hub_title, len(found.links)) == (title, count)
 
 
 def test_an_article_has_200_characters_of_text():
