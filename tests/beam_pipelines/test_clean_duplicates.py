@@ -130,25 +130,13 @@ def test_edges_join_members_of_one_bucket_only(tmp_path, seed):
     # Digests are few, so that they repeat in other bands and for other reasons.
     draw = random.Random(seed)
     sketches = [[sorted(draw.sample(range(6), draw.randint(1, 5))) for _ in range(6)] for _ in range(2)]
-    rows = [
-        (
-            reason,
-            draw.randrange(2) if reason == 2 else 0,
-            draw.randrange(4),
-            draw.randrange(3),
-            shard * 6 + row,
-            shard,
-            row,
-        )
-        for shard in range(2)
-        for row in range(6)
+    ages = draw.choices(range(3), k=12)  # one for each member
+    rows = {
+        (reason, draw.randrange(2) if reason == 2 else 0, draw.randrange(4), ages[member], member, *divmod(member, 6))
+        for member in range(12)
         for reason in (0, 1, 2, 2)
-    ]
-    entries = np.array(list(dict.fromkeys(rows)), duplicates.ENTRY)
-    # One age for each member.
-    ages = draw.choices(range(3), k=12)
-    entries["ordinal"] = [ages[doc_id] for doc_id in entries["doc_id"].tolist()]
-    entries = np.unique(entries)
+    }
+    entries = np.array(sorted(rows), duplicates.ENTRY)
     draw_order = np.random.default_rng(seed).permutation(len(entries))
     found = duplicates.find_edges(entries[draw_order], write_shards(tmp_path, sketches), 0.5)
     assert found.dtype == duplicates.EDGE

@@ -83,12 +83,9 @@ def test_positives_and_negatives_are_english_by_row(inputs, tmp_path, fake):
         assert example["translated"] == 1
         assert example["language"].item() == b"fr"
         assert (positive == anchor) == (row is Augmentation.TITLE_TO_BODY)
-        assert example["positive_tokens"].tolist() == encode(
-            f"title {positive}" if with_title else "", f"body {positive}"
-        )
-        assert example["negative_tokens"].tolist() == encode(
-            f"title {negative}" if with_title else "", f"body {negative}"
-        )
+        for part, name in (("positive", positive), ("negative", negative)):
+            title = f"title {name}" if with_title else ""
+            assert example[f"{part}_tokens"].tolist() == encode(title, f"body {name}")
         body = f"corps {anchor}" if row is Augmentation.DOCUMENT_TO_DOCUMENT else ""
         assert example["anchor_tokens"].tolist() == encode(f"titre {anchor}", body)
     counts = manifest["counts"]
@@ -102,17 +99,9 @@ def test_triplets_that_are_not_translated_are_tallied_by_reason(inputs, tmp_path
     inputs["triplets"] = write_triplets(tmp_path / "mixed", MIXED)
     manifest = run_job(inputs, tmp_path / "out", weights=(0.0, 0.0, 0.0, 1.0))
     assert translations(manifest) == {"translated": 1, "no_model/it": 1, "has_english": 2}
-    flags = {
-        names_of(example, "anchor", "positive", "negative"): int(example["translated"])
-        for example in read_examples(tmp_path / "out", "triplets")
-    }
-    assert flags == {
-        ("it0", "fr0", "fr1"): 1,
-        ("fr0", "it0", "fr1"): 0,
-        ("fr0", "fr1", "en0"): 0,
-        ("en0", "fr0", "fr1"): 0,
-    }
     found = read_examples(tmp_path / "out", "triplets")
+    flags = {" ".join(names_of(one, "anchor", "positive", "negative")): int(one["translated"]) for one in found}
+    assert flags == {"it0 fr0 fr1": 1, "fr0 it0 fr1": 0, "fr0 fr1 en0": 0, "en0 fr0 fr1": 0}
     untranslated = next(example for example in found if names_of(example, "positive") == ("it0",))
     assert untranslated["positive_tokens"].tolist() == encode("titolo it0", "testo it0")
     assert untranslated["negative_tokens"].tolist() == encode("titre fr1", "corps fr1")
@@ -139,10 +128,8 @@ def test_a_failed_document_is_a_dead_letter_and_its_triplets_stay_french(inputs,
     assert (translated["in"], translated["out"], translated["failed"]) == (6, 5, {"translation_error": 1})
     assert (counts["in"], counts["out"], counts["failed"]) == (6, 6, {})  # triplets, not documents
     assert translations(manifest) == {"translated": 4, "failed": 2}
-    flags = {
-        names_of(example, "positive", "negative"): int(example["translated"])
-        for example in read_examples(tmp_path / "out", "triplets")
-    }
+    found = read_examples(tmp_path / "out", "triplets")
+    flags = {names_of(example, "positive", "negative"): int(example["translated"]) for example in found}
     assert flags == {(f"fr{(n + 1) % 6}", f"fr{(n + 2) % 6}"): int(n not in {0, 1}) for n in range(6)}
     (letter,) = example_inputs.dead_letters(tmp_path / "out", "translate")
     assert (letter.key, letter.reason) == (make_doc_id("fr2"), "translation_error")

@@ -45,12 +45,8 @@ def test_the_leftmost_and_longest_alias_is_found_as_by_a_plain_scan(names, text)
 
 
 def test_an_alias_means_what_the_document_names_otherwise_else_the_most_likely():
-    aliases = [
-        Alias("Jane Roe", "jane", 1, ""),
-        Alias("John Roe", "john", 1, ""),
-        Alias("Roe", "jane", 0.7, ""),
-        Alias("Roe", "john", 0.3, ""),
-    ]
+    meanings = [("Jane Roe", "jane", 1), ("John Roe", "john", 1), ("Roe", "jane", 0.7), ("Roe", "john", 0.3)]
+    aliases = [Alias(*meaning, "") for meaning in meanings]
     found = Linker(aliases, {"jane": 0, "john": 1})
     assert found.link(["Roe"]) == {0: 1}
     assert found.link(["John Roe came. Roe left."]) == {1: 2}
@@ -60,8 +56,7 @@ def test_an_alias_means_what_the_document_names_otherwise_else_the_most_likely()
 
 
 def test_mentions_are_ranked_by_count_and_words_come_from_title_keywords_and_lead():
-    names = ("Roe", "Ulm", "Poe")
-    found = Linker([Alias(name, name, 1, "") for name in names], {name: row for row, name in enumerate(names)})
+    found = linker("Roe", "Ulm", "Poe")
     body = "Ulm met Poe and Roe. Late vote."
     article = Article(make_doc_id("a"), "u", "p", "Flood in Ulm", body, keywords=("Storm",))
     mentions = find_mentions(article, found, {"flood": 0, "vote": 1, "storm": 2, "met": 3, "roe": 4}, 5)

@@ -211,10 +211,8 @@ def test_titles_that_name_one_entity_are_one_topic():
     _, found, _ = decided(page, entities=entities)
     assert found["donald trump"] == found["trump"] == Decision("trump", Verdict.KEPT)
     assert found["trump tower"] == Decision("trump tower", Verdict.FEW_PUBLISHERS)
-    assert set(verdicts(page, entities=entities, min_documents=6).values()) == {
-        Verdict.FEW_DOCUMENTS,
-        Verdict.FEW_PUBLISHERS,
-    }
+    few = {Verdict.FEW_DOCUMENTS, Verdict.FEW_PUBLISHERS}
+    assert set(verdicts(page, entities=entities, min_documents=6).values()) == few
     # A verdict is the title's own: an author of that name takes nothing from the topic but the page.
     assert verdicts(page, {"donald trump": 1}, entities=entities)["trump"] is Verdict.FEW_PUBLISHERS
     more = [*page, hub(4, "a.example", "Sport", "fghi"), hub(5, "b.example", "Sport", "klmn")]

@@ -1,5 +1,6 @@
 """The job `triplets`: the date rule, limits, labels, the same result under any sharding."""
 
+import dataclasses
 import hashlib
 import math
 from types import SimpleNamespace
@@ -73,16 +74,15 @@ def test_any_sharding_gives_the_same_triplets(tmp_path):
     assert str(one) == str(three)  # NaN is not equal to itself
 
 
+SEVERAL = TripletsOptions(negatives_per_positive=2, cross_publisher=False, max_evergreen_score=1.0)
+
+
 def test_several_negatives_and_no_cross_publisher_rule(tmp_path):
-    counts, triplets = run(
-        tmp_path, options=TripletsOptions(negatives_per_positive=2, cross_publisher=False, max_evergreen_score=1.0)
-    )
+    counts, triplets = run(tmp_path, options=SEVERAL)
     assert counts["tallies"]["positive pairs"] == len({(one.anchor, one.positive) for one in triplets}) > counts["out"]
     assert counts["tallies"]["triplets"] == len(triplets)
-    assert {(one.positive, one.negative) for one in triplets if one.anchor == doc("a")} >= {
-        (doc("b"), doc("d")),
-        (doc("b"), doc("e")),
-    }
+    found = {(one.positive, one.negative) for one in triplets if one.anchor == doc("a")}
+    assert found >= {(doc("b"), doc("d")), (doc("b"), doc("e"))}
     assert any(one.positive == doc("c") for one in triplets)
 
 
@@ -107,23 +107,18 @@ def test_labels_fit_the_filter_and_bad_ones_are_refused(tmp_path):
 
 
 def test_triplets_are_written_in_an_order_drawn_by_digest(tmp_path):
-    options = TripletsOptions(negatives_per_positive=2, cross_publisher=False, max_evergreen_score=1.0)
-    run(tmp_path, shards=1, options=options)
-    written = [
-        one.anchor + one.positive + one.negative for one in parquet.read_stream(f"{tmp_path}/out/out/triplets", Triplet)
-    ]
+    run(tmp_path, shards=1, options=SEVERAL)
+    triplets = parquet.read_stream(f"{tmp_path}/out/out/triplets", Triplet)
+    written = [one.anchor + one.positive + one.negative for one in triplets]
     assert len(written) > 3
     assert written == sorted(written, key=lambda key: hashlib.blake2b(key.encode(), digest_size=8).hexdigest())
 
 
 def test_the_cap_on_an_event_is_counted(tmp_path):
-    counts, _ = run(
-        tmp_path, options=TripletsOptions(max_evergreen_score=1.0, cross_publisher=False, max_anchors_per_event=1)
-    )
+    one_each = TripletsOptions(max_evergreen_score=1.0, max_anchors_per_event=1)
+    counts, _ = run(tmp_path, options=dataclasses.replace(one_each, cross_publisher=False))
     assert counts["rejected"].get("crowded_event", 0) == 0
     near = [neighbor("b", "d", gap=399), *NEIGHBORS]
-    counts, triplets = run(
-        tmp_path, "crowd", neighbors=near, options=TripletsOptions(max_evergreen_score=1.0, max_anchors_per_event=1)
-    )
+    counts, triplets = run(tmp_path, "crowd", neighbors=near, options=one_each)
     assert counts["rejected"]["crowded_event"] == 1
     assert len({one.anchor for one in triplets}) == 1

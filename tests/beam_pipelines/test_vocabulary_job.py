@@ -1,5 +1,6 @@
 """The vocabulary job: smoothing, repeatable learning, manifest, bad input."""
 
+import itertools
 import math
 
 import pytest
@@ -51,13 +52,7 @@ def test_copies_round_by_the_fraction(rate):
 
 
 def test_learning_finds_frequent_words_and_repeats():
-    words = [
-        WordCount("low", 50),
-        WordCount("lower", 20),
-        WordCount("newest", 60),
-        WordCount("x\U0010fffe", 1),
-        WordCount("!", 5),
-    ]
+    words = list(itertools.starmap(WordCount, {"low": 50, "lower": 20, "newest": 60, "x\U0010fffe": 1, "!": 5}.items()))
     learned = learn_pieces(lambda: words, 200, 2)
     assert learned.pieces[:5] == SPECIAL_TOKENS
     assert {"newest", "low", "!"} <= set(learned.pieces)

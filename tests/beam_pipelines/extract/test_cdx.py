@@ -58,9 +58,8 @@ def test_records_that_were_cut_out_are_named_with_their_offset_and_url(tmp_path)
     assert counts["in"] == RESPONSES
     assert counts["failed"] == {"missing_record": 2}
     assert [letter.key for letter in letters] == [f"{path}:{start}" for start in starts[-2:]]
-    assert letters[0].detail == (
-        f"listed in {tmp_path}/a.cdxj, but no record begins here; http://s.example/{RESPONSES - 2}"
-    )
+    url = f"http://s.example/{RESPONSES - 2}"
+    assert letters[0].detail == f"listed in {tmp_path}/a.cdxj, but no record begins here; {url}"
     assert tallies["records_in_index"] == RESPONSES
 
 
@@ -108,8 +107,9 @@ def test_the_known_formats_of_an_index_say_the_same(tmp_path, header, line, endi
     index.write_bytes(gzip.compress(raw) if ending else raw)
     detail = f"listed in {index}, but no record begins here; http://s.example/1"
     lost = [("missing_record", "/elsewhere/a.warc.gz:1234", detail)]
-    assert lost_records(Slice("/elsewhere/a.warc.gz", "warc", 0, -1, indexes=(str(index),)), {1233}) == (1, lost)
-    assert lost_records(Slice("/elsewhere/a.warc.gz", "warc", 0, -1, indexes=(str(index),)), {1234}) == (1, [])
+    piece = Slice("/elsewhere/a.warc.gz", "warc", 0, -1, indexes=(str(index),))
+    assert lost_records(piece, {1233}) == (1, lost)
+    assert lost_records(piece, {1234}) == (1, [])
 
 
 BOUNDS = ((0, 10), (10, 30), (30, 1 << 63))
@@ -157,7 +157,5 @@ def test_another_index_at_the_same_path_is_read_again(tmp_path):
     index = tmp_path / "a.cdxj"
     for offset in (7, 9):
         index.write_text(f'k 20240101000000 {{"filename": "a.warc.gz", "offset": "{offset}"}}\n')
-        assert lost_records(Slice(str(tmp_path / "a.warc.gz"), "warc", 0, -1, indexes=(str(index),)), {offset}) == (
-            1,
-            [],
-        )
+        piece = Slice(str(tmp_path / "a.warc.gz"), "warc", 0, -1, indexes=(str(index),))
+        assert lost_records(piece, {offset}) == (1, [])

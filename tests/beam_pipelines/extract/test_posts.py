@@ -6,8 +6,8 @@ import pytest
 from newsembed.beam_pipelines.extract import JOB
 from newsembed.beam_pipelines.extract.rows import clean_post
 from newsembed.formats import parquet
-from newsembed.formats.records import DeadLetter, Post, make_doc_id
-from newsembed.tests.example_inputs import manifest_of
+from newsembed.formats.records import Post, make_doc_id
+from newsembed.tests.example_inputs import dead_letters, manifest_of
 
 
 @pytest.mark.parametrize(
@@ -30,7 +30,7 @@ def test_urls_and_mentions_go_and_hashtags_become_words(text, words):
 
 
 def rows(path, *values):
-    path.write_text("".join(f"{json.dumps(value) if not isinstance(value, str) else value}\n" for value in values))
+    path.write_text("".join(f"{value if isinstance(value, str) else json.dumps(value)}\n" for value in values))
     return [str(path)]
 
 
@@ -55,17 +55,11 @@ def test_posts_are_joined_by_canonical_url_and_every_other_is_counted(sources, t
     assert (counts["in"], counts["out"]) == (9, 4)
     assert counts["rejected"] == {"no_content": 1, "no_article": 1}
     assert counts["failed"] == {"missing_field": 2, "broken_record": 1}
-    found = [post for path in parquet.shard_paths(f"{output}/posts") for post in parquet.read_records(path, Post)]
+    found = parquet.read_stream(f"{output}/posts", Post)
     one, two = "http://x.example/1", "http://x.example/2"
     assert sorted(found, key=lambda post: post.url) == [
         Post(make_doc_id(one), one, "Look at this Big Storm"),
         Post(make_doc_id(two), two, "And this"),
     ]
-    letters = [
-        letter
-        for path in parquet.shard_paths(f"{output}/dead_letters/join")
-        for letter in parquet.read_records(path, DeadLetter)
-    ]
-    assert [(letter.key, letter.reason, letter.sample) for letter in letters] == [
-        ("http://x.example/3", "no_article", "Elsewhere")
-    ]
+    (letter,) = dead_letters(output, "join")
+    assert (letter.key, letter.reason, letter.sample) == ("http://x.example/3", "no_article", "Elsewhere")
