@@ -163,23 +163,17 @@ def test_headings_and_the_title_element():
     assert clean_title(f"{heading}: more", [], URL, ["Other", heading]) == heading
 
 
-@pytest.mark.parametrize(
-    ("names", "kind", "is_body"),
-    [
-        ("", Name.NEUTRAL, False),
-        ("Sidebar", Name.BOILERPLATE, False),
-        ("sidebarred", Name.NEUTRAL, False),
-        ("story sidebar comments", Name.NEVER, False),
-        ("storyReadMore", Name.BOILERPLATE, False),
-        ("articlebody", Name.NEUTRAL, True),
-        ("articleBody", Name.NEUTRAL, True),
-        ("x-entry-content", Name.NEUTRAL, True),
-        ("content-entry", Name.NEUTRAL, False),
-    ],
-)
-def test_names_of_blocks(names, kind, is_body):
+NAMES = {
+    Name.NEUTRAL: ["", "sidebarred", "articlebody", "articleBody", "x-entry-content", "content-entry"],
+    Name.BOILERPLATE: ["Sidebar", "storyReadMore"],
+    Name.NEVER: ["story sidebar comments"],
+}
+
+
+@pytest.mark.parametrize(("kind", "names"), [(kind, name) for kind, names in NAMES.items() for name in names])
+def test_names_of_blocks(kind, names):
     assert judge_name(names) is kind
-    assert is_body_name(names) is is_body
+    assert is_body_name(names) is (names in {"articlebody", "articleBody", "x-entry-content"})
 
 
 def test_names_of_hidden_text():

@@ -9,24 +9,24 @@ from newsembed.formats import parquet
 from newsembed.formats.records import Post, make_doc_id
 from newsembed.tests.example_inputs import dead_letters, manifest_of
 
+POSTS = """
+Storm hits coast https://t.co/x1 http://a.example/b?c -> Storm hits coast
+RT @ap: Storm hits coast -> Storm hits coast
+Says @noaa: watch #NewOrleans and #climate_change! -> Says : watch New Orleans and climate change !
+#USElection2016 #COVID19 #rain -> US Election 2016 COVID 19 rain
+write to ann@mail.example now -> write to ann@mail.example now
+#Überschwemmung in Köln -> Überschwemmung in Köln
+see pic.twitter.com/abc www.x.example/y -> see
+@one @two https://t.co/z ->
+ART is long -> ART is long
+#BigStorm, not #rain,wind -> Big Storm, not rain,wind
+"""
 
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        ("Storm hits coast https://t.co/x1 http://a.example/b?c", "Storm hits coast"),
-        ("RT @ap: Storm hits coast", "Storm hits coast"),
-        ("Says @noaa: watch #NewOrleans and #climate_change!", "Says : watch New Orleans and climate change !"),
-        ("#USElection2016 #COVID19 #rain", "US Election 2016 COVID 19 rain"),
-        ("write to ann@mail.example now", "write to ann@mail.example now"),
-        ("#Überschwemmung in Köln", "Überschwemmung in Köln"),
-        ("see pic.twitter.com/abc www.x.example/y", "see"),
-        ("@one @two https://t.co/z", ""),
-        ("ART is long", "ART is long"),
-        ("#BigStorm, not #rain,wind", "Big Storm, not rain,wind"),
-    ],
-)
-def test_urls_and_mentions_go_and_hashtags_become_words(text, words):
-    assert clean_post(text) == words
+
+@pytest.mark.parametrize("case", POSTS.strip().split("\n"))
+def test_urls_and_mentions_go_and_hashtags_become_words(case):
+    text, words = case.split(" ->")
+    assert clean_post(text) == words.strip()
 
 
 def rows(path, *values):
