@@ -26,7 +26,7 @@ from newsembed.formats import parquet
 from newsembed.formats.manifest import write_manifest
 from newsembed.formats.records import Article, MinedPair, Vector, make_doc_id
 from newsembed.tasks.margin import one_to_one
-from newsembed.tests.example_inputs import dead_letters, manifest_of, split
+from newsembed.tests.example_inputs import dead_letters, manifest_of, split, tree
 
 DAY = datetime.date(2020, 3, 2)
 # A word of a language is its prefix and the number of its meaning, which is all that the encoder reads.
@@ -118,11 +118,6 @@ def pairs_in(output, source="de"):
     return {(row[2], row[3]) for row in rows if row[:2] == [source, "en"]}
 
 
-def bytes_of(folder):
-    paths = (path for path in folder.rglob("*") if path.is_file() and path.name != "timing.json")
-    return {path.relative_to(folder): path.read_bytes() for path in paths}
-
-
 NAMES = [f"event{number}" for number in range(12)]
 NOISE = [
     article(one, f"n{number}", [sentence(one, meanings(f"{one} {number}"))])
@@ -166,7 +161,7 @@ def test_exactly_the_translations_are_found_and_every_candidate_is_counted(mined
 
 def test_two_workers_write_the_same_bytes(tmp_path, mined):
     mine(mined[2], tmp_path / "out", workers=2)
-    assert bytes_of(tmp_path / "out") == bytes_of(mined[1])
+    assert tree(tmp_path / "out") == tree(mined[1])
 
 
 def test_a_killed_run_continues_with_what_it_lacks(tmp_path, mined, monkeypatch):
@@ -185,7 +180,7 @@ def test_a_killed_run_continues_with_what_it_lacks(tmp_path, mined, monkeypatch)
             mine(inputs, output)
     monkeypatch.setattr(documents, "embed_unit", None)  # nothing is embedded again
     mine(inputs, output)
-    assert bytes_of(output) == bytes_of(mined[1])
+    assert tree(output) == tree(mined[1])
     assert jobs.execute(JOB, inputs, str(output), BitextOptions(**OPTIONS)).skipped
 
 

@@ -47,9 +47,8 @@ def documents_of(folder, task):
     """The names of the documents of each record, in alphabetical order for topics."""
     names = {make_doc_id(name): name for name in DAYS}
     parts = [""] if task == "topics" else ["anchor", "positive", "negative"]
-    found = [
-        [names[one] for part in parts for one in doc_ids_of(example, part)] for example in read_examples(folder, task)
-    ]
+    examples = read_examples(folder, task)
+    found = [[names[one] for part in parts for one in doc_ids_of(example, part)] for example in examples]
     return sorted(" ".join(sorted(one) if task == "topics" else one) for one in found)
 
 

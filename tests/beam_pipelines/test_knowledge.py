@@ -15,18 +15,20 @@ from newsembed.errors import InputError
 from newsembed.formats.names import KnownName, NameCounts, read_names
 
 
+def text(tag, value):
+    return {"language": tag, "value": value}
+
+
 def item(number, labels, aliases=None, sitelinks=5, instance_of="Q5", **changes):
     """An entity in the format of Wikidata's dumps."""
     main = {"datavalue": {"value": {"entity-type": "item", "id": instance_of}, "type": "wikibase-entityid"}}
     return {
         "type": "item",
         "id": f"Q{number}",
-        "labels": {tag: {"language": tag, "value": value} for tag, value in labels.items()},
+        "labels": {tag: text(tag, value) for tag, value in labels.items()},
         "descriptions": {},
-        "aliases": {
-            tag: [{"language": tag, "value": value} for value in values] for tag, values in (aliases or {}).items()
-        }
-        or [],  # an empty object is an empty array in dumps
+        # An empty object is an empty array in dumps.
+        "aliases": {tag: [text(tag, value) for value in values] for tag, values in (aliases or {}).items()} or [],
         "claims": {"P31": [{"mainsnak": {"snaktype": "value", "property": "P31", **main}, "rank": "normal"}]},
         "sitelinks": {f"w{n}wiki": {"site": f"w{n}wiki", "title": "x", "badges": []} for n in range(sitelinks)},
         **changes,

@@ -14,6 +14,7 @@ from newsembed.beam_pipelines import jobs, output_folder
 from newsembed.errors import InputError
 from newsembed.formats import files, folders
 from newsembed.formats.folders import locked
+from newsembed.tests.example_inputs import tree
 
 ONE = ["--direct_num_workers=1"]
 
@@ -46,11 +47,6 @@ def make_job(names=STREAMS, before=lambda: None):
 def run(output, number=0, job=None, state="", articles=()):
     given = {"articles": [str(path) for path in articles]}
     return jobs.execute(job or make_job(), given, str(output), Options(number, state), ONE)
-
-
-def tree(folder):
-    kept = (path for path in folder.rglob("*") if path.is_file() and path.name != "timing.json")
-    return {str(path.relative_to(folder)): path.read_bytes() for path in kept}
 
 
 def tree_of_a_run(folder):

@@ -27,11 +27,8 @@ def test_a_shard_function_has_one_blas_thread(tmp_path):
 
     with threadpool_limits(2):
         with beam.Pipeline() as pipeline:
-            _ = (
-                pipeline
-                | beam.Create([(0, None)])
-                | shards.process_shards(count_threads, Phase(str(tmp_path), "count", 1))
-            )
+            shard = pipeline | beam.Create([(0, None)])
+            _ = shard | shards.process_shards(count_threads, Phase(str(tmp_path), "count", 1))
         assert blas_threads() == {2}
     assert (tmp_path / "threads").read_text() == "{1}"
 

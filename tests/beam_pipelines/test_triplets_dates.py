@@ -44,9 +44,8 @@ def test_ngrams_are_counted_by_fold_and_month():
     grams = ngram_counts(articles).toarray()
     for fold in range(2):
         for month in range(4):
-            rows = [
-                n for n, one in enumerate(articles) if (fold_by_hand(one), month_by_hand(one) - first) == (fold, month)
-            ]
+            places = [(fold_by_hand(one), month_by_hand(one) - first) for one in articles]
+            rows = [n for n, place in enumerate(places) if place == (fold, month)]
             np.testing.assert_array_equal(counts[fold, month], grams[rows].sum(0))
 
 

@@ -1,9 +1,6 @@
-"""Servers that are busy, broken or gone: retried within limits, then reported; every URL is accounted for."""
-
-import socket
+"""Servers that are busy or broken: retried within limits, then reported; every URL is accounted for."""
 
 from crawling import crawl, cut_off, letters, page, stored
-from newsembed.tests.example_inputs import dead_letters
 
 HOME = "http://www.a.example"
 BUSY = {"body": "busy", "status": 503}
@@ -33,16 +30,3 @@ def test_retry_after_is_obeyed(tmp_path, web, clock):
     assert counts["out"] == 3
     busy = web.requests.index(f"{HOME}/busy")
     assert web.requests[busy + 1 :].count(f"{HOME}/next") == 1, "the whole host is left alone meanwhile, then goes on"
-
-
-def test_unreachable_hosts_are_reported(tmp_path, web, monkeypatch):
-    counts = crawl(tmp_path, web, "http://a.example/", resolve=("a.example=127.0.0.1:1",), max_attempts=2)
-    assert counts["failed"] == {"robots_unavailable": 1}
-
-    def unknown(*_args, **_kwargs):
-        raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
-
-    monkeypatch.setattr(socket, "getaddrinfo", unknown)
-    counts = crawl(tmp_path, web, "http://no-such-host.invalid/", out="unknown")
-    assert counts["failed"] == {"robots_unavailable": 1}
-    assert "Name or service not known" in dead_letters(tmp_path / "unknown")[0].detail

@@ -20,9 +20,6 @@ KOREAN = (
 )
 GERMAN = "Die Stadt schließt am Montag die Ostbrücke, weil Prüfer Risse in zwei Lagern gefunden haben."
 POLISH = "Miasto zamknęło most wschodni, ponieważ w łożyskach znaleziono pęknięcia. Remont potrwa jedenaście tygodni."
-CZECH = (
-    "Město v pondělí uzavřelo východní most, protože kontrola našla trhliny ve dvou ložiscích. Opravy potrvají týdny."
-)
 
 
 @pytest.mark.parametrize(
