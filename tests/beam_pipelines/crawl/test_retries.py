@@ -30,3 +30,16 @@ def test_retry_after_is_obeyed(tmp_path, web, clock):
     assert counts["out"] == 3
     busy = web.requests.index(f"{HOME}/busy")
     assert web.requests[busy + 1 :].count(f"{HOME}/next") == 1, "the whole host is left alone meanwhile, then goes on"
+
+
+def test_a_host_without_an_answer_is_reported(tmp_path, web):
+    counts = crawl(tmp_path, web, "http://a.example/", resolve=("a.example=127.0.0.1:1",), max_attempts=2)
+    assert (counts["failed"], counts["tallies"]) == ({"robots_unavailable": 1}, {"retries": 1})
+
+
+def test_the_rules_of_a_busy_host_are_asked_for_again(tmp_path, web):
+    web.add(f"{HOME}/robots.txt", **BUSY)
+    web.then(f"{HOME}/robots.txt", "", "text/plain")
+    web.add(f"{HOME}/", page())
+    assert crawl(tmp_path, web, f"{HOME}/", max_attempts=2)["out"] == 1
+    assert web.count(f"{HOME}/robots.txt") == 2
