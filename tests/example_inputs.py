@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import numpy as np
+from newsembed.beam_pipelines import jobs
 from newsembed.beam_pipelines.triplets.table import STORIES, stories_of, write_stories
 from newsembed.formats import files, parquet
 from newsembed.formats.records import DeadLetter, Triplet, make_doc_id, words_to_doc_id
@@ -22,6 +23,11 @@ def write_stream(folder, stream, shards, record_type):
         parquet.write_shard(f"{folder}/{stream}/part-{index:05d}-of-{len(shards):05d}.parquet", shard, record_type)
     files.write_json(f"{folder}/manifest.json", {"digest": folder.name})
     return [str(folder)]
+
+
+def manifest_of(job, inputs, output, options=None, workers=1):
+    """Runs a job; returns its manifest."""
+    return jobs.execute(job, inputs, str(output), options, [f"--direct_num_workers={workers}"]).manifest
 
 
 def split(rows, shards):
@@ -64,6 +70,12 @@ def doc_ids_of(example, part):
 def tfrecords(output):
     """The bytes of all TFRecord files, by their names in the folder."""
     return {str(path.relative_to(output)): path.read_bytes() for path in output.rglob("*.tfrecord")}
+
+
+def tree(folder):
+    """The bytes of all files by their names in the folder, but for the seconds that a job took."""
+    paths = (path for path in folder.rglob("*") if path.is_file() and path.name != "timing.json")
+    return {str(path.relative_to(folder)): path.read_bytes() for path in paths}
 
 
 def dead_letters(output, phase="**"):

@@ -64,15 +64,8 @@ def test_broken_lines_are_counted_by_reason(tmp_path, monkeypatch):
     path = tmp_path / "pairs.tsv"
     lines = [
         b"\xef\xbb\xbfEN\tpt_br\ta\tb",  # a byte order mark, and tags as people write them
-        b"en\tde\tonly three",
-        b"x/y\tde\ta\tb",
-        b"en\t\ta\tb",
-        b"en\tEN\ta\tb",
-        b"en\tde\t \tb",
-        b"",
-        b"en\tde\t\xff\tb",
-        b"en\tde\t" + b"a" * 200 + b"\tb",
-        "en\tde\tone\u2028line\tb\r".encode(),
+        *(b"en\tde\tonly three", b"x/y\tde\ta\tb", b"en\t\ta\tb", b"en\tEN\ta\tb", b"en\tde\t \tb", b""),
+        *(b"en\tde\t\xff\tb", b"en\tde\t" + b"a" * 200 + b"\tb", "en\tde\tone\u2028line\tb\r".encode()),
     ]
     path.write_bytes(b"\n".join(lines))
     found, counts = read(tmp_path, plan_parts(str(path)))
@@ -81,11 +74,14 @@ def test_broken_lines_are_counted_by_reason(tmp_path, monkeypatch):
     assert counts == {"in": 9, **reasons}
 
 
+def write(folder, text, name="m.tmx", encoding="utf-8"):
+    raw = text.encode(encoding)
+    (folder / name).write_bytes(gzip.compress(raw) if name.endswith(".gz") else raw)
+    return f"{folder}/{name}"
+
+
 def write_aligned(folder, left, right, names=("c.en", "c.de")):
-    paths = [folder / name for name in names]
-    for path, text in zip(paths, (left, right), strict=True):
-        path.write_bytes(gzip.compress(text.encode()) if path.suffix == ".gz" else text.encode())
-    return ",".join(map(str, paths))
+    return ",".join(write(folder, text, name) for text, name in zip((left, right), names, strict=True))
 
 
 TEXT_LINE = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\n\r"), max_size=12)
@@ -141,12 +137,6 @@ def unit(attributes="", **texts):
     return f"<tu {attributes}>{''.join(variants)}</tu>"
 
 
-def write_tmx(folder, text, name="m.tmx", encoding="utf-8"):
-    raw = text.encode(encoding)
-    (folder / name).write_bytes(gzip.compress(raw) if name.endswith(".gz") else raw)
-    return str(folder / name)
-
-
 @pytest.mark.parametrize(("name", "encoding"), [("m.TMX.gz", "utf-8"), ("m.tmx", "utf-16")])
 def test_units_pair_their_source_with_each_other_language(tmp_path, name, encoding):
     text = tmx_of(
@@ -158,29 +148,21 @@ def test_units_pair_their_source_with_each_other_language(tmp_path, name, encodi
         declaration=f'<?xml version="1.0" encoding="{encoding}"?>',
         doctype='<!DOCTYPE tmx SYSTEM "tmx14.dtd">',
     )
-    found, counts = read(tmp_path, plan_parts(write_tmx(tmp_path, text, name, encoding)))
+    found, counts = read(tmp_path, plan_parts(write(tmp_path, text, name, encoding)))
     assert texts_of(found) == [
-        ("en-de", "one", "eins"),
-        ("en-fr", "one", "un"),
-        ("en-GB-de", "two", "zwei"),
-        ("de-en", "dréi & €", "three"),
-        ("fr-en", "quatre", "four"),
-        ("it-es", "cinque", "cinco"),
+        *(("en-de", "one", "eins"), ("en-fr", "one", "un"), ("en-GB-de", "two", "zwei")),
+        *(("de-en", "dréi & €", "three"), ("fr-en", "quatre", "four"), ("it-es", "cinque", "cinco")),
     ]
     assert (counts, len({pair.key for pair in found})) == ({"in": 6}, 6)
 
 
 def test_codes_in_a_segment_are_dropped(tmp_path):
-    marked = (
-        'Click <bpt i="1">&lt;b&gt;</bpt><hi>here <ph>{0}<sub>foot</sub>x</ph>now</hi>'
-        '<ept i="1">&lt;/b&gt;</ept>\n  please'
-    )
-    noted = (
-        '<tu><note>no text</note><tuv lang="EN"><prop type="x">no</prop><seg>a</seg></tuv>'
-        '<tuv lang="de_at"><seg>b</seg></tuv></tu>'
-    )
+    codes = "<hi>here <ph>{0}<sub>foot</sub>x</ph>now</hi><ept i='1'>&lt;/b&gt;</ept>"
+    marked = f"Click <bpt i='1'>&lt;b&gt;</bpt>{codes}\n  please"
+    german, english = "<tuv lang='de_at'><seg>b</seg></tuv>", "<prop type='x'>no</prop><seg>a</seg>"
+    noted = f"<tu><note>no text</note><tuv lang='EN'>{english}</tuv>{german}</tu>"
     text = tmx_of(unit(en=marked, de="<![CDATA[a < b]]>"), noted)
-    found, _ = read(tmp_path, plan_parts(write_tmx(tmp_path, text)))
+    found, _ = read(tmp_path, plan_parts(write(tmp_path, text)))
     assert texts_of(found) == [("en-de", "Click here now please", "a < b"), ("en-de-AT", "a", "b")]
 
 
@@ -189,7 +171,7 @@ def test_units_that_are_not_pairs_are_counted_by_reason(tmp_path, monkeypatch):
     no_language = "<tu><tuv xml:lang='en'><seg>a</seg></tuv><tuv><seg>b</seg></tuv></tu>"
     others = unit(en="a", de=" "), unit(en="a", EN="b", de="c"), unit(en="a" * 65, de="b")
     text = tmx_of(unit(en="a"), "<tu/>", no_language, *others)
-    found, counts = read(tmp_path, plan_parts(write_tmx(tmp_path, text)))
+    found, counts = read(tmp_path, plan_parts(write(tmp_path, text)))
     assert texts_of(found) == [("en-de", "a", "c")]
     reasons = {"missing_field": 2, "broken_record": 1, "empty_side": 1, "same_language": 1, "too_large": 1}
     assert counts == {"in": 7, **reasons}
@@ -198,7 +180,7 @@ def test_units_that_are_not_pairs_are_counted_by_reason(tmp_path, monkeypatch):
 def test_pairs_before_an_error_are_kept(tmp_path):
     text = tmx_of(*(unit(en=f"a{number}", de=f"b{number}") for number in range(3_000)))
     for content in (text[:-10], text.replace("</body>", "<tu></seg></tu></body>")):
-        found, counts = read(tmp_path, plan_parts(write_tmx(tmp_path, content)))
+        found, counts = read(tmp_path, plan_parts(write(tmp_path, content)))
         assert len(found) == 3_000
         assert counts == {"in": 3_001, "broken_record": 1}
 
@@ -224,7 +206,7 @@ PARAMETER = '<!DOCTYPE tmx [<!ENTITY % a SYSTEM "http://127.0.0.1:1/x.dtd"> %a;]
 
 @pytest.mark.parametrize("doctype", [BOMB, OUTSIDE, PARAMETER])
 def test_entities_are_refused(tmp_path, doctype):
-    path = write_tmx(tmp_path, tmx_of(unit(en="&a;", de="b"), doctype=doctype))
+    path = write(tmp_path, tmx_of(unit(en="&a;", de="b"), doctype=doctype))
     for function in (plan_parts, lambda path: read(tmp_path, [BitextPart((path,))])):
         with pytest.raises(InputError, match="declares the entity 'a'"):
             function(path)
@@ -235,14 +217,11 @@ def test_entities_are_refused(tmp_path, doctype):
 )
 def test_files_that_are_not_tmx_are_refused(tmp_path, text, problem):
     with pytest.raises(InputError, match=problem):
-        plan_parts(write_tmx(tmp_path, text))
+        plan_parts(write(tmp_path, text))
 
 
-XML_TEXT = st.text(
-    st.characters(codec="utf-8", exclude_categories=["Cs", "Cc"], exclude_characters="\ufffe\uffff"),
-    min_size=1,
-    max_size=20,
-)
+XML_LETTER = st.characters(codec="utf-8", exclude_categories=["Cs", "Cc"], exclude_characters="\ufffe\uffff")
+XML_TEXT = st.text(XML_LETTER, min_size=1, max_size=20)
 
 
 @settings(max_examples=60, deadline=None)
@@ -261,7 +240,7 @@ def test_tmx_reads_what_an_xml_writer_wrote(tmp_path_factory, units):
         clean = {language: " ".join(text.split()) for language, text in texts.items()}
         wanted += [(f"{source}-{other}", clean[source], clean[other]) for other in texts if other != source]
     folder = tmp_path_factory.mktemp("tmx")
-    path = write_tmx(folder, etree.tostring(root, encoding="unicode"))
+    path = write(folder, etree.tostring(root, encoding="unicode"))
     found, counts = read(folder, plan_parts(path))
     assert texts_of(found) == [pair for pair in wanted if pair[1] and pair[2]]
     assert counts["in"] == len(wanted) + sum(len(texts) < 2 for texts in units)

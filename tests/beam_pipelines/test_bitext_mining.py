@@ -4,7 +4,6 @@ import dataclasses
 import datetime
 import hashlib
 import random
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -25,11 +24,11 @@ from newsembed.beam_pipelines.bitext.readers import plan_parts
 from newsembed.errors import InputError
 from newsembed.formats import parquet
 from newsembed.formats.manifest import write_manifest
-from newsembed.formats.records import Article, DeadLetter, MinedPair, Vector, make_doc_id
+from newsembed.formats.records import Article, MinedPair, Vector, make_doc_id
 from newsembed.tasks.margin import one_to_one
+from newsembed.tests.example_inputs import dead_letters, manifest_of, split, tree
 
 DAY = datetime.date(2020, 3, 2)
-ONE_WORKER = ["--direct_num_workers=1"]
 # A word of a language is its prefix and the number of its meaning, which is all that the encoder reads.
 ENCODER = """
 import re
@@ -86,17 +85,17 @@ def corpus(tmp_path):
 def writer(tmp_path):
     (tmp_path / "toy.py").write_text(ENCODER)
 
-    def write(articles, vectors=None, shards=2):
+    def write(articles, vectors=None):
         clean = tmp_path / "clean"
-        parts = [[one for one in articles if int(one.doc_id, 16) % shards == number] for number in range(shards)]
-        for number, part in enumerate(parts):
-            name = f"part-{number:05d}-of-{shards:05d}.parquet"
+        for number, part in enumerate(split(articles, 2)):
+            name = f"part-{number:05d}-of-00002.parquet"
             parquet.write_shard(f"{clean}/articles/{name}", part, Article)
             for space in ("entity", "image") if vectors is not None else ():
+                found = ((one, vectors.get(one.url, {}).get(space)) for one in part)
                 rows = [
-                    Vector(one.doc_id, space, one.byline_date, one.publisher, one.language, tuple(values[space]))
-                    for one in part
-                    if (values := vectors.get(one.url, {})) and space in values
+                    Vector(one.doc_id, space, one.byline_date, one.publisher, one.language, tuple(values))
+                    for one, values in found
+                    if values
                 ]
                 parquet.write_shard(f"{tmp_path}/vectors/{space}/{name}", rows, Vector)
         write_manifest(str(clean), {"job": "clean", "digest": hashlib.sha256(repr(articles).encode()).hexdigest()[:16]})
@@ -109,29 +108,14 @@ def writer(tmp_path):
     return write
 
 
-def mine(inputs, output, beam_args=ONE_WORKER, **options):
-    return jobs.execute(JOB, inputs, str(output), BitextOptions(**OPTIONS | options), beam_args=beam_args).manifest
+def mine(inputs, output, workers=1, **options):
+    return manifest_of(JOB, inputs, output, BitextOptions(**OPTIONS | options), workers)
 
 
 def pairs_in(output, source="de"):
-    rows = [
-        line.split("\t") for path in sorted(Path(output).glob("pairs/*.tsv")) for line in path.read_text().splitlines()
-    ]
+    rows = [line.split("\t") for path in output.glob("pairs/*.tsv") for line in path.read_text().splitlines()]
     assert all(len(row) == 4 for row in rows)
     return {(row[2], row[3]) for row in rows if row[:2] == [source, "en"]}
-
-
-def rejected(output, phase):
-    return [
-        one
-        for path in sorted(Path(output).glob(f"dead_letters/{phase}/*"))
-        for one in parquet.read_records(str(path), DeadLetter)
-    ]
-
-
-def bytes_of(folder):
-    names = sorted(path.relative_to(folder) for path in Path(folder).rglob("*") if path.is_file())
-    return {str(name): (Path(folder) / name).read_bytes() for name in names if name.name != "timing.json"}
 
 
 NAMES = [f"event{number}" for number in range(12)]
@@ -160,7 +144,7 @@ def test_exactly_the_translations_are_found_and_every_candidate_is_counted(mined
     assert counts["in"] == counts["out"] + sum(counts["rejected"].values())
     assert counts["failed"] == {}
     assert counts["rejected"].keys() <= {"below_margin", "sentence_taken"}
-    letters = rejected(output, "mine") + rejected(output, "write")
+    letters = dead_letters(output, "mine") + dead_letters(output, "write")
     assert len(letters) == sum(counts["rejected"].values())
     embedded = manifest["phases"]["embed"]
     assert embedded["in"] == embedded["out"] == len(EVENTS)
@@ -176,8 +160,8 @@ def test_exactly_the_translations_are_found_and_every_candidate_is_counted(mined
 
 
 def test_two_workers_write_the_same_bytes(tmp_path, mined):
-    mine(mined[2], tmp_path / "out", ["--direct_num_workers=2"])
-    assert bytes_of(tmp_path / "out") == bytes_of(mined[1])
+    mine(mined[2], tmp_path / "out", workers=2)
+    assert tree(tmp_path / "out") == tree(mined[1])
 
 
 def test_a_killed_run_continues_with_what_it_lacks(tmp_path, mined, monkeypatch):
@@ -196,17 +180,13 @@ def test_a_killed_run_continues_with_what_it_lacks(tmp_path, mined, monkeypatch)
             mine(inputs, output)
     monkeypatch.setattr(documents, "embed_unit", None)  # nothing is embedded again
     mine(inputs, output)
-    assert bytes_of(output) == bytes_of(mined[1])
+    assert tree(output) == tree(mined[1])
     assert jobs.execute(JOB, inputs, str(output), BitextOptions(**OPTIONS)).skipped
 
 
 def test_articles_outside_the_window_are_not_compared(corpus, tmp_path):
-    far = [one for one in event("far") if one.language == "de"] + [
-        one for one in event("far", gap=2) if one.language == "en"
-    ]
-    near = [one for one in event("near", gap=6) if one.language == "de"] + [
-        one for one in event("near", gap=7) if one.language == "en"
-    ]
+    far = event("far", languages=("de",)) + event("far", gap=2, languages=("en",))
+    near = event("near", gap=6, languages=("de",)) + event("near", gap=7, languages=("en",))
     other = event("other", languages=("de", "en"))
     mine(corpus([*far, *near, *other]), tmp_path / "out", block_days=1)
     # Day 6 and 7 are in two blocks of one day.
@@ -215,17 +195,12 @@ def test_articles_outside_the_window_are_not_compared(corpus, tmp_path):
 
 def test_only_linked_articles_are_compared(corpus, tmp_path):
     first, second, third = (event(name, languages=("de", "en")) for name in ("one", "two", "three"))
-    east, north = [1.0, 0.0], [0.0, 1.0]
-    image = [1.0] * 64
-    vectors = {
-        first[0].url: {"entity": east},
-        first[1].url: {"entity": [0.9, 0.2]},
-        second[0].url: {"image": image},
-        second[1].url: {"image": image[:62] + [-1.0] * 2, "entity": [-1.0, 0.0]},
-        third[0].url: {"entity": north},
-        third[1].url: {"entity": [0.0, -1.0]},
-    }
-    manifest = mine(corpus([*first, *second, *third], vectors), tmp_path / "out")
+    image, articles = [1.0] * 64, [*first, *second, *third]
+    entities = [[1.0, 0.0], [0.9, 0.2], None, [-1.0, 0.0], [0.0, 1.0], [0.0, -1.0]]
+    images = [None, None, image, image[:62] + [-1.0] * 2, None, None]
+    spaces = ({"entity": entity, "image": image} for entity, image in zip(entities, images, strict=True))
+    vectors = {one.url: own for one, own in zip(articles, spaces, strict=True)}
+    manifest = mine(corpus(articles, vectors), tmp_path / "out")
     assert pairs_in(tmp_path / "out") == true_pairs(["one", "two"], "de")
     assert manifest["phases"]["embed"]["rejected"] == {"no_candidate": 2}
     assert manifest["phases"]["link"]["tallies"] == {"linked_articles/de-en": 2}
@@ -235,8 +210,7 @@ def test_inputs_that_do_not_fit_are_refused(corpus, tmp_path):
     with pytest.raises(InputError, match="no articles of two languages are within 1 days"):
         mine(corpus(event("x", languages=("de", "fr"))), tmp_path / "out")
     inputs = corpus(event("one"), {})
-    for path in Path(tmp_path / "vectors/image").glob("part-00001*"):
-        path.unlink()
+    (tmp_path / "vectors/image/part-00001-of-00002.parquet").unlink()
     with pytest.raises(InputError, match="shards of vectors"):
         mine(inputs, tmp_path / "out")
 
@@ -282,10 +256,8 @@ def test_articles_that_take_no_part_are_counted_by_reason(corpus, tmp_path):
 
 
 def test_known_pairs_choose_the_margin_of_their_languages(corpus, tmp_path):
-    known = "".join(
-        f"de-DE\ten\t{sentence('de', said)}\t{sentence('en', said)}\n"
-        for said in (meanings(f"k{n}") for n in range(40))
-    )
+    said = (meanings(f"k{n}") for n in range(40))
+    known = "".join(f"de-DE\ten\t{sentence('de', one)}\t{sentence('en', one)}\n" for one in said)
     (tmp_path / "known.tsv").write_text(known + "de\ten\tonly three columns\n")
     inputs = corpus(EVENTS) | {"known_pairs": [str(tmp_path / "known.tsv")]}
     manifest = mine(inputs, tmp_path / "out", min_margin=50.0)  # which nothing has

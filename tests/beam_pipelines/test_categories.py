@@ -6,15 +6,13 @@ import hashlib
 
 import numpy as np
 import pytest
-from newsembed.beam_pipelines import jobs
 from newsembed.beam_pipelines.categories import JOB, CategoriesOptions, Drawn, Member, draw, read_table, write_table
 from newsembed.beam_pipelines.triplets.table import STORIES, write_stories
 from newsembed.errors import InputError
 from newsembed.formats import files, parquet
 from newsembed.formats.records import Article, Rejection, TopicLabels, Triplet, make_doc_id
-from newsembed.tests.example_inputs import split, write_stream
+from newsembed.tests.example_inputs import manifest_of, split, write_stream
 
-ONE_WORKER = ["--direct_num_workers=1"]
 DAY = datetime.date(2019, 3, 1)
 TOPICS = ("floods", "elections", "football")
 
@@ -22,17 +20,9 @@ TOPICS = ("floods", "elections", "football")
 def article(number, language="en", keywords=(), day=0, publisher=None, hubs=()):
     date = None if day is None else DAY + datetime.timedelta(days=day)
     publisher = f"p{number % 4}" if publisher is None else publisher
-    return Article(
-        make_doc_id(f"{language}{number}"),
-        f"http://{publisher}/{number}",
-        publisher,
-        f"title {number}",
-        f"body {number} " * 5,
-        byline_date=date,
-        language=language,
-        keywords=tuple(keywords),
-        hubs=tuple(hubs),
-    )
+    site = make_doc_id(f"{language}{number}"), f"http://{publisher}/{number}", publisher
+    lists = {"keywords": tuple(keywords), "hubs": tuple(hubs)}
+    return Article(*site, f"title {number}", f"body {number} " * 5, byline_date=date, language=language, **lists)
 
 
 def corpus():
@@ -48,7 +38,7 @@ def run(tmp_path, rows, name="out", shards=1, **options):
     inputs = {"articles": write_stream(tmp_path / f"clean-{name}", "articles", split(rows, shards), Article)}
     inputs |= {key: [path] for key, path in given.items()}
     output = str(tmp_path / name)
-    manifest = jobs.execute(JOB, inputs, output, CategoriesOptions(**options), ONE_WORKER).manifest
+    manifest = manifest_of(JOB, inputs, output, CategoriesOptions(**options))
     return manifest, list(parquet.read_stream(f"{output}/triplets", Triplet))
 
 
@@ -72,11 +62,8 @@ def test_positives_share_a_category_negatives_share_none_and_all_have_one_langua
     counts = manifest["counts"]
     assert (counts["in"], counts["out"], counts["rejected"]) == (39, 36, {"no_category": 3})
     assert manifest["categories"] == 6  # three topics in two languages; "news" is in 25 of 26 English articles
-    assert manifest["phases"]["table"]["tallies"] == {
-        "categories": 6,
-        "categories that are too rare": 1,
-        "categories that are too wide": 1,
-    }
+    tallies = {"categories": 6, "categories that are too rare": 1, "categories that are too wide": 1}
+    assert manifest["phases"]["table"]["tallies"] == tallies
     assert manifest["phases"]["draw"]["tallies"]["triplets"] == len(triplets) > 80
     per_anchor = collections.Counter(triplet.anchor for triplet in triplets)
     assert max(per_anchor.values()) == 3
@@ -123,19 +110,15 @@ def test_hubs_labels_and_stories_are_categories(tmp_path):
 
     def check(triplets):
         assert len(triplets) == 12
-        for triplet in triplets:
-            anchor, positive, negative = (
-                number_of[one] % 3 for one in (triplet.anchor, triplet.positive, triplet.negative)
-            )
+        for one in triplets:
+            anchor, positive, negative = (number_of[name] % 3 for name in (one.anchor, one.positive, one.negative))
             assert anchor == positive != negative
 
     check(run(tmp_path, rows, "hub", category="hub")[1])
-    topics = tmp_path / "topics"
     # Each document is negative for the next topic: only positive labels are categories.
     labels = [TopicLabels(row.doc_id, (n % 3, (n + 1) % 3), (1, 0)) for n, row in enumerate(rows)]
-    parquet.write_shard(f"{topics}/labels/part-00000-of-00001.parquet", labels, TopicLabels)
-    files.write_json(f"{topics}/manifest.json", {"digest": "labels"})
-    check(run(tmp_path, rows, "of topics", category="topics", topics=str(topics))[1])
+    (topics,) = write_stream(tmp_path / "topics", "labels", [labels], TopicLabels)
+    check(run(tmp_path, rows, "of topics", category="topics", topics=topics)[1])
     mined = tmp_path / "triplets"
     ids = np.array([int(row.doc_id, 16) for row in rows], np.uint64)
     order = np.argsort(ids)

@@ -4,15 +4,11 @@ import dataclasses
 import datetime
 import random
 
-import pytest
-from newsembed.beam_pipelines import jobs
 from newsembed.beam_pipelines.clean import JOB, CleanOptions
-from newsembed.errors import InputError
 from newsembed.formats import parquet
 from newsembed.formats.records import Article, Cluster, make_doc_id
-from newsembed.tests.example_inputs import split, write_stream
+from newsembed.tests.example_inputs import manifest_of, split, write_stream
 
-ONE = ["--direct_num_workers=1"]
 WORDS = (
     "the council voted on late plans for a bridge over river and town while people watched with great interest as "
     "rain fell again"
@@ -21,37 +17,27 @@ WORDS = (
 
 def text(seed, sentences=12):
     draw = random.Random(seed)
-    return "\n".join(
-        " ".join(
-            draw.choice(WORDS) + (str(draw.randrange(999)) if draw.random() < 0.2 else "") for _ in range(12)
-        ).capitalize()
-        + "."
-        for _ in range(sentences)
-    )
+
+    def word(_):
+        return draw.choice(WORDS) + (str(draw.randrange(999)) if draw.random() < 0.2 else "")
+
+    return "\n".join(" ".join(map(word, range(12))).capitalize() + "." for _ in range(sentences))
 
 
 def article(number, **changes):
     url = f"http://p{number % 3}.example/{number}"
-    base = Article(
-        make_doc_id(url),
-        url,
-        f"p{number % 3}.example",
-        f"Title {number}",
-        text(number),
-        ("Ann Lee",),
-        datetime.date(2020, 1, 1 + number % 28),
-        date_source="meta",
-    )
-    return dataclasses.replace(base, **changes)
+    day, authors = datetime.date(2020, 1, 1 + number % 28), ("Ann Lee",)
+    texts = f"p{number % 3}.example", f"Title {number}", text(number)
+    return dataclasses.replace(Article(make_doc_id(url), url, *texts, authors, day, date_source="meta"), **changes)
 
 
 OUTPUTS = {"articles": Article, "clusters": Cluster}
 
 
-def run(tmp_path, articles, options=None, name="out", shards=2, args=ONE, **inputs):
+def run(tmp_path, articles, options=None, name="out", shards=2, workers=1, **inputs):
     inputs["articles"] = write_stream(tmp_path / f"in-{name}", "articles", split(articles, shards), Article)
     out = str(tmp_path / name)
-    manifest = jobs.execute(JOB, inputs, out, options or CleanOptions(), args).manifest
+    manifest = manifest_of(JOB, inputs, out, options or CleanOptions(), workers)
     streams = (list(parquet.read_stream(f"{out}/{name}", kind)) for name, kind in OUTPUTS.items())
     return manifest["counts"], *streams
 
@@ -69,9 +55,8 @@ def test_the_whole_counter_dict(tmp_path):
     assert (counts["in"], counts["out"]) == (12, 8)
     assert {one.doc_id for one in kept} == {article(n).doc_id for n in range(8)}
     assert all(one.language == "en" for one in kept)
-    assert sorted(cluster.cluster_id for cluster in clusters if cluster.kept) == sorted(
-        {cluster.cluster_id for cluster in clusters}
-    )
+    kept_ids = [cluster.cluster_id for cluster in clusters if cluster.kept]
+    assert sorted(kept_ids) == sorted({cluster.cluster_id for cluster in clusters})
     assert len(clusters) == 6
 
 
@@ -90,7 +75,7 @@ def test_sharding_and_workers_change_nothing(tmp_path):
     articles = [article(n % 30, doc_id=make_doc_id(str(n)), body=text(n % 30)) for n in range(60)]
     _, one, _ = run(tmp_path, articles, name="one", shards=1)
     _, three, _ = run(tmp_path, articles, name="three", shards=3)
-    _, parallel, _ = run(tmp_path, articles, name="parallel", shards=3, args=["--direct_num_workers=2"])
+    _, parallel, _ = run(tmp_path, articles, name="parallel", shards=3, workers=2)
     assert sorted(one, key=lambda a: a.doc_id) == sorted(three, key=lambda a: a.doc_id)
     assert three == parallel
     assert len(one) == 30
@@ -105,10 +90,3 @@ def test_bad_words_are_an_input_whose_content_counts(tmp_path):
     counts, kept, _ = run(tmp_path, [article(1)], bad_words=[str(words)])
     assert counts["rejected"] == {}
     assert len(kept) == 1
-
-
-def test_an_empty_corpus_is_reported(tmp_path):
-    (tmp_path / "empty").mkdir()
-    (tmp_path / "empty/manifest.json").write_text('{"digest": "x"}')
-    with pytest.raises(InputError, match=r"no part-\*\.parquet shards"):
-        jobs.execute(JOB, {"articles": [str(tmp_path / "empty")]}, str(tmp_path / "out"), beam_args=ONE)

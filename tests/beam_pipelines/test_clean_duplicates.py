@@ -11,23 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from newsembed.beam_pipelines.clean import CleanOptions, duplicates
-from newsembed.beam_pipelines.clean.duplicates import (
-    EDGE,
-    ENTRY,
-    KEPT,
-    REASONS,
-    SKETCH_SIZE,
-    body_digest,
-    bottom_sketch,
-    find_clusters,
-    find_edges,
-    minhash,
-    shingles,
-    sign,
-    similarity,
-    sketches_in,
-    write_sketches,
-)
+from newsembed.beam_pipelines.clean.duplicates import KEPT, SKETCH_SIZE, bottom_sketch, find_clusters, similarity
 from newsembed.formats.records import Article, make_doc_id
 
 
@@ -43,9 +27,9 @@ def article(number, body, day=None):
 
 
 def test_shingles_are_runs_of_five_words():
-    assert shingles("One, two THREE four five six") == ["one two three four five", "two three four five six"]
-    assert shingles("one two three four five") == ["one two three four five"]
-    assert shingles("one two") == ["one two"]
+    assert duplicates.shingles("One, two THREE four five six") == ["one two three four five", "two three four five six"]
+    assert duplicates.shingles("one two three four five") == ["one two three four five"]
+    assert duplicates.shingles("one two") == ["one two"]
 
 
 def test_a_similarity_equal_to_the_threshold_makes_near_duplicates(tmp_path):
@@ -53,11 +37,11 @@ def test_a_similarity_equal_to_the_threshold_makes_near_duplicates(tmp_path):
     words = " ".join(f"w{number}" for number in range(9))
     articles = [article(0, f"{words} last"), article(1, f"{words} end")]
     tiny = CleanOptions(permutations=16, bands=16)  # any common minimum makes a candidate pair
-    entries, sketches = zip(*(sign(one, 0, row, tiny) for row, one in enumerate(articles)), strict=True)
-    write_sketches(f"{tmp_path}/0.", sketches)
+    entries, sketches = zip(*(duplicates.sign(one, 0, row, tiny) for row, one in enumerate(articles)), strict=True)
+    duplicates.write_sketches(f"{tmp_path}/0.", sketches)
     assert similarity(*sketches) == 5 / 7
-    assert len(find_edges(np.concatenate(entries), [f"{tmp_path}/0."], 5 / 7)) == 1
-    assert len(find_edges(np.concatenate(entries), [f"{tmp_path}/0."], 5 / 7 + 1e-9)) == 0
+    assert len(duplicates.find_edges(np.concatenate(entries), [f"{tmp_path}/0."], 5 / 7)) == 1
+    assert len(duplicates.find_edges(np.concatenate(entries), [f"{tmp_path}/0."], 5 / 7 + 1e-9)) == 0
 
 
 def test_the_similarity_of_large_sets_counts_the_smallest_values_of_the_union():
@@ -75,7 +59,7 @@ def test_the_similarity_of_large_sets_counts_the_smallest_values_of_the_union():
 
 
 def test_the_strongest_reason_counts_on_both_sides_of_an_edge():
-    edges = np.zeros(2, EDGE)
+    edges = np.zeros(2, duplicates.EDGE)
     edges["one"], edges["two"] = [(1, 1, 0, 1), (2, 2, 0, 2)], [(2, 2, 0, 2), (3, 3, 0, 3)]  # 1 - 2 - 3
     edges["reason"] = [2, 0]
     assert find_clusters([edges])["reason"].tolist() == [KEPT, 0, 0]
@@ -105,14 +89,14 @@ def test_the_entries_of_an_article():
     day, url = datetime.date(2024, 2, 29), "http://p.example/1"
     article = Article("00000000deadbeef", url, "p.example", "Title", "one two three", byline_date=day)
     options = CleanOptions(permutations=6, bands=3)
-    entries, sketch = sign(article, 3, 7, options)
+    entries, sketch = duplicates.sign(article, 3, 7, options)
     bands = [
         int.from_bytes(hashlib.blake2b(rows.tobytes(), digest_size=8).digest(), "big")
-        for rows in minhash(["one two three"], 6).reshape(3, 2)
+        for rows in duplicates.minhash(["one two three"], 6).reshape(3, 2)
     ]
     assert entries["reason"].tolist() == [0, 1, 2, 2, 2]
     assert entries["band"].tolist() == [0, 0, 0, 1, 2]
-    assert entries["digest"].tolist() == [0xDEADBEEF, body_digest("one two three"), *bands]
+    assert entries["digest"].tolist() == [0xDEADBEEF, duplicates.body_digest("one two three"), *bands]
     for name, expected in (("ordinal", day.toordinal()), ("doc_id", 0xDEADBEEF), ("shard", 3), ("row", 7)):
         assert set(entries[name].tolist()) == {expected}
     assert sketch.tolist() == bottom_sketch(["one two three"]).tolist()
@@ -121,8 +105,8 @@ def test_the_entries_of_an_article():
 def write_shards(folder, shards):
     """The paths of the sketches of shards, each a list of lists of values."""
     for number, shard in enumerate(shards):
-        write_sketches(f"{folder}/{number}.", [np.array(sketch, np.uint32) for sketch in shard])
-    return sketches_in(str(folder))
+        duplicates.write_sketches(f"{folder}/{number}.", [np.array(sketch, np.uint32) for sketch in shard])
+    return duplicates.sketches_in(str(folder))
 
 
 def expected_edges(entries, sketches, threshold):
@@ -146,28 +130,16 @@ def test_edges_join_members_of_one_bucket_only(tmp_path, seed):
     # Digests are few, so that they repeat in other bands and for other reasons.
     draw = random.Random(seed)
     sketches = [[sorted(draw.sample(range(6), draw.randint(1, 5))) for _ in range(6)] for _ in range(2)]
-    rows = [
-        (
-            reason,
-            draw.randrange(2) if reason == 2 else 0,
-            draw.randrange(4),
-            draw.randrange(3),
-            shard * 6 + row,
-            shard,
-            row,
-        )
-        for shard in range(2)
-        for row in range(6)
+    ages = draw.choices(range(3), k=12)  # one for each member
+    rows = {
+        (reason, draw.randrange(2) if reason == 2 else 0, draw.randrange(4), ages[member], member, *divmod(member, 6))
+        for member in range(12)
         for reason in (0, 1, 2, 2)
-    ]
-    entries = np.array(list(dict.fromkeys(rows)), ENTRY)
-    # One age for each member.
-    ages = draw.choices(range(3), k=12)
-    entries["ordinal"] = [ages[doc_id] for doc_id in entries["doc_id"].tolist()]
-    entries = np.unique(entries)
+    }
+    entries = np.array(sorted(rows), duplicates.ENTRY)
     draw_order = np.random.default_rng(seed).permutation(len(entries))
-    found = find_edges(entries[draw_order], write_shards(tmp_path, sketches), 0.5)
-    assert found.dtype == EDGE
+    found = duplicates.find_edges(entries[draw_order], write_shards(tmp_path, sketches), 0.5)
+    assert found.dtype == duplicates.EDGE
     assert found.tolist() == expected_edges(entries, sketches, 0.5)
 
 
@@ -179,7 +151,7 @@ def test_small_sets_have_their_exact_similarity(one, two):
 
 
 @settings(max_examples=50, deadline=None)
-@given(st.lists(st.tuples(st.integers(0, 20), st.integers(0, 20), st.sampled_from(REASONS)), max_size=30))
+@given(st.lists(st.tuples(st.integers(0, 20), st.integers(0, 20), st.sampled_from(duplicates.REASONS)), max_size=30))
 def test_clusters_are_connected_components_with_the_earliest_kept(pairs):
     member = [(number // 3, number + 100, number % 3, number) for number in range(21)]  # ordinal, doc_id, shard, row
     found = find_clusters([edges_of(*((member[one], member[two], reason) for one, two, reason in pairs if one != two))])
@@ -193,9 +165,9 @@ def test_clusters_are_connected_components_with_the_earliest_kept(pairs):
 
 
 def edges_of(*pairs):
-    edges = np.zeros(len(pairs), EDGE)
+    edges = np.zeros(len(pairs), duplicates.EDGE)
     for edge, (one, two, reason) in zip(edges, pairs, strict=True):
-        edge["one"], edge["two"], edge["reason"] = one, two, REASONS.index(reason)
+        edge["one"], edge["two"], edge["reason"] = one, two, duplicates.REASONS.index(reason)
     return edges
 
 
@@ -209,8 +181,8 @@ def test_a_text_in_half_of_the_articles_is_compared_in_linear_time(monkeypatch):
     monkeypatch.setattr(duplicates, "_similarities", count)
     for size in (200, 400):
         compared.append(0)
-        entries = [sign(article(row, text(0, 5)), 0, row, CleanOptions())[0] for row in range(size)]
-        decisions = find_clusters([find_edges(np.concatenate(entries), ["0."], 0.8)])
+        entries = [duplicates.sign(article(row, text(0, 5)), 0, row, CleanOptions())[0] for row in range(size)]
+        decisions = find_clusters([duplicates.find_edges(np.concatenate(entries), ["0."], 0.8)])
         assert (decisions["reason"] == KEPT).sum() == 1
         assert len(decisions) == size
     # Of each member: a pair with the first and one with the one before it, which are the same in all bands.

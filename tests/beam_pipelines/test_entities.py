@@ -9,22 +9,14 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from newsembed.beam_pipelines import jobs
-from newsembed.beam_pipelines.entities import (
-    JOB,
-    EntitiesOptions,
-    cooccurrence,
-    frequent_nouns,
-    read_column,
-    tables,
-    word_frequencies,
-)
+from newsembed.beam_pipelines import entities
+from newsembed.beam_pipelines.entities import cooccurrence, frequent_nouns, read_column, tables, word_frequencies
 from newsembed.beam_pipelines.entities.cooccurrence import embed_items, ppmi_svd
 from newsembed.beam_pipelines.entities.linking import Mentions, WordUse, is_title_case, name_spans, words_of
 from newsembed.beam_pipelines.shards import Phase, Shard
 from newsembed.formats import parquet
 from newsembed.formats.records import Article, make_doc_id
-from newsembed.tests.example_inputs import split, write_stream
+from newsembed.tests.example_inputs import manifest_of, split, write_stream
 
 DAY = datetime.date(2021, 6, 1)
 
@@ -66,17 +58,14 @@ def test_pmi_equals_counting_by_hand(monkeypatch, tmp_path, at_once, part):
     monkeypatch.setattr(cooccurrence, "_NUMBERS_AT_ONCE", at_once)
     draw = np.random.default_rng(0)
     # The most frequent four are contexts. Some documents, one of them the last, have no items.
-    every = [
-        np.unique(draw.choice(9, draw.integers(0, 5), p=np.array([1, 4, 1, 1, 4, 4, 1, 1, 4]) / 21)) for _ in range(40)
-    ]
+    shares = np.array([1, 4, 1, 1, 4, 4, 1, 1, 4]) / 21
+    every = [np.unique(draw.choice(9, draw.integers(0, 5), p=shares)) for _ in range(40)]
     every[-1] = every[0]
     # Repeats within a document count once.
     repeated = [[*one, *one[:1]] for one in every]
     documents = [one for start in range(0, 40, part) for one in parts(*repeated[start : start + part])]
     contexts = [1, 4, 5, 8]
-    counts = np.array(
-        [[sum(i in one and c in one for one in every) if i != c else 0 for c in contexts] for i in range(9)], float
-    )
+    counts = np.array([[sum(i in one and c in one and i != c for one in every) for c in contexts] for i in range(9)])
     # A context counts with all items, and an item with the contexts.
     columns = np.array([sum(len(one) - 1 for one in every if c in one) for c in contexts]) ** 0.75
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -144,17 +133,12 @@ def test_embeddings_bring_items_of_one_context_together():
 
 
 def write_corpus(folder, shards=2):
-    day = datetime.date(2020, 1, 1)
     articles = []
     for number in range(40):
         who, where = ("Jane Roe", "Marrowick") if number % 2 else ("Carl Ulm", "Osterby")
-        body = (
-            f"There was news. We heard that {who} went to {where} on Monday. "
-            f"The town thanked {who.split()[1]} and later slept."
-        )
-        url = f"http://p{number % 3}.example/{number}"
-        title = f"What {who} did in {where} again"
-        articles.append(Article(make_doc_id(url), url, f"p{number % 3}", title, body, byline_date=day, language="en"))
+        body = f"There was news. We heard that {who} went to {where} on Monday. The town thanked {who[5:]} and slept."
+        url, title = f"http://p{number % 3}.example/{number}", f"What {who} did in {where} again"
+        articles.append(Article(make_doc_id(url), url, f"p{number % 3}", title, body, byline_date=DAY, language="en"))
     write_stream(folder, "articles", split(articles, shards), Article)
     return folder
 
@@ -164,8 +148,8 @@ def test_entities_do_not_depend_on_sharding(tmp_path):
     for shards in (1, 3):
         corpus = write_corpus(tmp_path / f"clean{shards}", shards)
         out = tmp_path / f"entities{shards}"
-        options = EntitiesOptions(dimensions=4, built_in_names=False)
-        jobs.execute(JOB, {"articles": [str(corpus)]}, str(out), options, ["--direct_num_workers=1"])
+        options = entities.EntitiesOptions(dimensions=4, built_in_names=False)
+        manifest_of(entities.JOB, {"articles": [str(corpus)]}, out, options)
         outputs.append([(out / name).read_bytes() for name in ("aliases.tsv", "entities.tsv", "words.tsv")])
     assert outputs[0] == outputs[1]
 

@@ -2,15 +2,8 @@
 
 import numpy as np
 import pytest
-from newsembed.beam_pipelines.entities.tables import (
-    Alias,
-    EmbeddingTable,
-    read_aliases,
-    read_embeddings,
-    read_keys,
-    write_aliases,
-    write_embeddings,
-)
+from newsembed.beam_pipelines.entities import tables
+from newsembed.beam_pipelines.entities.tables import Alias, read_aliases, read_embeddings, write_embeddings
 from newsembed.errors import InputError
 
 VALUES = np.array([[1.0, 2.0], [3.0, 4.0]], np.float32)
@@ -42,14 +35,14 @@ def test_damaged_tables_are_named(tmp_path, values, keys, message):
 
 
 def test_a_table_of_embeddings_is_read_as_written(tmp_path):
-    table = EmbeddingTable(("a b", "ü"), VALUES, (0.123456789, 3e9))
+    table = tables.EmbeddingTable(("a b", "ü"), VALUES, (0.123456789, 3e9))
     write_embeddings(str(tmp_path / "t"), table, ("Name A", "Name Ü"))
     assert (tmp_path / "t.tsv").read_text(encoding="utf-8") == "a b\t0.12345679\tName A\nü\t3e+09\tName Ü\n"
     found = read_embeddings(str(tmp_path / "t.npy"))
     assert (found.keys, found.counts) == (table.keys, (0.12345679, 3e9))
     np.testing.assert_array_equal(found.values, VALUES)
     assert table.rows() == {"a b": 0, "ü": 1}
-    assert read_keys(str(tmp_path / "t.tsv")) == [["a b", "0.12345679", "Name A"], ["ü", "3e+09", "Name Ü"]]
+    assert tables.read_keys(str(tmp_path / "t.tsv")) == [["a b", "0.12345679", "Name A"], ["ü", "3e+09", "Name Ü"]]
     write_embeddings(str(tmp_path / "t"), table)
     assert (tmp_path / "t.tsv").read_text(encoding="utf-8") == "a b\t0.12345679\nü\t3e+09\n"
 
@@ -88,7 +81,7 @@ def test_broken_word2vec_text_is_named_by_its_line(tmp_path, text, message):
 def test_aliases_come_back_and_columns_may_be_left_out(tmp_path):
     path = str(tmp_path / "aliases.tsv")
     aliases = [Alias("Roe", "Q1", 0.25, "Jane Roe", ""), Alias("Roe", "Q2", 1.0, "Richard Roe", "de,en")]
-    write_aliases(path, aliases)
+    tables.write_aliases(path, aliases)
     assert read_aliases(path) == aliases
     (tmp_path / "aliases.tsv").write_text("Rome\tQ220\t0.5\n Roma \t Q220 \t0.5\t\t it,es \tmore\n")
     assert read_aliases(path) == [Alias("Rome", "Q220", 0.5, "Q220"), Alias("Roma", "Q220", 0.5, " Q220 ", "it,es")]

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from newsembed.beam_pipelines import jobs, token_store
+from newsembed.beam_pipelines import token_store
 from newsembed.beam_pipelines.examples import JOB, ExamplesOptions, writing
 from newsembed.beam_pipelines.examples.writing import TripletRow, group_negatives, topic_features
 from newsembed.beam_pipelines.shards import Phase, Shard
@@ -17,17 +17,15 @@ from newsembed.formats import parquet
 from newsembed.formats.records import Article, TopicLabels, Triplet, make_doc_id
 from newsembed.formats.vocabulary import CLS_ID
 from newsembed.tasks.kinds import Augmentation
-from newsembed.tests import phases
+from newsembed.tests import example_inputs, phases
 from newsembed.tests.example_inputs import (
-    VOCABULARY,
-    dead_letters,
     doc_ids_of,
+    manifest_of,
     read_examples,
     tfrecords,
     triplet,
     write_stream,
     write_triplets,
-    write_vocabulary,
 )
 
 LENGTH = 16
@@ -157,30 +155,27 @@ def article(name, language="en", **changes):
 
 def encoded(name, *, title=True, body=True):
     texts = [f"title {name}" if title else ""], [f"body of {name} " * 9 if body else ""]
-    return VOCABULARY.encode_documents(*texts, LENGTH)[0].tolist()
+    return example_inputs.VOCABULARY.encode_documents(*texts, LENGTH)[0].tolist()
 
 
 @pytest.fixture
 def inputs(tmp_path):
     english = [article(f"en{number}", anchor_texts=(f"title en{number}", "more")) for number in range(12)]
     french = [article(f"fr{number}", "fr") for number in range(4)]
-    triplets = [triplet(f"en{n}", f"en{(n + 1) % 12}", f"en{(n + 5) % 12}") for n in range(12)] + [
-        triplet(f"fr{n}", f"en{n}", "fr0", "fr") for n in range(1, 4)
-    ]
-    labels = [TopicLabels(make_doc_id(f"en{n}"), (n, n + 1), (1, 0)) for n in range(6)] + [
-        TopicLabels(make_doc_id("fr0"), (3,), (1,))
-    ]
+    triplets = [triplet(f"en{n}", f"en{(n + 1) % 12}", f"en{(n + 5) % 12}") for n in range(12)]
+    triplets += [triplet(f"fr{n}", f"en{n}", "fr0", "fr") for n in range(1, 4)]
+    labels = [TopicLabels(make_doc_id(f"en{n}"), (n, n + 1), (1, 0)) for n in range(6)]
+    labels.append(TopicLabels(make_doc_id("fr0"), (3,), (1,)))
     return {
         "articles": write_stream(tmp_path / "clean", "articles", [english[:7] + french, english[7:], []], Article),
         "triplets": write_triplets(tmp_path / "triplets", triplets[::2], triplets[1::2]),
         "topics": write_stream(tmp_path / "topics", "labels", [labels], TopicLabels),
-        "vocabulary": write_vocabulary(tmp_path),
+        "vocabulary": example_inputs.write_vocabulary(tmp_path),
     }
 
 
 def run_job(inputs, output, **options):
-    options = ExamplesOptions(**{"max_length": LENGTH, **options})
-    return jobs.execute(JOB, inputs, str(output), options, ["--direct_num_workers=1"]).manifest
+    return manifest_of(JOB, inputs, output, ExamplesOptions(**{"max_length": LENGTH, **options}))
 
 
 def test_job_writes_what_the_rows_say(inputs, tmp_path):
@@ -218,9 +213,8 @@ def test_several_negatives_of_one_pair_become_one_example(inputs, tmp_path):
         by_id = {make_doc_id(f"en{n}"): encoded(f"en{n}") for n in range(5, 9)}
         assert [text.tolist() for text in texts] == [by_id[one] for one in negatives]
     expected = {"en2": ["en5", "en6", "en7"], "en3": ["en8"]}
-    assert {positive: sorted(negatives) for positive, negatives in found.items()} == {
-        make_doc_id(positive): sorted(map(make_doc_id, negatives)) for positive, negatives in expected.items()
-    }
+    ids_of = {make_doc_id(one): sorted(map(make_doc_id, negatives)) for one, negatives in expected.items()}
+    assert {positive: sorted(negatives) for positive, negatives in found.items()} == ids_of
 
 
 def test_triplets_that_differ_in_their_negative_are_grouped_up_to_the_count():
@@ -273,24 +267,19 @@ def test_documents_of_one_example_have_as_many_slots_for_labels():
 
 
 def test_missing_and_empty_documents_fail_by_name(inputs, tmp_path):
-    broken = [
-        triplet("en1", "en2", "gone"),
-        triplet("en1", "en2", "en3"),
-        triplet("bare", "en2", "en3"),
-    ]
+    broken = [triplet("en1", "en2", "gone"), triplet("en1", "en2", "en3"), triplet("bare", "en2", "en3")]
     labels = [TopicLabels(make_doc_id("gone"), (1,), (1,))]
     bare = article("bare", title="", body="")
+    few = [[article(f"en{n}") for n in range(4)], [bare]]
     inputs |= {
-        "articles": write_stream(
-            tmp_path / "few", "articles", [[article(f"en{n}") for n in range(4)], [bare]], Article
-        ),
+        "articles": write_stream(tmp_path / "few", "articles", few, Article),
         "triplets": write_triplets(tmp_path / "triplets2", broken),
         "topics": write_stream(tmp_path / "topics2", "labels", [labels], TopicLabels),
     }
     manifest = run_job(inputs, tmp_path / "out")
     assert manifest["counts"]["failed"] == {"missing_field": 3}
     assert manifest["examples"] == {"triplets/en": 1}
-    details = {letter.detail for letter in dead_letters(tmp_path / "out", "examples")}
+    details = {letter.detail for letter in example_inputs.dead_letters(tmp_path / "out", "examples")}
     assert details >= {
         f"no article {make_doc_id('gone')}",
         "the documents have no texts for any row of Table 1 that has a weight",

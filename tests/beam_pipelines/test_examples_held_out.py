@@ -3,7 +3,6 @@
 import datetime
 
 import pytest
-from newsembed.beam_pipelines import jobs
 from newsembed.beam_pipelines.examples import JOB, ExamplesOptions
 from newsembed.beam_pipelines.output_folder import missing_files
 from newsembed.errors import InputError
@@ -11,14 +10,8 @@ from newsembed.formats import parquet
 from newsembed.formats.manifest import read_manifest
 from newsembed.formats.records import Article, TopicLabels, Triplet, make_doc_id, words_to_doc_id
 from newsembed.tasks import registry
-from newsembed.tests.example_inputs import (
-    doc_ids_of,
-    read_examples,
-    triplet,
-    write_stream,
-    write_triplets,
-    write_vocabulary,
-)
+from newsembed.tests import example_inputs
+from newsembed.tests.example_inputs import doc_ids_of, manifest_of, read_examples, write_stream, write_triplets
 
 FIRST = datetime.date(2018, 1, 1)
 DAYS = {"old": -400, "a": 0, "b": 1, "c": 9, "d": 10, "e": 11, "undated": None}
@@ -30,7 +23,7 @@ def dated(name, day):
 
 
 def triplets_of(folder, names, **stories):
-    return write_triplets(folder, [triplet(*one.split()) for one in names], **stories)
+    return write_triplets(folder, [example_inputs.triplet(*one.split()) for one in names], **stories)
 
 
 @pytest.fixture
@@ -42,21 +35,20 @@ def inputs(tmp_path):
         "articles": write_stream(tmp_path / "clean", "articles", [[dated(*one) for one in DAYS.items()]], Article),
         "triplets": triplets_of(tmp_path / "triplets", names),
         "topics": write_stream(tmp_path / "topics", "labels", [labels], TopicLabels),
-        "vocabulary": write_vocabulary(tmp_path),
+        "vocabulary": example_inputs.write_vocabulary(tmp_path),
     }
 
 
 def run_job(inputs, output, **options):
-    return jobs.execute(JOB, inputs, str(output), ExamplesOptions(**options), ["--direct_num_workers=1"]).manifest
+    return manifest_of(JOB, inputs, output, ExamplesOptions(**options))
 
 
 def documents_of(folder, task):
     """The names of the documents of each record, in alphabetical order for topics."""
     names = {make_doc_id(name): name for name in DAYS}
     parts = [""] if task == "topics" else ["anchor", "positive", "negative"]
-    found = [
-        [names[one] for part in parts for one in doc_ids_of(example, part)] for example in read_examples(folder, task)
-    ]
+    examples = read_examples(folder, task)
+    found = [[names[one] for part in parts for one in doc_ids_of(example, part)] for example in examples]
     return sorted(" ".join(sorted(one) if task == "topics" else one) for one in found)
 
 

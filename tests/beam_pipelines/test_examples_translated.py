@@ -4,22 +4,13 @@ import collections
 import dataclasses
 
 import pytest
-from newsembed.beam_pipelines import jobs, translation
+from newsembed.beam_pipelines import translation
 from newsembed.beam_pipelines.examples import JOB, ExamplesOptions
 from newsembed.errors import InputError
 from newsembed.formats.records import Article, make_doc_id
 from newsembed.tasks.kinds import Augmentation
-from newsembed.tests.example_inputs import (
-    VOCABULARY,
-    dead_letters,
-    doc_ids_of,
-    read_examples,
-    tfrecords,
-    triplet,
-    write_stream,
-    write_triplets,
-    write_vocabulary,
-)
+from newsembed.tests import example_inputs
+from newsembed.tests.example_inputs import manifest_of, read_examples, tfrecords, triplet, write_stream, write_triplets
 from newsembed.tests.translators import FakeTranslator, write_marian, write_models
 
 LENGTH = 24
@@ -48,7 +39,7 @@ def inputs(tmp_path):
     return {
         "articles": write_stream(tmp_path / "clean", "articles", [ARTICLES[:3], ARTICLES[3:]], Article),
         "triplets": write_triplets(tmp_path / "triplets", TRIPLETS),
-        "vocabulary": write_vocabulary(tmp_path),
+        "vocabulary": example_inputs.write_vocabulary(tmp_path),
         "translation_models": [str(write_models(tmp_path / "models", "fr"))],
     }
 
@@ -63,7 +54,7 @@ def fake(monkeypatch):
 
 def run_job(inputs, output, workers=1, **options):
     options = ExamplesOptions(**{"max_length": LENGTH, "augmentations_per_triplet": 4, **options})
-    return jobs.execute(JOB, inputs, str(output), options, [f"--direct_num_workers={workers}"]).manifest
+    return manifest_of(JOB, inputs, output, options, workers=workers)
 
 
 def translations(manifest):
@@ -72,13 +63,13 @@ def translations(manifest):
 
 
 def encode(title, body):
-    return VOCABULARY.encode_documents([title], [body], LENGTH)[0].tolist()
+    return example_inputs.VOCABULARY.encode_documents([title], [body], LENGTH)[0].tolist()
 
 
 def names_of(example, *parts):
     """Names of the documents that parts of an example are of."""
     names = {article.doc_id: article.title.split()[1] for article in ARTICLES}
-    return tuple(names[one] for part in parts for one in doc_ids_of(example, part))
+    return tuple(names[one] for part in parts for one in example_inputs.doc_ids_of(example, part))
 
 
 def test_positives_and_negatives_are_english_by_row(inputs, tmp_path, fake):
@@ -92,12 +83,9 @@ def test_positives_and_negatives_are_english_by_row(inputs, tmp_path, fake):
         assert example["translated"] == 1
         assert example["language"].item() == b"fr"
         assert (positive == anchor) == (row is Augmentation.TITLE_TO_BODY)
-        assert example["positive_tokens"].tolist() == encode(
-            f"title {positive}" if with_title else "", f"body {positive}"
-        )
-        assert example["negative_tokens"].tolist() == encode(
-            f"title {negative}" if with_title else "", f"body {negative}"
-        )
+        for part, name in (("positive", positive), ("negative", negative)):
+            title = f"title {name}" if with_title else ""
+            assert example[f"{part}_tokens"].tolist() == encode(title, f"body {name}")
         body = f"corps {anchor}" if row is Augmentation.DOCUMENT_TO_DOCUMENT else ""
         assert example["anchor_tokens"].tolist() == encode(f"titre {anchor}", body)
     counts = manifest["counts"]
@@ -111,17 +99,9 @@ def test_triplets_that_are_not_translated_are_tallied_by_reason(inputs, tmp_path
     inputs["triplets"] = write_triplets(tmp_path / "mixed", MIXED)
     manifest = run_job(inputs, tmp_path / "out", weights=(0.0, 0.0, 0.0, 1.0))
     assert translations(manifest) == {"translated": 1, "no_model/it": 1, "has_english": 2}
-    flags = {
-        names_of(example, "anchor", "positive", "negative"): int(example["translated"])
-        for example in read_examples(tmp_path / "out", "triplets")
-    }
-    assert flags == {
-        ("it0", "fr0", "fr1"): 1,
-        ("fr0", "it0", "fr1"): 0,
-        ("fr0", "fr1", "en0"): 0,
-        ("en0", "fr0", "fr1"): 0,
-    }
     found = read_examples(tmp_path / "out", "triplets")
+    flags = {" ".join(names_of(one, "anchor", "positive", "negative")): int(one["translated"]) for one in found}
+    assert flags == {"it0 fr0 fr1": 1, "fr0 it0 fr1": 0, "fr0 fr1 en0": 0, "en0 fr0 fr1": 0}
     untranslated = next(example for example in found if names_of(example, "positive") == ("it0",))
     assert untranslated["positive_tokens"].tolist() == encode("titolo it0", "testo it0")
     assert untranslated["negative_tokens"].tolist() == encode("titre fr1", "corps fr1")
@@ -148,12 +128,10 @@ def test_a_failed_document_is_a_dead_letter_and_its_triplets_stay_french(inputs,
     assert (translated["in"], translated["out"], translated["failed"]) == (6, 5, {"translation_error": 1})
     assert (counts["in"], counts["out"], counts["failed"]) == (6, 6, {})  # triplets, not documents
     assert translations(manifest) == {"translated": 4, "failed": 2}
-    flags = {
-        names_of(example, "positive", "negative"): int(example["translated"])
-        for example in read_examples(tmp_path / "out", "triplets")
-    }
+    found = read_examples(tmp_path / "out", "triplets")
+    flags = {names_of(example, "positive", "negative"): int(example["translated"]) for example in found}
     assert flags == {(f"fr{(n + 1) % 6}", f"fr{(n + 2) % 6}"): int(n not in {0, 1}) for n in range(6)}
-    (letter,) = dead_letters(tmp_path / "out", "translate")
+    (letter,) = example_inputs.dead_letters(tmp_path / "out", "translate")
     assert (letter.key, letter.reason) == (make_doc_id("fr2"), "translation_error")
     nothing = "TranslationError: the translation of the body is empty: ''"
     assert letter.detail == f"fr: {'RuntimeError: engine on fire' if broken else nothing}"

@@ -21,9 +21,10 @@ from newsembed.errors import InputError
 from newsembed.formats import files, parquet
 from newsembed.formats.manifest import read_seconds
 from newsembed.formats.records import Failure, Hub, Rejection
+from newsembed.tests.example_inputs import tree
 
 ONE, TWO = ["--direct_num_workers=1"], ["--direct_num_workers=2"]
-STREAM = ("hubs/part-00000-of-00003.parquet", "hubs/part-00001-of-00003.parquet", "hubs/part-00002-of-00003.parquet")
+STREAM = [f"hubs/part-0000{number}-of-00003.parquet" for number in range(3)]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -104,14 +105,6 @@ JOB = job_of(two_phases, jobs.InputSpec("articles", "", required=False))
 
 def execute(job, out, options=None, inputs=None, beam_args=ONE, **more):
     return jobs.execute(job, inputs or {}, str(out), options, beam_args, **more)
-
-
-def tree(folder):
-    return {
-        str(path.relative_to(folder)): path.read_bytes()
-        for path in folder.rglob("*")
-        if path.is_file() and path.name != "timing.json"
-    }
 
 
 @pytest.fixture

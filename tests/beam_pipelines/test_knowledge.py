@@ -15,18 +15,20 @@ from newsembed.errors import InputError
 from newsembed.formats.names import KnownName, NameCounts, read_names
 
 
+def text(tag, value):
+    return {"language": tag, "value": value}
+
+
 def item(number, labels, aliases=None, sitelinks=5, instance_of="Q5", **changes):
     """An entity in the format of Wikidata's dumps."""
     main = {"datavalue": {"value": {"entity-type": "item", "id": instance_of}, "type": "wikibase-entityid"}}
     return {
         "type": "item",
         "id": f"Q{number}",
-        "labels": {tag: {"language": tag, "value": value} for tag, value in labels.items()},
+        "labels": {tag: text(tag, value) for tag, value in labels.items()},
         "descriptions": {},
-        "aliases": {
-            tag: [{"language": tag, "value": value} for value in values] for tag, values in (aliases or {}).items()
-        }
-        or [],  # an empty object is an empty array in dumps
+        # An empty object is an empty array in dumps.
+        "aliases": {tag: [text(tag, value) for value in values] for tag, values in (aliases or {}).items()} or [],
         "claims": {"P31": [{"mainsnak": {"snaktype": "value", "property": "P31", **main}, "rank": "normal"}]},
         "sitelinks": {f"w{n}wiki": {"site": f"w{n}wiki", "title": "x", "badges": []} for n in range(sitelinks)},
         **changes,
@@ -73,16 +75,8 @@ EXPECTED = [
 def test_a_dump_becomes_a_table_and_every_line_is_counted(tmp_path, name):
     counts = make(dump(tmp_path / name, [*ITEMS, "{broken", '"text"']), tmp_path / "out")
     assert rows(tmp_path / "out") == EXPECTED
-    assert counts == {
-        "names": 5,
-        "lines": 8,
-        "broken": 2,
-        "not_items": 1,
-        "pages": 1,
-        "few_sitelinks": 1,
-        "not_names": 1,
-        "other_languages": 0,
-    }
+    lost = {"broken": 2, "not_items": 1, "pages": 1, "few_sitelinks": 1, "not_names": 1, "other_languages": 0}
+    assert counts == {"names": 5, "lines": 8, **lost}
 
 
 def test_only_the_languages_asked_for_are_kept(tmp_path):
@@ -176,13 +170,8 @@ def test_names_are_read_from_tsv_and_parquet(tmp_path):
 @pytest.mark.parametrize(
     "line",
     [
-        "Q1\ten",
-        "\ten\tx y",
-        "Q1\ten\t ",
-        "Q1\ten\tParis\tmany",
-        "Q1\ten\tParis\t0",
-        "Q1\ten\ta b\t1\t2",
-        "Q1\ten\t\udcfc",
+        *("Q1\ten", "\ten\tx y", "Q1\ten\t ", "Q1\ten\tParis\tmany", "Q1\ten\tParis\t0"),
+        *("Q1\ten\ta b\t1\t2", "Q1\ten\t\udcfc"),
     ],
 )
 def test_a_broken_row_is_named(tmp_path, line):

@@ -55,9 +55,8 @@ def test_a_part_is_mapped_once_and_only_if_a_document_is_in_it(tmp_path, monkeyp
 def test_a_mapped_file_of_a_store_is_a_local_copy(tmp_path, monkeypatch, scheme):
     values = np.arange(5)
     np.save(tmp_path / "a.npy", values)
-    monkeypatch.setattr(
-        arrays.files, "open_read", lambda path: io.BytesIO(Path(path.removeprefix(scheme)).read_bytes())
-    )
+    read = lambda path: io.BytesIO(Path(path.removeprefix(scheme)).read_bytes())  # noqa: E731
+    monkeypatch.setattr(arrays.files, "open_read", read)
     found = arrays.map_file(f"{scheme}{tmp_path}/a.npy")
     np.testing.assert_array_equal(found, values)
     assert not found.flags.writeable

@@ -1,6 +1,7 @@
 """Indexes against brute force, date windows, merging and the job ``neighbors``."""
 
 import datetime
+import itertools
 import math
 import subprocess
 import sys
@@ -10,22 +11,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
-from newsembed.beam_pipelines import jobs
-from newsembed.beam_pipelines.neighbors import JOB, DateMode, NeighborsOptions
+from newsembed.beam_pipelines.neighbors import JOB, DateMode, NeighborsOptions, search
 from newsembed.beam_pipelines.neighbors.index import Engine, Index, build_index, choose_engine
-from newsembed.beam_pipelines.neighbors.search import (
-    FOUND,
-    Rows,
-    Side,
-    keep_best,
-    plan_tasks,
-    read_blocks,
-    write_blocks,
-)
+from newsembed.beam_pipelines.neighbors.search import Side, keep_best, read_blocks, write_blocks
 from newsembed.errors import InputError
 from newsembed.formats import parquet
 from newsembed.formats.arrays import highest
 from newsembed.formats.records import Neighbor, Space, Vector, make_doc_id
+from newsembed.tests.example_inputs import manifest_of, split, write_stream
 
 FIRST = datetime.date(2019, 1, 1)
 EDGES = (0, 1, 2, 3, 364, 365, 366, 367)
@@ -84,7 +77,7 @@ def test_the_highest_are_those_of_a_stable_sort(scores, count):
 
 def test_tasks_cover_every_pair_of_days_that_can_be_far_the_longest_first():
     documents = {0: 10, 1: 200, 2: 5, 5: 1_000, 40: 30}
-    tasks = plan_tasks(documents, NeighborsOptions(max_index_rows=300))
+    tasks = search.plan_tasks(documents, NeighborsOptions(max_index_rows=300))
     far = {task.blocks: task.query_blocks for task in tasks if task.side is Side.NEGATIVE}
     # Blocks 1 and 5 are 273 to 455 days apart; 2 and 5 are 364 days apart at most.
     assert far == {(0, 1): (5, 40), (2,): (40,), (5,): (0, 1, 40), (40,): (0, 1, 2, 5)}
@@ -102,7 +95,7 @@ def found_pairs(draw):
             st.tuples(*[st.integers(0, 3)] * 2, st.integers(0, 1), st.integers(0, 2), st.integers(0, 3)), max_size=30
         )
     )
-    array = np.zeros(len(rows), FOUND)
+    array = np.zeros(len(rows), search.FOUND)
     for number, (query, neighbor, side, space, similarity) in enumerate(rows):
         array[number] = (query, neighbor, side, space, 0, (math.nan,) * len(Space))
         array[number]["similarity"][space] = (neighbor * 7 + query * 3 + side + space + 0 * similarity) % 5 / 4
@@ -126,33 +119,28 @@ def test_merging_does_not_depend_on_the_cut(found, cut):
 def write_vectors(folder, documents, vectors, spaces, shards=2):
     """``spaces[i]`` holds the spaces of document i; its vector is the same in each."""
     for space in Space:
-        for index in range(shards):
-            rows = [
-                Vector(doc_id, space.value, day, "p", "en", tuple(map(float, vector)))
-                for number, ((doc_id, day), vector) in enumerate(zip(documents, vectors, strict=True))
-                if number % shards == index and space in spaces[number]
-            ]
-            parquet.write_shard(
-                str(folder / space.value / f"part-{index:05d}-of-{shards:05d}.parquet"),
-                sorted(rows, key=lambda row: row.doc_id),
-                Vector,
-            )
-    (folder / "manifest.json").write_text('{"digest": "v"}')
+        rows = [
+            Vector(doc_id, space.value, day, "p", "en", tuple(map(float, vector)))
+            for (doc_id, day), vector, own in zip(documents, vectors, spaces, strict=True)
+            if space in own
+        ]
+        write_stream(folder, space.value, split(sorted(rows, key=lambda row: row.doc_id), shards), Vector)
     return {"vectors": [str(folder)]}
+
+
+def day_of(number):
+    return FIRST + datetime.timedelta(days=number)
 
 
 def corpus(rows=150):
     random = np.random.default_rng(1)
-    days = [
-        FIRST + datetime.timedelta(days=int(day))
-        for day in random.integers(0, 4, rows) + 400 * random.integers(0, 3, rows)
-    ]
-    return [(make_doc_id(str(number)), day) for number, day in enumerate(days)], clustered(rows)
+    days = random.integers(0, 4, rows) + 400 * random.integers(0, 3, rows)
+    return [(make_doc_id(str(number)), day_of(day)) for number, day in enumerate(days.tolist())], clustered(rows)
 
 
 def run(inputs, output, **options):
-    outcome = jobs.execute(JOB, inputs, str(output), NeighborsOptions(**options), ["--direct_num_workers=1"])
-    return outcome.manifest["counts"], list(parquet.read_stream(str(output / "neighbors"), Neighbor))
+    manifest = manifest_of(JOB, inputs, output, NeighborsOptions(**options))
+    return manifest["counts"], list(parquet.read_stream(str(output / "neighbors"), Neighbor))
 
 
 @pytest.mark.parametrize(
@@ -189,26 +177,19 @@ def test_search_equals_brute_force(tmp_path, options, sides):
 )
 def test_the_limits_of_the_day_gaps_are_inclusive_in_every_partition(tmp_path, block_days, days):
     """Gaps of 0 to 3 and of 361 to 367 days, on both sides of borders between blocks."""
-    documents = [
-        (make_doc_id(f"{day} {number}"), FIRST + datetime.timedelta(days=day)) for day in days for number in range(3)
-    ]
+    documents = [(make_doc_id(f"{day} {number}"), day_of(day)) for day in days for number in range(3)]
     inputs = write_vectors(tmp_path / "vectors", documents, clustered(len(documents)), [{Space.TEXT}] * len(documents))
     _, found = run(inputs, tmp_path / "out", positives=30, negatives=30, block_days=block_days)
-    day_of = dict(documents)
     expected = {
-        (query, neighbor)
-        for query, day in documents
-        for neighbor, other in documents
-        if query != neighbor and (abs((other - day).days) <= 1 or abs((other - day).days) >= 365)
+        (query, neighbor, gap)
+        for (query, day), (neighbor, other) in itertools.permutations(documents, 2)
+        if abs(gap := (other - day).days) <= 1 or abs(gap) >= 365
     }
-    assert {(row.query, row.neighbor) for row in found} == expected
-    assert all(row.day_gap == (day_of[row.neighbor] - day_of[row.query]).days for row in found)
+    assert {(row.query, row.neighbor, row.day_gap) for row in found} == expected
 
 
 def test_pairs_get_the_similarity_of_every_space_both_have(tmp_path):
-    documents = [(make_doc_id(name), FIRST) for name in "abc"] + [
-        (make_doc_id("far"), FIRST + datetime.timedelta(days=90))
-    ]
+    documents = [(make_doc_id(name), day_of(day)) for name, day in (("a", 0), ("b", 0), ("c", 0), ("far", 90))]
     spaces = [{Space.TEXT, Space.ENTITY}, {Space.TEXT, Space.ENTITY}, {Space.TEXT}, {Space.TEXT}]
     inputs = write_vectors(tmp_path / "vectors", documents, clustered(4), spaces)
     counts, found = run(inputs, tmp_path / "out")
@@ -263,4 +244,4 @@ def test_only_the_days_that_are_asked_are_read(tmp_path):
 def dated_rows(days, first=0):
     ids = np.arange(first, first + len(days), dtype=np.uint64)
     values = ids[:, None].astype(np.float32) * np.ones((1, 2), np.float32)
-    return Rows(ids, np.array(days, np.int32), dict.fromkeys(Space, values))
+    return search.Rows(ids, np.array(days, np.int32), dict.fromkeys(Space, values))

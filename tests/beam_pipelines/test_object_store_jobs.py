@@ -8,6 +8,7 @@ from newsembed.beam_pipelines.extract import JOB
 from newsembed.errors import InputError
 from newsembed.formats import files, stores
 from newsembed.tests import dropping_proxy, object_store
+from newsembed.tests.example_inputs import manifest_of
 
 ARTICLES = 60
 TWO_WORKERS = ["--direct_num_workers=2"]
@@ -22,17 +23,10 @@ def store():
 
 @pytest.fixture(scope="module")
 def lines():
-    rows = (
-        {
-            "url": f"http://s.example/{number}",
-            "title": f"Title number {number}",
-            "body": f"Rain fell on town {number} for days. " * 20,
-            "authors": ["Ann Lee"],
-            "date": "2024-05-01",
-        }
-        for number in range(ARTICLES)
-    )
-    return "".join(json.dumps(row) + "\n" for row in rows).encode()
+    shared = {"authors": ["Ann Lee"], "date": "2024-05-01"}
+    texts = ((f"Title number {number}", f"Rain fell on town {number} for days. " * 20) for number in range(ARTICLES))
+    rows = enumerate({"title": title, "body": body, **shared} for title, body in texts)
+    return "".join(json.dumps({"url": f"http://s.example/{n}", **row}) + "\n" for n, row in rows).encode()
 
 
 def content(folder):
@@ -56,13 +50,8 @@ def published(store, lines):
 def test_a_job_on_a_store_with_worker_processes_has_the_bytes_of_one_on_disk(published, lines, tmp_path):
     out, options, outcome = published
     (tmp_path / "articles.jsonl").write_bytes(lines)
-    local = jobs.execute(
-        JOB,
-        {"articles": [str(tmp_path / "articles.jsonl")]},
-        str(tmp_path / "out"),
-        beam_args=["--direct_num_workers=1"],
-    )
-    assert outcome.manifest["counts"] == local.manifest["counts"]
+    local = manifest_of(JOB, {"articles": [str(tmp_path / "articles.jsonl")]}, tmp_path / "out")
+    assert outcome.manifest["counts"] == local["counts"]
     assert outcome.manifest["counts"]["in"] == ARTICLES
     on_disk = content(str(tmp_path / "out"))
     assert on_disk

@@ -1,4 +1,4 @@
-"""Packing: Algorithm 1 as a pure function, rows, splitting, translation pairs, and the job read back with tf.data."""
+"""Packing: Algorithm 1 against plain references, rows, splitting, translation pairs, and the job read back."""
 
 import gzip
 
@@ -7,7 +7,6 @@ import pytest
 import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from newsembed.beam_pipelines import jobs
 from newsembed.beam_pipelines.pack import (
     JOB,
     PackOptions,
@@ -27,11 +26,82 @@ from newsembed.formats.vocabulary import CLS_ID, SEP_ID, SPECIAL_TOKENS
 from newsembed.tasks import registry
 from newsembed.tasks.kinds import TLM
 from newsembed.tasks.vocabulary import Vocabulary
-from newsembed.tests.example_inputs import write_stream, write_vocabulary
+from newsembed.tests.example_inputs import manifest_of, write_stream, write_vocabulary
 
 LENGTH = 32
 LETTERS = "abcdefghijklmnop"
 VOCABULARY = Vocabulary([*SPECIAL_TOKENS, *LETTERS, *(f"##{letter}" for letter in LETTERS)])
+
+
+def pack_plainly(lengths, max_length, capacity, min_fill):
+    """Algorithm 1 by looking at every cached row, ties to the row put back last."""
+    cache, rows = [], []
+    for length in lengths:
+        fitting = [row for row in cache if sum(row) + length <= max_length]
+        if fitting:
+            row = max(reversed(fitting), key=sum)
+            cache = [other for other in cache if other is not row]
+        else:
+            row = []
+            if len(cache) == capacity:
+                fullest = max(reversed(cache), key=sum)
+                cache = [other for other in cache if other is not fullest]
+                rows.append(fullest)
+        row.append(length)
+        if sum(row) >= min_fill * max_length:
+            rows.append(row)
+        else:
+            cache.append(row)
+    while cache:
+        fullest = max(reversed(cache), key=sum)
+        cache = [other for other in cache if other is not fullest]
+        rows.append(fullest)
+    return rows
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(st.integers(1, 20), max_size=60), st.integers(1, 8), st.sampled_from([0.25, 0.5, 0.75, 1.0]))
+def test_equals_a_plain_search_of_the_cache(lengths, capacity, min_fill):
+    rows = list(pack(lengths, 20, capacity, min_fill, int))
+    assert rows == pack_plainly(lengths, 20, capacity, min_fill)
+
+
+def pack_as_printed(lengths, max_length, capacity, min_fill):
+    """Algorithm 1 as the paper prints it, with a cache that is ordered by length, longest first.
+
+    A piece that fits into a row of the cache joins the first such row, which leaves once it is filled to rho. A piece
+    that fits nowhere is inserted into the cache first, however long it is; then, if there are more than C, the first
+    row leaves.
+    """
+    cache, rows = [], []
+    for length in lengths:
+        place = next((place for place, row in enumerate(cache) if sum(row) + length <= max_length), None)
+        if place is None:
+            cache.append([length])
+        else:
+            row = cache.pop(place)
+            row.append(length)
+            (rows if sum(row) >= min_fill * max_length else cache).append(row)
+        cache.sort(key=sum, reverse=True)
+        if len(cache) > capacity:
+            rows.append(cache.pop(0))
+    return rows + cache
+
+
+def test_the_printed_algorithm_by_hand():
+    # 3 fills the row of 7. 9 opens a row although it is long; 5 fits nowhere, and the fullest of three rows leaves.
+    assert pack_as_printed([6, 7, 3, 9, 2, 5], 10, 2, 1.0) == [[7, 3], [9], [6, 2], [5]]
+
+
+@pytest.mark.parametrize("capacity", [20, 50])
+@pytest.mark.parametrize("seed", range(3))
+def test_rows_are_as_full_as_those_of_the_printed_algorithm(seed, capacity):
+    random = np.random.default_rng(seed)
+    for lengths in (random.integers(8, 513, 2_000).tolist(), random.geometric(0.03, 2_000).clip(1, 512).tolist()):
+        printed = pack_as_printed(lengths, 512, capacity, 0.99)
+        assert sorted(length for row in printed for length in row) == sorted(lengths)
+        rows = len(list(pack(lengths, 512, capacity, 0.99, int)))
+        assert rows == pytest.approx(len(printed), rel=0.005)
 
 
 @settings(max_examples=100, deadline=None)
@@ -81,11 +151,8 @@ def test_a_separator_after_a_cut_is_dropped():
     title, body = np.arange(10, 16, dtype=np.int32), np.arange(20, 26, dtype=np.int32)
     ones = np.arange(1, 7, dtype=np.int32)
     pieces = split_document(*join_parts((title, body), (ones, ones)), 8)
-    assert [piece.tokens.tolist() for piece in pieces] == [
-        [CLS_ID, *title, SEP_ID],
-        [CLS_ID, *body[:5], SEP_ID],
-        [CLS_ID, 25, SEP_ID],
-    ]
+    expected = [[CLS_ID, *part, SEP_ID] for part in (title, body[:5], body[5:])]
+    assert [piece.tokens.tolist() for piece in pieces] == expected
     assert join_parts((title[:0], body[:0]), (ones[:0], ones[:0]))[0].size == 0
 
 
@@ -131,9 +198,7 @@ def test_a_row_holds_its_pieces_apart(words, padding):
         assert row["positions"][here].tolist() == list(range(len(piece)))
         own = row["word_ids"][here]
         assert ((own == 0) == (piece.word_ids == 0)).all()
-        assert (
-            own[own > 0] - piece.word_ids[piece.word_ids > 0] == seen
-        ).all()  # numbered on, so no word crosses a border
+        assert (own[own > 0] - piece.word_ids[piece.word_ids > 0] == seen).all()  # no word crosses a border
         seen = own.max()
     assert row["segment_ids"][:used].tolist() == sorted(row["segment_ids"][:used])
 
@@ -148,26 +213,17 @@ def words_of(count):
 
 @pytest.fixture
 def inputs(tmp_path):
+    english = [article("1", "ab c", words_of(3)), article("2", "abc", words_of(40)), article("3", "a", "b")]
     shards = [
-        [
-            article("1", "ab c", words_of(3)),
-            article("2", "abc", words_of(40)),
-            article("3", "a", "b"),
-            article("4", "", words_of(9), ""),
-        ],
-        [
-            article("5", "ab", words_of(12), "pt-BR"),
-            article("7", "d", words_of(7)),
-        ],
+        [*english, article("4", "", words_of(9), "")],
+        [article("5", "ab", words_of(12), "pt-BR"), article("7", "d", words_of(7))],
     ]
     articles = write_stream(tmp_path / "clean", "articles", shards, Article)
     return {"articles": articles, "vocabulary": write_vocabulary(tmp_path, VOCABULARY)}
 
 
 def run_job(inputs, output, **options):
-    return jobs.execute(
-        JOB, inputs, str(output), PackOptions(**{"max_length": LENGTH, **options}), ["--direct_num_workers=1"]
-    ).manifest
+    return manifest_of(JOB, inputs, output, PackOptions(**{"max_length": LENGTH, **options}))
 
 
 def read_back(output, task, language, length=LENGTH):
@@ -180,11 +236,8 @@ def read_back(output, task, language, length=LENGTH):
 
 
 def pieces_in(rows):
-    return [
-        row["tokens"][row["segment_ids"] == number].tolist()
-        for row in rows
-        for number in range(1, row["segment_ids"].max() + 1)
-    ]
+    found = ((row, number) for row in rows for number in range(1, row["segment_ids"].max() + 1))
+    return [row["tokens"][row["segment_ids"] == number].tolist() for row, number in found]
 
 
 def test_job_packs_every_token_of_every_language(inputs, tmp_path):
@@ -196,12 +249,11 @@ def test_job_packs_every_token_of_every_language(inputs, tmp_path):
     for name, rows in manifest["examples"].items():
         found = read_back(tmp_path / "out", *name.split("/"))
         assert len(found) == rows
-        assert manifest["packing"][name]["fill"] == pytest.approx(
-            np.mean([row["segment_ids"] > 0 for row in found]), abs=1e-4
-        )
+        fill, packing = np.mean([row["segment_ids"] > 0 for row in found]), manifest["packing"][name]
         pieces, documents = len(pieces_in(found)), counts["tallies"][f"documents/{name}"]
-        assert manifest["packing"][name]["pieces_per_row"] == pytest.approx(pieces / rows, abs=1e-3)
-        assert manifest["packing"][name]["documents_per_row"] == pytest.approx(documents / rows, abs=1e-3)
+        assert packing["fill"] == pytest.approx(fill, abs=1e-4)
+        assert packing["pieces_per_row"] == pytest.approx(pieces / rows, abs=1e-3)
+        assert packing["documents_per_row"] == pytest.approx(documents / rows, abs=1e-3)
         for row in found:
             assert all(piece[0] == CLS_ID and piece[-1] == SEP_ID for piece in pieces_in([row]))
             assert ((row["word_ids"] == 0) == (row["tokens"] < len(SPECIAL_TOKENS))).all()
@@ -209,9 +261,7 @@ def test_job_packs_every_token_of_every_language(inputs, tmp_path):
     english = pieces_in(read_back(tmp_path / "out", "mlm", "en"))
     bodies = sorted(token for piece in english for token in piece if token not in (CLS_ID, SEP_ID))
     others = [row for text in ("ab c", words_of(3), "d", words_of(7)) for row in VOCABULARY.encode_texts([text])]
-    assert bodies == sorted(
-        [token for token in whole if token not in (CLS_ID, SEP_ID)] + np.concatenate(others).tolist()
-    )
+    assert bodies == sorted([*(token for token in whole if token not in (CLS_ID, SEP_ID)), *np.concatenate(others)])
 
 
 def test_documents_that_are_split_are_counted(inputs, tmp_path):
@@ -253,12 +303,8 @@ def test_a_shard_that_holds_too_much_packs_what_it_holds(tmp_path_factory, piece
             rows.add(language, bytes([number]), frame(np.full(length, 100 + number), np.arange(1, length + 1)))
             assert sum(len(piece) for held in rows._held.values() for _, piece in held) <= most_tokens
         rows.finish()
-    found = [
-        piece
-        for language in ("de", "en")
-        if any(name == language for name, _ in pieces)
-        for piece in pieces_in(read_back(folder, "tlm", language, 16))
-    ]
+    languages = {name for name, _ in pieces}
+    found = [piece for one in languages for piece in pieces_in(read_back(folder, "tlm", one, 16))]
     assert sorted(found) == [[CLS_ID, *[100 + number] * length, SEP_ID] for number, (_, length) in enumerate(pieces)]
 
 

@@ -6,7 +6,6 @@ import datetime
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from newsembed.beam_pipelines import jobs
 from newsembed.beam_pipelines.pairs import JOB, PairsOptions, Refusal, Text, deal, halves_pairs, words_of
 from newsembed.beam_pipelines.texts import ArticleText
 from newsembed.errors import InputError
@@ -15,14 +14,8 @@ from newsembed.formats.records import Article, Post, Rejection, make_doc_id
 from newsembed.formats.vocabulary import SPECIAL_TOKENS
 from newsembed.tasks.sentences import split_text
 from newsembed.tasks.vocabulary import Vocabulary
-from newsembed.tests.example_inputs import (
-    dead_letters,
-    doc_ids_of,
-    read_examples,
-    tfrecords,
-    write_stream,
-    write_vocabulary,
-)
+from newsembed.tests import example_inputs
+from newsembed.tests.example_inputs import manifest_of, tfrecords, write_stream
 
 WORDS = [f"w{number}" for number in range(60)]
 VOCABULARY = Vocabulary([*SPECIAL_TOKENS, *WORDS, ".", "?"])
@@ -45,26 +38,24 @@ def inputs(tmp_path):
     rows = [Post(make_doc_id(name), "http://x.example", text) for name, text in posts]
     return {
         "articles": write_stream(tmp_path / "clean", "articles", [articles[:9], articles[9:], []], Article),
-        "vocabulary": write_vocabulary(tmp_path, VOCABULARY),
+        "vocabulary": example_inputs.write_vocabulary(tmp_path, VOCABULARY),
         "posts": write_stream(tmp_path / "extract", "posts", [rows[:3], rows[3:]], Post),
     }
 
 
 def run_job(inputs, output, workers=1, **options):
     options = PairsOptions(**{"max_length": 32, **options})
-    return jobs.execute(JOB, inputs, str(output), options, [f"--direct_num_workers={workers}"]).manifest
+    return manifest_of(JOB, inputs, output, options, workers=workers)
 
 
 def read_back(output):
     """Each record as (doc_id, words of the anchor, words of the positive, features)."""
     found = []
-    for row in read_examples(output, "pairs"):
-        (doc_id,), (other,) = (doc_ids_of(row, side) for side in ("anchor", "positive"))
+    for row in example_inputs.read_examples(output, "pairs"):
+        (doc_id,), (other,) = (example_inputs.doc_ids_of(row, side) for side in ("anchor", "positive"))
         assert doc_id == other
-        texts = (
-            " ".join(VOCABULARY.pieces[token] for token in row[f"{side}_tokens"]) for side in ("anchor", "positive")
-        )
-        found.append((doc_id, *texts, row))
+        tokens = (row["anchor_tokens"], row["positive_tokens"])
+        found.append((doc_id, *(" ".join(VOCABULARY.pieces[token] for token in one) for one in tokens), row))
     return found
 
 
@@ -99,12 +90,9 @@ def test_posts_meet_their_article_in_another_shard(inputs, tmp_path):
     assert manifest["counts"]["rejected"] == {"no_article": 1, "too_few_tokens": 1}
     assert (manifest["counts"]["in"], manifest["counts"]["out"]) == (5, 3)
     texts = {(doc_id, positive) for doc_id, _, positive, _ in read_back(tmp_path / "out")}
-    assert texts == {
-        (make_doc_id("a1"), "[CLS] w40 w41 w42 [SEP]"),
-        (make_doc_id("a1"), "[CLS] w43 w44 w45 [SEP]"),
-        (make_doc_id("a2"), "[CLS] w50 w51 w52 [SEP]"),
-    }
-    letters = {(letter.key, letter.reason) for letter in dead_letters(tmp_path / "out", "pairs")}
+    expected = ("a1", "w40 w41 w42"), ("a1", "w43 w44 w45"), ("a2", "w50 w51 w52")
+    assert texts == {(make_doc_id(name), f"[CLS] {words} [SEP]") for name, words in expected}
+    letters = {(letter.key, letter.reason) for letter in example_inputs.dead_letters(tmp_path / "out", "pairs")}
     assert letters == {(make_doc_id("gone"), "no_article"), (make_doc_id("a2"), "too_few_tokens")}
     with pytest.raises(InputError, match="needs posts"):
         run_job({**inputs, "posts": ()}, tmp_path / "none", of="posts")
@@ -157,11 +145,8 @@ BODY = "One aa. Two bb!\nThree cc? Four dd. Five ee."
 
 
 def halves(body, name="a", **options):
-    return list(
-        halves_pairs(
-            ArticleText(make_doc_id(name), "A title", body, "en", ()), (), PairsOptions(of="halves", **options)
-        )
-    )
+    article = ArticleText(make_doc_id(name), "A title", body, "en", ())
+    return list(halves_pairs(article, (), PairsOptions(of="halves", **options)))
 
 
 @settings(max_examples=60, deadline=None)
@@ -184,14 +169,8 @@ def test_the_sides_together_are_the_text_and_each_keeps_its_order(body, seed, un
 
 
 def test_a_word_is_what_stands_between_spaces_and_a_chinese_character():
-    assert [word for _, word in words_of([("", "新聞 BBC說 it's."), ("\n", "Ja")])] == [
-        "新",
-        "聞",
-        "BBC",
-        "說",
-        "it's.",
-        "Ja",
-    ]
+    found = [word for _, word in words_of([("", "新聞 BBC說 it's."), ("\n", "Ja")])]
+    assert found == ["新", "聞", "BBC", "說", "it's.", "Ja"]
     assert words_of([("", "a b"), ("\n", "c")]) == [("", "a"), (" ", "b"), ("\n", "c")]
 
 
@@ -199,9 +178,8 @@ def test_draws_that_give_the_same_two_texts_are_refused():
     found = halves("One aa. Two bb!", draws=4)
     assert sum(isinstance(one, Refusal) for one in found) == 3
     assert {one.reason for one in found if isinstance(one, Refusal)} == {Rejection.DUPLICATE_PAIR}
-    texts = [
-        frozenset((pair.anchor, pair.positive)) for pair in halves(BODY, draws=90) if not isinstance(pair, Refusal)
-    ]
+    pairs = [one for one in halves(BODY, draws=90) if not isinstance(one, Refusal)]
+    texts = [frozenset((pair.anchor, pair.positive)) for pair in pairs]
     assert len(texts) == len(set(texts)) == 2**4 - 1  # every way to deal five sentences to two texts
 
 

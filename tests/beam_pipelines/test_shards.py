@@ -10,15 +10,7 @@ import pytest
 from apache_beam.testing.util import assert_that, equal_to
 from newsembed.beam_pipelines import shards
 from newsembed.beam_pipelines.output_folder import REPORTS
-from newsembed.beam_pipelines.shards import (
-    Counts,
-    Phase,
-    Shard,
-    add_counts,
-    chain_counts,
-    group_by_shard,
-    process_shards,
-)
+from newsembed.beam_pipelines.shards import Counts, Phase, add_counts, chain_counts
 from newsembed.formats import files, parquet
 from newsembed.formats.records import DeadLetter, Failure, Rejection
 from threadpoolctl import threadpool_info, threadpool_limits
@@ -35,13 +27,14 @@ def test_a_shard_function_has_one_blas_thread(tmp_path):
 
     with threadpool_limits(2):
         with beam.Pipeline() as pipeline:
-            _ = pipeline | beam.Create([(0, None)]) | process_shards(count_threads, Phase(str(tmp_path), "count", 1))
+            shard = pipeline | beam.Create([(0, None)])
+            _ = shard | shards.process_shards(count_threads, Phase(str(tmp_path), "count", 1))
         assert blas_threads() == {2}
     assert (tmp_path / "threads").read_text() == "{1}"
 
 
 def a_shard(folder):
-    return Shard(Phase(str(folder), "read", 12), 3)
+    return shards.Shard(Phase(str(folder), "read", 12), 3)
 
 
 def test_streams_and_the_report_of_a_shard_are_named_by_its_number(tmp_path):
@@ -102,7 +95,7 @@ def test_the_shard_of_a_document_follows_from_the_first_half_of_its_id():
 
 def test_groups_are_sorted_and_every_shard_has_one():
     with beam.Pipeline(runner="FnApiRunner") as pipeline:
-        groups = pipeline | beam.Create([(1, value) for value in (5, 3, 9, 1)]) | group_by_shard(3)
+        groups = pipeline | beam.Create([(1, value) for value in (5, 3, 9, 1)]) | shards.group_by_shard(3)
         assert_that(groups, equal_to([(0, []), (1, [1, 3, 5, 9]), (2, [])]))
 
 

@@ -1,6 +1,7 @@
 """shuffle: every row arrives at its receiver, once, in the order of the senders; a resumed job sends it again."""
 
 import dataclasses
+import functools
 
 import apache_beam as beam
 import numpy as np
@@ -40,9 +41,8 @@ def test_each_receiver_gets_its_rows_in_order_whatever_the_order_of_arrival(
         with Shard(phase, sender) as shard:
             for chunk, part in ((0, rows[:5]), (2, rows[5:])):  # a sender may have nothing to send in between
                 send(shard, "_rows", part, part["receiver"], chunk)
-    blocks = [
-        block for sender in range(len(senders)) for block in blocks_of(sender, phase, ROWS, with_bytes=with_bytes)
-    ]
+    numbers = range(len(senders))
+    blocks = [block for number in numbers for block in blocks_of(number, phase, ROWS, with_bytes=with_bytes)]
     assert all(bool(raw) is with_bytes for _, (*_, raw) in blocks)
     assert len(blocks) == len({(receiver, *block[:2]) for receiver, block in blocks}), "one for each file and receiver"
     random.shuffle(blocks)
@@ -80,9 +80,8 @@ def run(job):
         job.map_shards("send", send_made, [[2, 0, 2], [], [0, 2]])
         # The side input of the last phase is this phase, not the sender.
         job.map_shards("between", between, [None], accounted=False)
-        job.map_rows(
-            "receive", lambda shard, got: receive(shard, got, job.options.fuse), ["a", "b", "c"], [("send", ROWS)]
-        )
+        receiver = functools.partial(receive, fuse=job.options.fuse)
+        job.map_rows("receive", receiver, ["a", "b", "c"], [("send", ROWS)])
 
 
 def between(shard, _):
@@ -116,11 +115,9 @@ def test_a_killed_job_sends_the_rows_of_complete_senders_again(tmp_path, monkeyp
     out, options, beam_args = str(tmp_path / "out"), Options(str(tmp_path / "fuse")), ["--direct_num_workers=1"]
     with pytest.raises(RuntimeError, match="killed"):
         jobs.execute(JOB, {}, out, options, beam_args)
-    names = []
-    start = beam.Pipeline.run
-    monkeypatch.setattr(
-        beam.Pipeline, "run", lambda pipeline, *args: names.extend(pipeline.applied_labels) or start(pipeline, *args)
-    )
+    names, start = [], beam.Pipeline.run
+    run_noted = lambda pipeline, *args: names.extend(pipeline.applied_labels) or start(pipeline, *args)  # noqa: E731
+    monkeypatch.setattr(beam.Pipeline, "run", run_noted)
     jobs.execute(JOB, {}, out, options, beam_args)
     check(out)
     assert not any("Process(send)" in name for name in names), "the senders are complete"

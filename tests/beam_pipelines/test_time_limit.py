@@ -90,13 +90,9 @@ def test_a_record_that_takes_too_long_is_a_failure_with_a_dead_letter(tmp_path, 
 SLOW = 1  # the number of the article whose work has no end
 CLEAN = clean.CleanOptions(min_words=1, min_sentences=1, require_language=False, require_terminal_punctuation=False)
 MENTIONS = Mentions("0" * 16, None, "", "en", (), (), (), None)
-NO_TABLES = types.SimpleNamespace(
-    linker=None, word_rows={}, word_weights=(), entities=np.zeros((1, 2), np.float32), words=np.zeros((1, 2))
-)
-
-
-def rules(module):
-    return lambda shard, path: module._apply_rules(shard, path, CLEAN, [])
+ZEROS = np.zeros((1, 2), np.float32)
+NO_TABLES = types.SimpleNamespace(linker=None, word_rows={}, word_weights=(), entities=ZEROS, words=ZEROS)
+ENTITIES = entities.EntitiesOptions()
 
 
 def pairs_of(shard, path):
@@ -122,15 +118,11 @@ def text_of(article):
 @pytest.mark.parametrize(
     ("module", "name", "work"),
     [
-        pytest.param(clean, "checked", rules(clean), id="clean"),
+        pytest.param(clean, "checked", lambda *of: clean._apply_rules(*of, CLEAN, []), id="clean"),
         pytest.param(read, "row_to_article", rows_of, id="extract"),
-        pytest.param(
-            entities, "_uses_and_head", lambda *of: entities._count_words(*of, entities.EntitiesOptions()), id="words"
-        ),
+        pytest.param(entities, "_uses_and_head", lambda *of: entities._count_words(*of, ENTITIES), id="words"),
         pytest.param(entities, "_candidate_names", entities._count_names, id="names"),
-        pytest.param(
-            entities, "find_mentions", lambda *of: entities._link(*of, entities.EntitiesOptions()), id="entities"
-        ),
+        pytest.param(entities, "find_mentions", lambda *of: entities._link(*of, ENTITIES), id="entities"),
         pytest.param(vectors, "find_mentions", lambda *of: vectors._link(*of, 60, None), id="vectors"),
         pytest.param(documents, "split_article", sentences_of, id="bitext"),
         pytest.param(pairs, "_pairs_of", pairs_of, id="pairs"),

@@ -39,21 +39,22 @@ from newsembed.newsroom.world import TOPICS
 FIFTEEN = "en de es fr it pt nl pl ru uk tr ar hi zh ja".split()
 
 
-@pytest.mark.parametrize(
-    "titles",
-    [
-        ("Football", "Fußball", "Fussball", "Fútbol", "Futbol", "Футбол", "Calcio", "كرة القدم", "サッカー", "Soccer"),
-        ("US", "U.S.", "USA", "Estados Unidos", "États-Unis", "Vereinigte Staaten", "США", "United States", "美国"),
-        ("Germany", "Alemania", "Deutschland", "Германия", "ドイツ"),
-        ("World", "Mundo", "Welt", "Monde", "Мир"),
-        ("Politics", "Política", "Politik", "Politique", "Политика", "Siyaset"),
-        ("Opinion", "Opinión", "Meinung", "Мнение", "رأي"),
-        ("Interview", "Entrevista", "Интервью", "インタビュー"),
-        ("Weather", "El tiempo", "Wetter aktuell", "Météo"),
-        ("Spanish", "Español", "Spanisch"),
-    ],
-)
-def test_spellings_and_languages_of_one_entity(titles):
+ENTITIES = """
+Football | Fußball | Fussball | Fútbol | Futbol | Футбол | Calcio | كرة القدم | サッカー | Soccer
+US | U.S. | USA | Estados Unidos | États-Unis | Vereinigte Staaten | США | United States | 美国
+Germany | Alemania | Deutschland | Германия | ドイツ
+World | Mundo | Welt | Monde | Мир
+Politics | Política | Politik | Politique | Политика | Siyaset
+Opinion | Opinión | Meinung | Мнение | رأي
+Interview | Entrevista | Интервью | インタビュー
+Weather | El tiempo | Wetter aktuell | Météo
+Spanish | Español | Spanisch
+"""
+
+
+@pytest.mark.parametrize("line", ENTITIES.strip().split("\n"))
+def test_spellings_and_languages_of_one_entity(line):
+    titles = line.split(" | ")
     entities = {entity_of(plain(title)) for title in titles}
     assert len(entities) == 1
     assert None not in entities
@@ -67,12 +68,7 @@ def test_spellings_and_languages_of_one_entity(titles):
         ("arte y cultura", "section:culture"),
         ("floods and weather", "section:weather"),  # one part has no entity
         ("actualidad política", "section:politics"),
-        ("science and health", None),
-        ("politics and germany", None),
-        ("donald trump", None),
-        ("", None),
-        ("the", None),
-        ("and", None),
+        *((title, None) for title in ("science and health", "politics and germany", "donald trump", "", "the", "and")),
     ],
 )
 def test_titles_of_several_parts(title, entity):
@@ -169,24 +165,17 @@ def verdicts(hubs, signed=None, **limits):
     return {title: decision.verdict for title, decision in decided(hubs, signed, **limits)[1].items()}
 
 
+VERDICTS = {
+    Verdict.DATE: "2021|March 2021|Archivo del 3 de julio de 2021|Montag, 12.07.|Архив за июль 2021",
+    Verdict.FURNITURE: "Регионы|Breaking News & Top Stories|Home Front",
+    Verdict.KEPT: "Election 2024|Covid-19|US news",
+    Verdict.AUTHOR: "Articles by Bo Chen|Bo Chen, Author at The Post",
+    Verdict.EMPTY: "***",
+}
+
+
 @pytest.mark.parametrize(
-    ("title", "verdict"),
-    [
-        ("2021", Verdict.DATE),
-        ("March 2021", Verdict.DATE),
-        ("Archivo del 3 de julio de 2021", Verdict.DATE),
-        ("Montag, 12.07.", Verdict.DATE),
-        ("Архив за июль 2021", Verdict.DATE),
-        ("Регионы", Verdict.FURNITURE),
-        ("Election 2024", Verdict.KEPT),
-        ("Covid-19", Verdict.KEPT),
-        ("Breaking News & Top Stories", Verdict.FURNITURE),
-        ("Home Front", Verdict.FURNITURE),
-        ("US news", Verdict.KEPT),
-        ("Articles by Bo Chen", Verdict.AUTHOR),
-        ("Bo Chen, Author at The Post", Verdict.AUTHOR),
-        ("***", Verdict.EMPTY),
-    ],
+    ("title", "verdict"), [(title, verdict) for verdict, titles in VERDICTS.items() for title in titles.split("|")]
 )
 def test_dates_site_furniture_and_bylines_are_recognised_by_their_words(title, verdict):
     assert set(verdicts([hub(1, "a.example", title, "abcde"), hub(2, "b.example", title, "")]).values()) == {verdict}
@@ -211,10 +200,8 @@ def test_titles_that_name_one_entity_are_one_topic():
     _, found, _ = decided(page, entities=entities)
     assert found["donald trump"] == found["trump"] == Decision("trump", Verdict.KEPT)
     assert found["trump tower"] == Decision("trump tower", Verdict.FEW_PUBLISHERS)
-    assert set(verdicts(page, entities=entities, min_documents=6).values()) == {
-        Verdict.FEW_DOCUMENTS,
-        Verdict.FEW_PUBLISHERS,
-    }
+    few = {Verdict.FEW_DOCUMENTS, Verdict.FEW_PUBLISHERS}
+    assert set(verdicts(page, entities=entities, min_documents=6).values()) == few
     # A verdict is the title's own: an author of that name takes nothing from the topic but the page.
     assert verdicts(page, {"donald trump": 1}, entities=entities)["trump"] is Verdict.FEW_PUBLISHERS
     more = [*page, hub(4, "a.example", "Sport", "fghi"), hub(5, "b.example", "Sport", "klmn")]

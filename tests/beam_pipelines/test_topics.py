@@ -6,23 +6,14 @@ import csv
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from newsembed.beam_pipelines import jobs, topics
+from newsembed.beam_pipelines import topics
 from newsembed.beam_pipelines.shards import Phase, Shard
-from newsembed.beam_pipelines.topics import (
-    DRAWS,
-    JOB,
-    LeastDraws,
-    TopicsOptions,
-    draw,
-    keep_bounds,
-    labels_of,
-    wanted_labels,
-)
+from newsembed.beam_pipelines.topics import LeastDraws, TopicsOptions, labels_of, wanted_labels
 from newsembed.beam_pipelines.topics.choose import read_review
 from newsembed.errors import InputError
 from newsembed.formats import files, parquet
 from newsembed.formats.records import Article, Hub, TopicLabels, make_doc_id
-from newsembed.tests.example_inputs import split, write_stream
+from newsembed.tests.example_inputs import manifest_of, split, write_stream
 
 
 def hub(number, publisher, title, members, url=""):
@@ -64,7 +55,7 @@ def run(tmp_path, hubs=HUBS, *, output="out", shards=1, topics_file=None, entiti
     (tmp_path / "extract").mkdir(exist_ok=True)
     inputs["hubs"] = write_stream(tmp_path / "extract", "hubs", [hubs] if hubs else [], Hub)
     options = TopicsOptions(**{"min_documents": 4} | options)
-    manifest = jobs.execute(JOB, inputs, str(tmp_path / output), options, ["--direct_num_workers=1"]).manifest
+    manifest = manifest_of(topics.JOB, inputs, tmp_path / output, options)
     assert manifest["counts"]["in"] == manifest["counts"]["out"] + sum(manifest["counts"]["rejected"].values())
     return manifest, list(parquet.read_stream(str(tmp_path / output / "labels"), TopicLabels))
 
@@ -165,9 +156,12 @@ def test_a_corpus_without_hubs_has_no_labels_and_no_crash(tmp_path):
     assert labels == []
     assert manifest["counts"]["rejected"] == {"no_topic": 20}
     assert manifest["topics"] == 0
-    for value in (-0.1, float("nan"), float("inf")):
-        with pytest.raises(InputError, match="--positive_ratio"):
-            TopicsOptions(positive_ratio=value)
+
+
+@pytest.mark.parametrize("value", [-0.1, float("nan"), float("inf")])
+def test_a_ratio_is_a_number_of_at_least_0(value):
+    with pytest.raises(InputError, match="--positive_ratio"):
+        TopicsOptions(positive_ratio=value)
 
 
 def test_a_review_gives_the_same_labels_under_any_sharding_and_is_obeyed(tmp_path):
@@ -196,22 +190,16 @@ def test_a_review_gives_the_same_labels_under_any_sharding_and_is_obeyed(tmp_pat
 
 
 def test_hubs_of_one_entity_share_a_topic(tmp_path):
-    hubs = [
-        hub(1, "a.example", "Sport", ids(*range(6))),
-        hub(2, "b.example", "Sports", ids(*range(10, 16))),
-        *HUBS[2:4],
-    ]
+    sport = hub(1, "a.example", "Sport", ids(*range(6))), hub(2, "b.example", "Sports", ids(*range(10, 16)))
+    hubs = [*sport, *HUBS[2:4]]
     folder = tmp_path / "entities"
     folder.mkdir()
     (folder / "manifest.json").write_text('{"digest": "e"}')
     table = folder / "aliases.tsv"
     table.write_text("Sport\tQ1\t1\tSport\nSports\tQ1\t1\tSport\n")
     _, named = run(tmp_path, hubs, output="named")  # by the names of sections
-    assert kept(tmp_path / "named/topics.tsv") == [
-        ("0", "sport", "sport"),
-        ("0", "sport", "sports"),
-        ("1", "politics", "politics"),
-    ]
+    names = [("0", "sport", "sport"), ("0", "sport", "sports"), ("1", "politics", "politics")]
+    assert kept(tmp_path / "named/topics.tsv") == names
     assert run(tmp_path, hubs, link_names=False, output="apart")[1] == []  # one topic, and so no negatives
     _, linked = run(tmp_path, hubs, link_names=False, entities=folder, output="linked")
     assert linked == named
@@ -227,7 +215,7 @@ def test_the_sample_of_a_topic_does_not_depend_on_other_topics(tmp_path):
     for review, number in ((alone, 2), (more, 3)):  # 3 positives and 15 negatives: 1.5 positives, so 2, stay
         _, labels = run(tmp_path, topics_file=review, positive_ratio=0.1, output=review.stem)
         found = {one.doc_id for one in labels if (number, 1) in zip(one.topic_ids, one.labels, strict=True)}
-        assert found == set(sorted(ids(0, 1, 10), key=lambda doc_id: draw(doc_id, "ann lee"))[:2])
+        assert found == set(sorted(ids(0, 1, 10), key=lambda doc_id: topics.draw(doc_id, "ann lee"))[:2])
 
 
 HEADER = "topic\ttitle\tverdict\n"
@@ -242,12 +230,11 @@ HEADER = "topic\ttitle\tverdict\n"
         (f"{HEADER}a\tsports\tkept\nb\tsports\tkept\n", "line 3: got the title 'sports'"),
         (f"{HEADER} \tsports\tkept\n", "line 2: got the title 'sports' without a topic"),
         (f"{HEADER}a\ta\tkept\na\tb\tkept\nc\tc\tkept\nd\td\tkept\n", "got 3 topics, expected at most 2"),
-        (b"\xff\xfea\x00", "cannot be read: 'utf-8'"),
     ],
 )
 def test_broken_reviews_name_their_line(tmp_path, text, message):
     path = tmp_path / "topics.tsv"
-    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    path.write_text(text)
     with pytest.raises(InputError) as caught:
         read_review(str(path), max_topics=2)
     assert str(caught.value).startswith(f"{path}: {message}")
@@ -271,10 +258,10 @@ def test_the_side_in_excess_is_down_sampled(positives, negatives, stay):
     assert wanted_labels(positives, negatives, 0) == (positives, negatives)
 
 
-@given(st.lists(st.integers(0, DRAWS - 1), min_size=1, max_size=60, unique=True), st.integers(1, 80))
+@given(st.lists(st.integers(0, topics.DRAWS - 1), min_size=1, max_size=60, unique=True), st.integers(1, 80))
 def test_as_many_labels_as_wanted_are_below_the_bound_whatever_the_shards(draws, others):
     parts = [LeastDraws(7, 1, len(part), tuple(sorted(part))) for part in (draws[::2], draws[1::2])]
-    bounds = keep_bounds([*parts, LeastDraws(7, 0, others, tuple(range(others)))], 0.25)
+    bounds = topics.keep_bounds([*parts, LeastDraws(7, 0, others, tuple(range(others)))], 0.25)
     wanted = wanted_labels(len(draws), others, 0.25)
     assert sum(number < bounds[7][0] for number in draws) == wanted[0]
     assert sum(number < bounds[7][1] for number in range(others)) == wanted[1]

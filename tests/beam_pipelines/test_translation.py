@@ -35,11 +35,8 @@ def test_pieces_are_cut_after_commas_then_before_words():
 
 
 def test_the_most_specific_model_of_a_language():
-    languages = ("pt", "zh", "zh-hant")
-    found = {
-        tag: translation.find_language(tag, languages) for tag in ("pt-BR", "zh-Hans", "zh-Hant-HK", "ZH", "ptx", "und")
-    }
-    assert found == {"pt-BR": "pt", "zh-Hans": "zh", "zh-Hant-HK": "zh-hant", "ZH": "zh", "ptx": None, "und": None}
+    models = {"pt-BR": "pt", "zh-Hans": "zh", "zh-Hant-HK": "zh-hant", "ZH": "zh", "ptx": None, "und": None}
+    assert {tag: translation.find_language(tag, ("pt", "zh", "zh-hant")) for tag in models} == models
 
 
 def plan_document(language):
@@ -136,10 +133,9 @@ def test_a_real_model_translates_sentence_by_sentence(marian):
     alone = [translator.translate([sentence], "fr")[0] for sentence in SENTENCES]
     assert len(set(alone)) > 1
     assert all(alone)
-    title, body, empty = translator.translate(
-        [SENTENCES[0], f"{SENTENCES[1]} {SENTENCES[2]}\n\n{SENTENCES[0]}", " \n"], "fr"
-    )
-    assert (title, body, empty) == (alone[0], f"{alone[1]} {alone[2]}\n{alone[0]}", "")
+    first, second, third = SENTENCES
+    found = translator.translate([first, f"{second} {third}\n\n{first}", " \n"], "fr")
+    assert found == [alone[0], f"{alone[1]} {alone[2]}\n{alone[0]}", ""]
     assert Translator(f"{marian}/", 2).translate(SENTENCES, "fr") == alone
 
 

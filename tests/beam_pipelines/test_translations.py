@@ -1,11 +1,10 @@
 """Translation pairs as records: directions, pivots, documents, counts, and the same bytes in every run."""
 
 import pytest
-from newsembed.beam_pipelines import jobs
 from newsembed.beam_pipelines.translations import JOB, TranslationsOptions
 from newsembed.errors import InputError
 from newsembed.formats.vocabulary import CLS_ID, SEP_ID
-from newsembed.tests.example_inputs import VOCABULARY, read_examples, write_vocabulary
+from newsembed.tests.example_inputs import VOCABULARY, manifest_of, read_examples, write_vocabulary
 
 
 @pytest.fixture
@@ -17,9 +16,7 @@ def folder(tmp_path):
 def run_job(folder, output="out", bitext=("pairs.tsv",), ids=(), **options):
     inputs = {"vocabulary": [str(folder / "vocab.txt")], "bitext": [str(folder / name) for name in bitext]}
     inputs["document_ids"] = [str(folder / name) for name in ids]
-    return jobs.execute(
-        JOB, inputs, str(folder / output), TranslationsOptions(**options), ["--direct_num_workers=1"]
-    ).manifest
+    return manifest_of(JOB, inputs, folder / output, TranslationsOptions(**options))
 
 
 def read_back(output, languages):

@@ -1,11 +1,11 @@
 """The job `triplets`: the date rule, limits, labels, the same result under any sharding."""
 
+import dataclasses
 import hashlib
 import math
 from types import SimpleNamespace
 
 import pytest
-from newsembed.beam_pipelines import jobs
 from newsembed.beam_pipelines import triplets as triplets_job
 from newsembed.beam_pipelines.shards import shard_of
 from newsembed.beam_pipelines.triplets import JOB
@@ -14,9 +14,7 @@ from newsembed.errors import InputError
 from newsembed.formats import parquet
 from newsembed.formats.records import Article, Neighbor, Triplet
 from newsembed.tests.document_table import article, doc
-from newsembed.tests.example_inputs import split, write_stream
-
-ONE = ["--direct_num_workers=1"]
+from newsembed.tests.example_inputs import manifest_of, split, write_stream
 
 
 def neighbor(query, other, space="entity", similarity=0.9, gap=0):
@@ -54,7 +52,7 @@ def run(tmp_path, name="out", shards=2, options=None, neighbors=NEIGHBORS, **inp
         "articles": write_stream(tmp_path / name / "clean", "articles", split(ARTICLES, shards), Article),
         "neighbors": write_stream(tmp_path / name / "near", "neighbors", near, Neighbor),
     } | inputs
-    counts = jobs.execute(JOB, given, out, options or TripletsOptions(max_evergreen_score=1.0), ONE).manifest["counts"]
+    counts = manifest_of(JOB, given, out, options or TripletsOptions(max_evergreen_score=1.0))["counts"]
     return counts, sorted(parquet.read_stream(f"{out}/triplets", Triplet), key=lambda one: (one.anchor, one.positive))
 
 
@@ -76,16 +74,15 @@ def test_any_sharding_gives_the_same_triplets(tmp_path):
     assert str(one) == str(three)  # NaN is not equal to itself
 
 
+SEVERAL = TripletsOptions(negatives_per_positive=2, cross_publisher=False, max_evergreen_score=1.0)
+
+
 def test_several_negatives_and_no_cross_publisher_rule(tmp_path):
-    counts, triplets = run(
-        tmp_path, options=TripletsOptions(negatives_per_positive=2, cross_publisher=False, max_evergreen_score=1.0)
-    )
+    counts, triplets = run(tmp_path, options=SEVERAL)
     assert counts["tallies"]["positive pairs"] == len({(one.anchor, one.positive) for one in triplets}) > counts["out"]
     assert counts["tallies"]["triplets"] == len(triplets)
-    assert {(one.positive, one.negative) for one in triplets if one.anchor == doc("a")} >= {
-        (doc("b"), doc("d")),
-        (doc("b"), doc("e")),
-    }
+    found = {(one.positive, one.negative) for one in triplets if one.anchor == doc("a")}
+    assert found >= {(doc("b"), doc("d")), (doc("b"), doc("e"))}
     assert any(one.positive == doc("c") for one in triplets)
 
 
@@ -110,23 +107,18 @@ def test_labels_fit_the_filter_and_bad_ones_are_refused(tmp_path):
 
 
 def test_triplets_are_written_in_an_order_drawn_by_digest(tmp_path):
-    options = TripletsOptions(negatives_per_positive=2, cross_publisher=False, max_evergreen_score=1.0)
-    run(tmp_path, shards=1, options=options)
-    written = [
-        one.anchor + one.positive + one.negative for one in parquet.read_stream(f"{tmp_path}/out/out/triplets", Triplet)
-    ]
+    run(tmp_path, shards=1, options=SEVERAL)
+    triplets = parquet.read_stream(f"{tmp_path}/out/out/triplets", Triplet)
+    written = [one.anchor + one.positive + one.negative for one in triplets]
     assert len(written) > 3
     assert written == sorted(written, key=lambda key: hashlib.blake2b(key.encode(), digest_size=8).hexdigest())
 
 
 def test_the_cap_on_an_event_is_counted(tmp_path):
-    counts, _ = run(
-        tmp_path, options=TripletsOptions(max_evergreen_score=1.0, cross_publisher=False, max_anchors_per_event=1)
-    )
+    one_each = TripletsOptions(max_evergreen_score=1.0, max_anchors_per_event=1)
+    counts, _ = run(tmp_path, options=dataclasses.replace(one_each, cross_publisher=False))
     assert counts["rejected"].get("crowded_event", 0) == 0
     near = [neighbor("b", "d", gap=399), *NEIGHBORS]
-    counts, triplets = run(
-        tmp_path, "crowd", neighbors=near, options=TripletsOptions(max_evergreen_score=1.0, max_anchors_per_event=1)
-    )
+    counts, triplets = run(tmp_path, "crowd", neighbors=near, options=one_each)
     assert counts["rejected"]["crowded_event"] == 1
     assert len({one.anchor for one in triplets}) == 1

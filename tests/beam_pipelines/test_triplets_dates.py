@@ -6,15 +6,9 @@ import math
 
 import numpy as np
 import pytest
+from newsembed.beam_pipelines.triplets import table
 from newsembed.beam_pipelines.triplets.table import FEATURES as NGRAMS
-from newsembed.beam_pipelines.triplets.table import (
-    count_by_month,
-    date_stats,
-    fit,
-    fit_model,
-    ngram_counts,
-    with_read_words,
-)
+from newsembed.beam_pipelines.triplets.table import count_by_month, date_stats, fit, ngram_counts
 from newsembed.tests.document_table import article
 from sklearn.utils import murmurhash3_32
 
@@ -50,9 +44,8 @@ def test_ngrams_are_counted_by_fold_and_month():
     grams = ngram_counts(articles).toarray()
     for fold in range(2):
         for month in range(4):
-            rows = [
-                n for n, one in enumerate(articles) if (fold_by_hand(one), month_by_hand(one) - first) == (fold, month)
-            ]
+            places = [(fold_by_hand(one), month_by_hand(one) - first) for one in articles]
+            rows = [n for n, place in enumerate(places) if place == (fold, month)]
             np.testing.assert_array_equal(counts[fold, month], grams[rows].sum(0))
 
 
@@ -69,7 +62,7 @@ def test_ngrams_are_single_words_and_pairs_of_the_first_three_hundred():
     assert np.repeat(np.arange(NGRAMS), counts.astype(int)).tolist() == places(
         "aa", "aa bb", *["bb"] * 299, *["bb bb"] * 298
     )
-    cut = with_read_words(long)
+    cut = table.with_read_words(long)
     assert len(cut.body.split()) == 300
     assert (ngram_counts([cut]) != ngram_counts([long])).nnz == 0
 
@@ -126,6 +119,6 @@ def test_smoothing_and_sharpness_make_the_own_months_most_likely():
             weights = np.exp(sharpness * (ratios - ratios.max(1, keepdims=True)))
             own = weights[np.arange(len(articles)), [month_by_hand(one) - first for one in articles]] / weights.sum(1)
             best = max(best, (float(np.log(own + 1e-9).mean()), prior, sharpness))
-    found, sharpness = fit_model(articles, counts, first)
+    found, sharpness = table.fit_model(articles, counts, first)
     assert sharpness == best[2]
     np.testing.assert_allclose(found, fit_by_hand(counts, best[1]), rtol=1e-3, atol=1e-3)

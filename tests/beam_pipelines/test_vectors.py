@@ -23,6 +23,7 @@ from newsembed.beam_pipelines.vectors import (
 from newsembed.errors import InputError
 from newsembed.formats import parquet
 from newsembed.formats.records import Article, Vector, make_doc_id
+from newsembed.tests.example_inputs import manifest_of, split, write_stream
 
 DAY = datetime.date(2020, 1, 1)
 
@@ -89,38 +90,34 @@ def inputs(tmp_path):
     entities.mkdir()
     (entities / "manifest.json").write_text('{"digest": "e"}')
     tables.write_aliases(str(entities / "aliases.tsv"), [tables.Alias("Jane Roe", "jane", 1, "")])
-    tables.write_embeddings(
-        str(entities / "entities"), tables.EmbeddingTable(("jane",), np.ones((1, 4), np.float32), (1,))
-    )
+    jane = tables.EmbeddingTable(("jane",), np.ones((1, 4), np.float32), (1,))
+    tables.write_embeddings(str(entities / "entities"), jane)
     words = tables.EmbeddingTable(("flood", "vote"), np.eye(2, 3, dtype=np.float32), (0.1, 0.2))
     tables.write_embeddings(str(entities / "words"), words)
-    logo = b"\x01" * 8
+    logo, texts = b"\x01" * 8, {"a": "flood", "b": "vote", "c": "vote flood", "d": "x", "e": "x"}
+    bodies, images = {"a": "Jane Roe came."}, {"d": b"\x02" * 8}
     articles = [
-        Article(make_doc_id("a"), "a", "p", "flood", "Jane Roe came.", byline_date=DAY, image_hash=logo),
-        Article(make_doc_id("b"), "b", "p", "vote", "x", byline_date=DAY, image_hash=logo),
-        Article(make_doc_id("c"), "c", "p", "vote flood", "x", byline_date=DAY, image_hash=logo),
-        Article(make_doc_id("d"), "d", "q", "x", "x", byline_date=DAY, image_hash=b"\x02" * 8),
-        Article(make_doc_id("e"), "e", "q", "x", "x", byline_date=DAY, image_hash=logo),
-    ]
-    for index in range(2):
-        parquet.write_shard(
-            str(tmp_path / f"clean/articles/part-{index:05d}-of-00002.parquet"), articles[index::2], Article
-        )
-    (tmp_path / "clean" / "manifest.json").write_text('{"digest": "c"}')
-    return {"articles": [str(tmp_path / "clean")], "entities": [str(entities)]}
+        Article(make_doc_id(name), name, "p", title, bodies.get(name, "x"), byline_date=DAY,
+                image_hash=images.get(name, logo))
+        for name, title in texts.items()
+    ]  # fmt: skip
+    return {
+        "articles": write_stream(tmp_path / "clean", "articles", split(articles, 2), Article),
+        "entities": [str(entities)],
+    }
 
 
 @pytest.mark.parametrize("uses", [3, 4])
 def test_an_image_of_more_documents_than_the_limit_is_a_logo(tmp_path, inputs, uses):
     """Four documents of two shards share an image."""
     options = VectorsOptions(max_image_uses=uses)
-    jobs.execute(JOB, inputs, str(tmp_path / "out"), options, ["--direct_num_workers=1"])
+    manifest_of(JOB, inputs, tmp_path / "out", options)
     images = {row.doc_id for row in parquet.read_stream(str(tmp_path / "out/image"), Vector)}
     assert images == set(map(make_doc_id, "d" if uses == 3 else "abcde"))
 
 
 def test_texts_lose_the_common_component(tmp_path, inputs):
-    jobs.execute(JOB, inputs, str(tmp_path / "out"), VectorsOptions(), ["--direct_num_workers=1"])
+    manifest_of(JOB, inputs, tmp_path / "out", VectorsOptions())
     found = {row.doc_id: np.array(row.values) for row in parquet.read_stream(str(tmp_path / "out/text"), Vector)}
     flood, vote = 1e-3 / (1e-3 + 0.1) * np.eye(3)[0], 1e-3 / (1e-3 + 0.2) * np.eye(3)[1]
     texts = {"a": flood, "b": vote, "c": (flood + vote) / 2}
@@ -133,7 +130,7 @@ def test_texts_lose_the_common_component(tmp_path, inputs):
 @pytest.mark.parametrize(("least", "found"), [(0.99, 1), (1.01, 0)])
 def test_one_is_the_rarity_of_a_name_that_one_article_has(tmp_path, inputs, least, found):
     options = VectorsOptions(min_rarity=least)
-    counts = jobs.execute(JOB, inputs, str(tmp_path / "out"), options, ["--direct_num_workers=1"]).manifest["counts"]
+    counts = manifest_of(JOB, inputs, tmp_path / "out", options)["counts"]
     assert counts["tallies"].get("entity_vectors", 0) == found
 
 
@@ -141,7 +138,7 @@ def test_user_tables_replace_ours(tmp_path, inputs):
     (tmp_path / "mine.tsv").write_text("came\tQ1\t1\n", encoding="utf-8")
     (tmp_path / "mine.txt").write_text("Q1 0 2\n", encoding="utf-8")
     given = {**inputs, "alias_file": [str(tmp_path / "mine.tsv")], "entity_embeddings": [str(tmp_path / "mine.txt")]}
-    jobs.execute(JOB, given, str(tmp_path / "out"), None, ["--direct_num_workers=1"])
+    manifest_of(JOB, given, tmp_path / "out", None)
     (row,) = parquet.read_stream(str(tmp_path / "out/entity"), Vector)
     np.testing.assert_allclose(row.values, [0, 2])
     (tmp_path / "mine.txt").write_text("Q1 3 2\n", encoding="utf-8")
@@ -160,7 +157,7 @@ def test_articles_without_a_date_are_named_and_a_lone_language_loses_nothing(tmp
         kept = list(parquet.read_records(str(tmp_path / "clean/articles" / place), Article))
         parquet.write_shard(str(tmp_path / "clean/articles" / place), [*kept, article], Article)
     options = VectorsOptions(min_rarity=0)  # half of these articles name her
-    counts = jobs.execute(JOB, inputs, str(tmp_path / "out"), options, ["--direct_num_workers=1"]).manifest["counts"]
+    counts = manifest_of(JOB, inputs, tmp_path / "out", options)["counts"]
     assert (counts["in"], counts["out"]) == (7, 6)
     assert counts["rejected"] == {"no_byline_date": 1}
     assert make_doc_id("lone") in {row.doc_id for row in parquet.read_stream(str(tmp_path / "out/entity"), Vector)}

@@ -1,11 +1,11 @@
 """The vocabulary job: smoothing, repeatable learning, manifest, bad input."""
 
+import itertools
 import math
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from newsembed.beam_pipelines import jobs
 from newsembed.beam_pipelines.vocabulary import JOB, VocabularyOptions, copies_of, merge_words, smoothed_rates
 from newsembed.beam_pipelines.vocabulary_learning import WordCount, choose_alphabet, learn_pieces
 from newsembed.errors import InputError
@@ -13,9 +13,8 @@ from newsembed.formats import parquet
 from newsembed.formats.records import Article, make_doc_id
 from newsembed.formats.vocabulary import SPECIAL_TOKENS, UNK_ID
 from newsembed.tasks.vocabulary import Vocabulary
-from newsembed.tests.example_inputs import write_stream
+from newsembed.tests.example_inputs import manifest_of, write_stream
 
-ONE_WORKER = ["--direct_num_workers=1"]
 ENGLISH = "the senate votes on the budget of the city while police report {} arrests near the river bank"
 GREEK = "η βουλή ψηφίζει τον προϋπολογισμό της πόλης και η αστυνομία αναφέρει {} συλλήψεις"
 
@@ -29,7 +28,7 @@ def articles(count, language="en", text=ENGLISH):
 
 def run_job(tmp_path, shards, name="out", **options):
     inputs = {"articles": write_stream(tmp_path / f"clean-{name}", "articles", shards, Article)}
-    return jobs.execute(JOB, inputs, str(tmp_path / name), VocabularyOptions(**options), ONE_WORKER).manifest
+    return manifest_of(JOB, inputs, tmp_path / name, VocabularyOptions(**options))
 
 
 def test_rates_are_the_papers():
@@ -53,13 +52,7 @@ def test_copies_round_by_the_fraction(rate):
 
 
 def test_learning_finds_frequent_words_and_repeats():
-    words = [
-        WordCount("low", 50),
-        WordCount("lower", 20),
-        WordCount("newest", 60),
-        WordCount("x\U0010fffe", 1),
-        WordCount("!", 5),
-    ]
+    words = list(itertools.starmap(WordCount, {"low": 50, "lower": 20, "newest": 60, "x\U0010fffe": 1, "!": 5}.items()))
     learned = learn_pieces(lambda: words, 200, 2)
     assert learned.pieces[:5] == SPECIAL_TOKENS
     assert {"newest", "low", "!"} <= set(learned.pieces)

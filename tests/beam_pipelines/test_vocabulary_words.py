@@ -5,15 +5,12 @@ import importlib.util
 
 import numpy as np
 import pytest
-from newsembed.beam_pipelines import jobs
 from newsembed.beam_pipelines.vocabulary import JOB, VocabularyOptions
 from newsembed.beam_pipelines.vocabulary_learning import WordCounter, WordUse, choose_words, is_stop_word, merge_uses
 from newsembed.formats.records import Article, make_doc_id
 from newsembed.formats.vocabulary import SPECIAL_TOKENS, UNK_ID
 from newsembed.tasks.vocabulary import Vocabulary
-from newsembed.tests.example_inputs import split, write_stream
-
-ONE_WORKER = ["--direct_num_workers=1"]
+from newsembed.tests.example_inputs import manifest_of, split, write_stream
 
 
 def use(word, documents, language="en", tagged=0, wanted=0):
@@ -105,7 +102,7 @@ def articles():
 def run(tmp_path, rows, name, shards, **options):
     inputs = {"articles": write_stream(tmp_path / f"clean-{name}", "articles", split(rows, shards), Article)}
     options = VocabularyOptions(**{"size": 100, "words": True} | options)
-    return jobs.execute(JOB, inputs, str(tmp_path / name), options, ONE_WORKER).manifest
+    return manifest_of(JOB, inputs, tmp_path / name, options)
 
 
 def test_the_job_writes_whole_words_whatever_the_shards(tmp_path):

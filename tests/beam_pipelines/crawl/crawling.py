@@ -19,6 +19,16 @@ def page(*links, image="", text="A page."):
     return f"<html><head><title>{text}</title>{meta}</head><body><p>{text}</p>{anchors}</body></html>"
 
 
+def feed(*links):
+    items = "".join(f"<item><title>T</title><link>{link}</link></item>" for link in links)
+    return f"<rss><channel><title>Feed</title>{items}</channel></rss>"
+
+
+def cut_off(out):
+    """An answer that ends before its body is complete."""
+    out.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 99\r\n\r\nhalf")
+
+
 class Web:
     """Answers by (host, path): status, content type, body, further headers.
 
@@ -107,9 +117,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
                 body(self.wfile)
             return
         tests = {"ETag": "If-None-Match", "Last-Modified": "If-Modified-Since"}
-        if status == 200 and any(
-            name in headers and self.headers[test] == headers[name] for name, test in tests.items()
-        ):
+        if status == 200 and any(self.headers[tests[name]] == headers[name] for name in tests.keys() & headers):
             self.send_response(304)
             self.end_headers()
             return
@@ -139,16 +147,9 @@ def serving():
 
 
 def options(web, **changes):
-    quick = {
-        "delay_seconds": 0.0,
-        "timeout_seconds": 5.0,
-        "backoff_seconds": 0.01,
-        "max_attempts": 1,
-        "fetch_images": False,
-    }
-    return CrawlOptions(
-        **quick | {"allow_private_addresses": True, "resolve": (f"*.example=127.0.0.1:{web.port}",)} | changes
-    )
+    quick = {"delay_seconds": 0.0, "timeout_seconds": 5.0, "backoff_seconds": 0.01, "max_attempts": 1}
+    local = {"fetch_images": False, "allow_private_addresses": True, "resolve": (f"*.example=127.0.0.1:{web.port}",)}
+    return CrawlOptions(**quick | local | changes)
 
 
 def crawl(tmp_path, web, *seeds, out="out", beam_args=ONE, **changes):

@@ -4,27 +4,25 @@ import datetime
 import gzip
 
 import pytest
-from crawling import crawl, letters, page, stored
-from newsembed.beam_pipelines.crawl.options import CrawlOptions, Scope, Sitemaps
-from newsembed.errors import InputError
+from crawling import crawl, feed, letters, page, stored
+from newsembed.beam_pipelines.crawl.options import Scope, Sitemaps
 
 XML = "application/xml"
 HOME = "http://www.a.example"
 
 
+def listing(root, item, entries):
+    days = ((path, f"<lastmod>{day}</lastmod>" if day else "") for path, day in entries)
+    listed = "".join(f"<{item}><loc>{HOME}{path}</loc>{day}</{item}>" for path, day in days)
+    return f'<?xml version="1.0"?><{root} xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">{listed}</{root}>'
+
+
 def urlset(*entries):
-    listed = "".join(
-        f"<url><loc>{HOME}{path}</loc>{f'<lastmod>{day}</lastmod>' if day else ''}</url>" for path, day in entries
-    )
-    return f'<?xml version="1.0"?><urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">{listed}</urlset>'
+    return listing("urlset", "url", entries)
 
 
 def index(*entries):
-    listed = "".join(
-        f"<sitemap><loc>{HOME}{path}</loc>{f'<lastmod>{day}</lastmod>' if day else ''}</sitemap>"
-        for path, day in entries
-    )
-    return f'<sitemapindex xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">{listed}</sitemapindex>'
+    return listing("sitemapindex", "sitemap", entries)
 
 
 @pytest.fixture
@@ -32,16 +30,10 @@ def archive(web):
     """A site whose front page shows nothing and whose sitemaps lead to three months, one of them gzipped."""
     web.add(f"{HOME}/robots.txt", f"User-agent: *\nDisallow: /no\nSitemap: {HOME}/sitemap.xml\n", "text/plain")
     web.add(f"{HOME}/", page())
-    web.add(
-        f"{HOME}/sitemap.xml",
-        index(("/2020-01.xml.gz", "2020-02-01"), ("/2023-05.xml", "2023-06-01"), ("/2024-01.xml", "2024-02-01")),
-        XML,
-    )
-    web.add(
-        f"{HOME}/2020-01.xml.gz",
-        gzip.compress(urlset(("/old", "2020-01-05"), ("/no", "2020-01-06")).encode()),
-        "application/x-gzip",
-    )
+    maps = ("/2020-01.xml.gz", "2020-02-01"), ("/2023-05.xml", "2023-06-01"), ("/2024-01.xml", "2024-02-01")
+    web.add(f"{HOME}/sitemap.xml", index(*maps), XML)
+    oldest = gzip.compress(urlset(("/old", "2020-01-05"), ("/no", "2020-01-06")).encode())
+    web.add(f"{HOME}/2020-01.xml.gz", oldest, "application/x-gzip")
     web.add(f"{HOME}/2023-05.xml", urlset(("/may", "2023-05-05"), ("/2023/05/30/late", "")), XML)
     web.add(f"{HOME}/2024-01.xml", urlset(("/new", "2024-01-05"), ("/undated", "")), "text/xml")
     for path in ("old", "no", "may", "2023/05/30/late", "new", "undated"):
@@ -59,10 +51,9 @@ def test_an_archive_is_found_through_robots_txt(tmp_path, archive):
     assert paths(tmp_path) == articles | {"/sitemap.xml", "/2020-01.xml.gz", "/2023-05.xml", "/2024-01.xml"}
     assert counts["tallies"] == {"pages": 6, "sitemaps": 4}
     assert letters(tmp_path) == {f"{HOME}/no": "robots_disallowed"}
-    assert archive.requests.index(f"{HOME}/new") < archive.requests.index(f"{HOME}/old"), "the newest first"
-    assert archive.requests.index(f"{HOME}/new") < archive.requests.index(f"{HOME}/2023-05.xml"), (
-        "one sitemap at a time"
-    )
+    new, old, may = (archive.requests.index(f"{HOME}/{name}") for name in ("new", "old", "2023-05.xml"))
+    assert new < old, "the newest first"
+    assert new < may, "one sitemap at a time"
 
 
 @pytest.mark.parametrize(
@@ -95,10 +86,7 @@ def test_broken_lists_are_stored_and_lead_nowhere(tmp_path, web):
         ("<urlset><url><loc>http://[", XML),
         (b"\x1f\x8b\x08 no gzip", "application/gzip"),
         (b"\xff\xfe\x00<\x00", XML),
-        (
-            '{"version": "https://jsonfeed.org/version/1", "items": [{"title": "x"}, null, {"url": "http://[::1"}]}',
-            "application/json",
-        ),
+        ('{"version": "https://jsonfeed.org/version/1", "items": [null, {"url": "http://[::1"}]}', "application/json"),
         ("<html>" * 3_000, "text/html"),
         (b"\0\0\0", "text/html"),
     ]
@@ -109,17 +97,9 @@ def test_broken_lists_are_stored_and_lead_nowhere(tmp_path, web):
     assert (counts["in"], counts["out"]) == (7, 7)
 
 
-def feed(*links):
-    items = "".join(f"<item><title>T</title><link>{link}</link></item>" for link in links)
-    return f"<rss><channel><title>Feed</title>{items}</channel></rss>"
-
-
 def test_entries_on_other_domains_are_counted_and_followed_when_asked_for(tmp_path, web):
-    web.add(
-        "http://feeds.b.example/rss",
-        feed(f"{HOME}/1", "http://c.example/2", "http://feeds.b.example/3"),
-        "application/rss+xml",
-    )
+    entries = f"{HOME}/1", "http://c.example/2", "http://feeds.b.example/3"
+    web.add("http://feeds.b.example/rss", feed(*entries), "application/rss+xml")
     web.add(f"{HOME}/1", page("/deeper", "http://c.example/9", image="http://img.d.example/i.png"))
     web.add("http://c.example/2", page(image="http://img.d.example/i.png"))
     web.add("http://c.example/robots.txt", "User-agent: *\nDisallow: /2\n", "text/plain")
@@ -128,12 +108,8 @@ def test_entries_on_other_domains_are_counted_and_followed_when_asked_for(tmp_pa
     counts = crawl(tmp_path, web, "http://feeds.b.example/rss")
     assert counts["tallies"] == {"pages": 2, "entries_elsewhere": 2}
     counts = crawl(tmp_path, web, "http://feeds.b.example/rss", scope=Scope.FEEDS, fetch_images=True, out="wide")
-    assert set(stored(tmp_path, "wide")) == {
-        "http://feeds.b.example/rss",
-        "http://feeds.b.example/3",
-        f"{HOME}/1",
-        "http://img.d.example/i.png",
-    }
+    names = ("feeds.b.example/rss", "feeds.b.example/3", "www.a.example/1", "img.d.example/i.png")
+    assert set(stored(tmp_path, "wide")) == {f"http://{name}" for name in names}
     assert letters(tmp_path, "wide") == {"http://c.example/2": "robots_disallowed"}
     assert counts["tallies"] == {"pages": 3, "images": 1, "listed_entries": 2, "listed_images": 1}
 
@@ -145,8 +121,3 @@ def test_entries_of_a_site_that_is_crawled_itself_are_fetched_once(tmp_path, web
     counts = crawl(tmp_path, web, "http://feeds.b.example/rss", f"{HOME}/", scope=Scope.FEEDS)
     assert counts["tallies"] == {"pages": 3, "listed_entries": 1, "listed_again": 1}
     assert web.count(f"{HOME}/1") == 1
-
-
-def test_dates_are_in_order():
-    with pytest.raises(InputError, match="--since"):
-        CrawlOptions(since=datetime.date(2024, 1, 2), until=datetime.date(2024, 1, 1))

@@ -7,16 +7,14 @@ import socket
 import time
 
 import pytest
-from crawling import HTML, options, page
+from crawling import HTML, cut_off, options, page
 from newsembed.beam_pipelines.crawl.fetch import Fetcher, FetchError, is_public, retry_after
 from newsembed.formats.records import Failure, Rejection
 
 NOW = datetime.datetime(2024, 5, 1, 12, tzinfo=datetime.UTC)
 URL = "http://a.example/"
-CHUNKED = (
-    b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nTransfer-Encoding: chunked\r\n\r\n4\r\ntwo "
-    b"\r\n6\r\npieces\r\n0\r\n\r\n"
-)
+OK = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n"
+CHUNKED = OK + b"Transfer-Encoding: chunked\r\n\r\n4\r\ntwo \r\n6\r\npieces\r\n0\r\n\r\n"
 
 
 def fetch(web, url=URL, *, changes=None, **arguments):
@@ -44,26 +42,9 @@ def test_a_decompression_bomb_is_too_large(web):
     assert (error.reason, error.retry) == (Failure.TOO_LARGE, False)
 
 
-def test_broken_coding_is_a_fetch_error(web):
-    web.add(URL, gzip.compress(b"x" * 999, mtime=0)[:-9], Content_Encoding="gzip")
-    assert failing(web).reason is Failure.FETCH_ERROR
-
-
-@pytest.mark.parametrize(
-    ("status", "retry"),
-    [
-        (400, False),
-        (403, False),
-        (404, False),
-        (410, False),
-        (429, True),
-        (500, True),
-        (501, False),
-        (503, True),
-        (504, True),
-    ],
-)
-def test_only_requests_to_busy_and_broken_servers_are_retried(web, status, retry):
+@pytest.mark.parametrize("status", [400, 403, 404, 410, 429, 500, 501, 503, 504])
+def test_only_requests_to_busy_and_broken_servers_are_retried(web, status):
+    retry = status in {429, 500, 503, 504}
     web.add(URL, "no", status=status, Retry_After="7")
     error = failing(web)
     assert (error.reason, error.status, error.retry) == (Failure.HTTP_ERROR, status, retry)
@@ -71,7 +52,7 @@ def test_only_requests_to_busy_and_broken_servers_are_retried(web, status, retry
 
 
 def test_broken_connections_are_retried_and_unknown_hosts_are_not(web, monkeypatch):
-    web.add(URL, lambda out: out.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 99\r\n\r\nhalf"))
+    web.add(URL, cut_off)
     assert failing(web).retry
     assert failing(web, changes={"resolve": ("a.example=127.0.0.1:1",)}).retry, "nobody listens"
 
@@ -86,12 +67,8 @@ def test_broken_connections_are_retried_and_unknown_hosts_are_not(web, monkeypat
 
 def test_each_address_of_a_name_is_tried(web, monkeypatch):
     web.add(URL, page())
-    port = web.port
-
-    def both(*_args, **_kwargs):
-        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.0.1", number)) for number in (1, port)]
-
-    monkeypatch.setattr(socket, "getaddrinfo", both)
+    both = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.0.1", number)) for number in (1, web.port)]
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_args, **_kwargs: both)
     assert fetch(web).status == 200
 
 
@@ -112,11 +89,7 @@ def test_a_name_with_several_private_addresses_is_refused_as_one_with_one(web, m
         ("Wed, 01 May 2024 12:01:00 GMT", 60.0),
         ("Wed, 01 May 2024 11:00:00 GMT", 0.0),
         ("Wed, 01 May 2024 12:01:00 -0000", 60.0),
-        ("soon", None),
-        ("-5", None),
-        ("", None),
-        ("1e9", None),
-        ("Wed, 99 May 2024", None),
+        *((text, None) for text in ("soon", "-5", "", "1e9", "Wed, 99 May 2024")),
     ],
 )
 def test_retry_after_is_seconds_or_a_date(value, seconds):
@@ -161,7 +134,7 @@ def test_hosts_and_paths_of_all_scripts_are_sent_as_ascii(web):
 
 
 def test_headers_cannot_break_out_of_their_lines(web):
-    answer = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nX-Fold: one\r\n two\r\nContent-Length: 2\r\n\r\nok"
+    answer = OK + b"X-Fold: one\r\n two\r\nContent-Length: 2\r\n\r\nok"
     web.add(URL, lambda out: out.write(answer))
     assert fetch(web).header("x-fold") == "one two"
     web.add("http://a.example/x%20yX-Evil:%201", page())
@@ -178,16 +151,19 @@ def test_content_types_are_those_asked_for(web):
     assert failing(web, types=("image/",)).reason is Rejection.UNSUPPORTED_CONTENT_TYPE
 
 
-def test_answers_that_are_not_http_are_fetch_errors(web):
-    for raw in (
-        b"",
-        b"SSH-2.0-OpenSSH\r\n",
-        b"HTTP/1.1 abc\r\n\r\n",
+@pytest.mark.parametrize(
+    "raw",
+    [
+        *(b"", b"SSH-2.0-OpenSSH\r\n", b"HTTP/1.1 abc\r\n\r\n"),
         b"HTTP/1.1 200 OK\r\n" + b"X: y\r\n" * 3_000 + b"\r\n",
         b"HTTP/1.1 200 OK\r\nX: " + b"y" * 700_000,
-    ):
-        web.add(URL, lambda out, raw=raw: out.write(raw))
-        assert failing(web).reason is Failure.FETCH_ERROR
+        OK + b"Content-Encoding: gzip\r\n\r\n" + gzip.compress(b"x" * 999, mtime=0)[:-9],
+    ],
+    ids=["nothing", "of SSH", "no status", "many headers", "a long header", "broken gzip"],
+)
+def test_answers_that_are_not_http_are_fetch_errors(web, raw):
+    web.add(URL, lambda out: out.write(raw))
+    assert failing(web).reason is Failure.FETCH_ERROR
 
 
 def test_few_connections_are_kept(web):
@@ -233,24 +209,20 @@ def drip(start, drop):
     "body",
     [
         drip(b"HTTP/1.1 200 OK\r\nX-Slow: ", b"x"),
-        drip(b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 9999\r\n\r\n", b"x"),
-        drip(b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nTransfer-Encoding: chunked\r\n\r\n", b"0"),
+        drip(OK + b"Content-Length: 9999\r\n\r\n", b"x"),
+        drip(OK + b"Transfer-Encoding: chunked\r\n\r\n", b"0"),
     ],
     ids=["header", "body", "chunk size"],
 )
 def test_a_server_that_sends_single_bytes_cannot_exceed_the_timeout(web, body):
-    web.add("http://a.example/", body)
-    fetcher = Fetcher(options(web, timeout_seconds=0.4))
-    with contextlib.closing(fetcher), pytest.raises(FetchError) as raised:
-        fetcher.fetch("http://a.example/")
-    assert raised.value.reason is Failure.TIMEOUT
+    web.add(URL, body)
+    assert failing(web, changes={"timeout_seconds": 0.4}).reason is Failure.TIMEOUT
 
 
 def test_a_connection_that_failed_is_not_used_again(web):
     web.add("http://a.example/huge", "x" * 500_000)
     web.add("http://a.example/fine", page(text="fine"))
-    fetcher = Fetcher(options(web, max_bytes=1000))
-    with contextlib.closing(fetcher):
+    with contextlib.closing(Fetcher(options(web, max_bytes=1000))) as fetcher:
         with pytest.raises(FetchError, match="too_large"):
             fetcher.fetch("http://a.example/huge")
         assert b"fine" in fetcher.fetch("http://a.example/fine").body
@@ -260,8 +232,7 @@ def test_a_kept_connection_asks_for_each_page_once(web):
     for number in range(5):
         web.add(f"http://a.example/{number}", page(text=str(number)), ETag="x")
     web.add("http://a.example/chunked", lambda out: out.write(CHUNKED))
-    fetcher = Fetcher(options(web))
-    with contextlib.closing(fetcher):
+    with contextlib.closing(Fetcher(options(web))) as fetcher:
         bodies = [fetcher.fetch(f"http://a.example/{number}").body for number in range(5)]
         connections = web.connections
         assert fetcher.fetch("http://a.example/chunked").body == b"two pieces"
@@ -286,9 +257,8 @@ def test_only_addresses_on_the_public_internet_are_public_also_inside_of_others(
 
 
 def test_options_resolve_names_to_addresses_of_either_kind(web):
-    with contextlib.closing(
-        Fetcher(options(web, resolve=("a.example=127.0.0.1:81", "*.b.example=[::1]:82")))
-    ) as fetcher:
+    places = ("a.example=127.0.0.1:81", "*.b.example=[::1]:82")
+    with contextlib.closing(Fetcher(options(web, resolve=places))) as fetcher:
         resolver = fetcher._runner.run(connected(fetcher))
         for host, place in (("a.example", ("127.0.0.1", 81)), ("www.b.example", ("::1", 82))):
             (found,) = fetcher._runner.run(resolver.resolve(host, 80))
@@ -306,9 +276,6 @@ def answering(*heads, body=b"<p>A page"):
         out.write(b"".join(heads) + b"Content-Length: %d\r\n\r\n" % len(body) + body)
 
     return write
-
-
-OK = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n"
 
 
 @pytest.mark.parametrize(

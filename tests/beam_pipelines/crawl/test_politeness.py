@@ -63,11 +63,11 @@ def in_threads(ask, *arguments):
 def test_requests_from_several_threads_take_turns(clock):
     limiter = RateLimiter(9)
 
-    def ask(_number):
-        with limiter.request(HOST, 1.0):
+    def ask(host):
+        with limiter.request(host, 1.0):
             pass
 
-    in_threads(ask, *range(4))
+    in_threads(ask, *[HOST] * 4)
     assert clock.now >= 1003.0
 
 
@@ -174,9 +174,9 @@ def test_a_host_that_asks_for_a_longer_pause_than_the_limit_is_given_up():
     assert tallies == {"retries": 1}
 
 
+OWN = "User-agent: newsembed"
 RULES = (
-    b"User-agent: *\nCrawl-delay: 9\nDisallow: /\n\nUser-agent: newsembed\nCrawl-delay: "
-    b"2.5\nDisallow: /no\nSitemap: /s.xml\n"
+    f"User-agent: *\nCrawl-delay: 9\nDisallow: /\n\n{OWN}\nCrawl-delay: 2.5\nDisallow: /no\nSitemap: /s.xml\n".encode()
 )
 
 
@@ -211,11 +211,8 @@ def test_rules_are_those_of_the_named_agent():
         (b"User-agent: news\nDisallow: /no", True),
         (b"User-agent: newsembed-images\nDisallow: /no", True),
         (b"User-agent: x\rUser-agent: newsembed\r\rDisallow: /no", False),
-        (
-            b"User-agent: newsembed\nDisallow: /a\n\nUser-agent: *\nDisallow: /\nUser-agent: newsembed\nDisallow: /no",
-            False,
-        ),
-        (b"User-agent: *\nDisallow: /no\nUser-agent: newsembed\nDisallow:", True),
+        (f"{OWN}\nDisallow: /a\n\nUser-agent: *\nDisallow: /\n{OWN}\nDisallow: /no".encode(), False),
+        (f"User-agent: *\nDisallow: /no\n{OWN}\nDisallow:".encode(), True),
     ],
 )
 def test_a_group_is_that_of_the_product_whatever_its_version(body, is_allowed):

@@ -2,12 +2,12 @@
 
 import pytest
 from crawling import crawl as crawl_pages
-from crawling import page, stored
+from crawling import feed, page, stored
 from newsembed.errors import InputError
 from newsembed.tests.example_inputs import dead_letters
 
 HOME = "http://www.a.example"
-FEED = f"<rss><channel><title>F</title><item><title>One</title><link>{HOME}/1</link></item></channel></rss>"
+RSS = "application/rss+xml"
 
 
 def crawl(*arguments, **changes):
@@ -17,7 +17,7 @@ def crawl(*arguments, **changes):
 @pytest.fixture
 def site(web):
     web.add(f"{HOME}/", page("/feed", "/plain"), ETag='"front"')
-    web.add(f"{HOME}/feed", FEED, "application/rss+xml", Last_Modified="Wed, 01 May 2024 00:00:00 GMT")
+    web.add(f"{HOME}/feed", feed(f"{HOME}/1"), RSS, Last_Modified="Wed, 01 May 2024 00:00:00 GMT")
     web.add(f"{HOME}/1", page("/unreached", image="http://img.example/i.png"), ETag='"one"')
     web.add(f"{HOME}/plain", page(text="no validators"))
     web.add("http://img.example/i.png", b"png", "image/png", ETag='"image"')
@@ -28,10 +28,8 @@ def test_a_second_crawl_stores_only_what_changed(tmp_path, site):
     state = str(tmp_path / "state")
     first = crawl(tmp_path, site, f"{HOME}/", state=state, out="first")
     assert (first["out"], first["rejected"]) == (5, {})
-    assert sorted(found.name for found in (tmp_path / "state").iterdir()) == [
-        "a.example.json.gz",
-        "img.example.images.json.gz",
-    ]
+    names = ["a.example.json.gz", "img.example.images.json.gz"]
+    assert sorted(found.name for found in (tmp_path / "state").iterdir()) == names
 
     second = crawl(tmp_path, site, f"{HOME}/", state=state, out="second")
     assert (second["in"], second["out"], second["rejected"]) == (5, 0, {"not_modified": 5})
@@ -39,9 +37,7 @@ def test_a_second_crawl_stores_only_what_changed(tmp_path, site):
     assert details.pop(f"{HOME}/plain") == "the same"
     assert set(details.values()) == {"304, as "}, "nothing of these was sent again"
 
-    site.add(
-        f"{HOME}/feed", FEED.replace("/1<", "/2<"), "application/rss+xml", Last_Modified="Thu, 02 May 2024 00:00:00 GMT"
-    )
+    site.add(f"{HOME}/feed", feed(f"{HOME}/2"), RSS, Last_Modified="Thu, 02 May 2024 00:00:00 GMT")
     site.add(f"{HOME}/2", page())
     site.add(f"{HOME}/plain", page(text="changed"))
     third = crawl(tmp_path, site, f"{HOME}/", state=state, out="third")
@@ -49,23 +45,18 @@ def test_a_second_crawl_stores_only_what_changed(tmp_path, site):
     assert third["rejected"] == {"not_modified": 1}, "the front page; the first article is listed no more"
 
 
-def feed_of(*links):
-    items = "".join(f"<item><title>T</title><link>{link}</link></item>" for link in links)
-    return f"<rss><channel><title>F</title>{items}</channel></rss>"
-
-
 @pytest.mark.parametrize("seed", ["/", "/feed"])
 def test_a_limit_on_pages_is_spent_on_new_pages_first(tmp_path, web, seed):
     """The old pages stay in front of the new ones in the list, as on a page with a fixed head."""
     state, old = str(tmp_path / "state"), [f"{HOME}/old-{number}" for number in range(5)]
     web.add(f"{HOME}/", page(*old))
-    web.add(f"{HOME}/feed", feed_of(*old), "application/rss+xml")
+    web.add(f"{HOME}/feed", feed(*old), RSS)
     for url in old:
         web.add(url, page(), ETag='"old"')
     crawl(tmp_path, web, f"{HOME}{seed}", state=state, out="first", max_depth=1)
     new = [f"{HOME}/new-{number}" for number in range(3)]
     web.add(f"{HOME}/", page(*old, *new))
-    web.add(f"{HOME}/feed", feed_of(*old, *new), "application/rss+xml")
+    web.add(f"{HOME}/feed", feed(*old, *new), RSS)
     for url in new:
         web.add(url, page())
     counts = crawl(tmp_path, web, f"{HOME}{seed}", state=state, out="second", max_depth=1, max_pages_per_site=5)

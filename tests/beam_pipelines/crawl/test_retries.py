@@ -1,9 +1,6 @@
-"""Servers that are busy, broken or gone: retried within limits, then reported; every URL is accounted for."""
+"""Servers that are busy or broken: retried within limits, then reported; every URL is accounted for."""
 
-import socket
-
-from crawling import crawl, letters, page, stored
-from newsembed.tests.example_inputs import dead_letters
+from crawling import crawl, cut_off, letters, page, stored
 
 HOME = "http://www.a.example"
 BUSY = {"body": "busy", "status": 503}
@@ -14,10 +11,7 @@ def test_transient_failures_are_retried(tmp_path, web):
     web.add(f"{HOME}/busy", **BUSY)
     web.then(f"{HOME}/busy", "many", status=429)
     web.then(f"{HOME}/busy", page(text="at last"))
-    web.add(
-        f"{HOME}/cut",
-        lambda out: out.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 99\r\n\r\nhalf"),
-    )
+    web.add(f"{HOME}/cut", cut_off)
     web.then(f"{HOME}/cut", page(text="whole"))
     counts = crawl(tmp_path, web, f"{HOME}/", max_attempts=3)
     assert set(stored(tmp_path)) == {f"{HOME}/", f"{HOME}/busy", f"{HOME}/cut"}
@@ -38,14 +32,14 @@ def test_retry_after_is_obeyed(tmp_path, web, clock):
     assert web.requests[busy + 1 :].count(f"{HOME}/next") == 1, "the whole host is left alone meanwhile, then goes on"
 
 
-def test_unreachable_hosts_are_reported(tmp_path, web, monkeypatch):
+def test_a_host_without_an_answer_is_reported(tmp_path, web):
     counts = crawl(tmp_path, web, "http://a.example/", resolve=("a.example=127.0.0.1:1",), max_attempts=2)
-    assert counts["failed"] == {"robots_unavailable": 1}
+    assert (counts["failed"], counts["tallies"]) == ({"robots_unavailable": 1}, {"retries": 1})
 
-    def unknown(*_args, **_kwargs):
-        raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
 
-    monkeypatch.setattr(socket, "getaddrinfo", unknown)
-    counts = crawl(tmp_path, web, "http://no-such-host.invalid/", out="unknown")
-    assert counts["failed"] == {"robots_unavailable": 1}
-    assert "Name or service not known" in dead_letters(tmp_path / "unknown")[0].detail
+def test_the_rules_of_a_busy_host_are_asked_for_again(tmp_path, web):
+    web.add(f"{HOME}/robots.txt", **BUSY)
+    web.then(f"{HOME}/robots.txt", "", "text/plain")
+    web.add(f"{HOME}/", page())
+    assert crawl(tmp_path, web, f"{HOME}/", max_attempts=2)["out"] == 1
+    assert web.count(f"{HOME}/robots.txt") == 2

@@ -40,14 +40,9 @@ def urls(found):
 
 @pytest.mark.parametrize("pack", [lambda raw: raw, gzip.compress, lambda raw: b"\xef\xbb\xbf\n" + raw])
 def test_a_news_sitemap_lists_urls_with_their_days(pack):
-    assert outlinks(pack(NEWS.encode()), "") == Outlinks(
-        "sitemap",
-        (
-            Entry("http://a.example/1", day("2024-03-02")),  # of publication, UTC
-            Entry("http://a.example/2?a=1&b=2", day("2024-02-03")),
-            Entry("http://a.example/3", None),
-        ),
-    )
+    days = {"1": day("2024-03-02"), "2?a=1&b=2": day("2024-02-03"), "3": None}  # the first is of publication, UTC
+    entries = tuple(Entry(f"http://a.example/{path}", one) for path, one in days.items())
+    assert outlinks(pack(NEWS.encode()), "") == Outlinks("sitemap", entries)
 
 
 def test_an_index_lists_sitemaps():
@@ -149,14 +144,9 @@ def test_a_page_has_a_bounded_number_of_different_links_and_the_rest_is_counted(
     assert outlinks(body).dropped == 0
 
 
-RSS = (
-    "<rss><channel><title>F</title><item><title>1</title><link>/1</link><pubDate>Wed, "
-    "01 May 2024 23:00:00 -0500</pubDate></item></channel></rss>"
-)
-JSON = (
-    '{"version": "https://jsonfeed.org/version/1.1", "title": "F", "items": [{"url": '
-    '"/1", "date_published": "2024-05-02T04:00:00Z"}]}'
-)
+RSS = "<rss><item><title>1</title><link>/1</link><pubDate>Wed, 01 May 2024 23:00:00 -0500</pubDate></item></rss>"
+ITEM = '{"url": "/1", "date_published": "2024-05-02T04:00:00Z"}'
+JSON = f'{{"version": "https://jsonfeed.org/version/1.1", "title": "F", "items": [{ITEM}]}}'
 
 
 @pytest.mark.parametrize(("body", "kind"), [(RSS, "application/rss+xml"), (JSON, "application/feed+json"), (RSS, HTML)])
@@ -178,9 +168,7 @@ def test_broken_bytes_lead_nowhere(body, kind):
 
 def test_a_new_source_is_one_entry_of_the_registry(monkeypatch):
     """Its kind, its count of what is beyond the limit and its order are all that the walk asks for."""
-    hub = sources.Source(
-        lambda fetched, *_: ((Entry(f"{fetched.url}#1"),), "", 3) if fetched.body == b"hub" else None, "x"
-    )
-    monkeypatch.setattr(sources, "SOURCES", {"hub": hub} | SOURCES)
+    read = lambda fetched, *_: ((Entry(f"{fetched.url}#1"),), "", 3) if fetched.body == b"hub" else None  # noqa: E731
+    monkeypatch.setattr(sources, "SOURCES", {"hub": sources.Source(read, "x")} | SOURCES)
     assert outlinks("hub") == Outlinks("hub", (Entry(f"{URL}#1"),), dropped=3)
     assert outlinks("other").kind == "page"

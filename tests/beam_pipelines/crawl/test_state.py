@@ -5,16 +5,10 @@ import gzip
 import json
 
 import pytest
+from newsembed.beam_pipelines.crawl import state
 from newsembed.beam_pipelines.crawl.fetch import Fetched
 from newsembed.beam_pipelines.crawl.sources import Entry
-from newsembed.beam_pipelines.crawl.state import (
-    UrlRecord,
-    check_states,
-    publish_states,
-    read_state,
-    record_of,
-    write_state,
-)
+from newsembed.beam_pipelines.crawl.state import UrlRecord, publish_states, read_state, record_of, write_state
 from newsembed.errors import InputError
 
 TODAY = datetime.date(2024, 5, 1)
@@ -81,7 +75,7 @@ def test_damage_is_named_with_its_file(tmp_path):
     for name, raw in damaged(path.read_bytes()):
         path.write_bytes(raw)
         with pytest.raises(InputError, match=r"a\.example\.json\.gz: --state: a damaged state file") as raised:
-            check_states(str(tmp_path))
+            state.check_states(str(tmp_path))
         assert "delete it" in raised.value.remedy, name
 
 

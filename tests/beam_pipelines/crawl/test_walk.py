@@ -4,6 +4,7 @@ import contextlib
 import datetime
 
 import pytest
+from crawling import feed
 from newsembed.beam_pipelines.crawl import site
 from newsembed.beam_pipelines.crawl.fetch import Fetched, FetchError
 from newsembed.beam_pipelines.crawl.options import CrawlOptions, Scope, Sitemaps
@@ -17,11 +18,6 @@ HOME = "http://a.example"
 
 def page(*links):
     return "".join(f'<a href="{link}">A link</a>' for link in links)
-
-
-def feed(*links):
-    items = "".join(f"<item><title>T</title><link>{link}</link></item>" for link in links)
-    return f"<rss><channel><title>F</title>{items}</channel></rss>"
 
 
 class Pauses(RateLimiter):

@@ -4,7 +4,6 @@ import gzip
 import io
 
 import pytest
-from newsembed.beam_pipelines import jobs
 from newsembed.beam_pipelines.crawl.fetch import Fetched
 from newsembed.beam_pipelines.crawl.state import WarcWriter
 from newsembed.beam_pipelines.extract import JOB
@@ -12,7 +11,7 @@ from newsembed.beam_pipelines.extract.job import warc_digest
 from newsembed.beam_pipelines.extract.sources import Slice, indexes_beside, lost_records
 from newsembed.beam_pipelines.extract.warc import read_frames
 from newsembed.errors import InputError
-from newsembed.tests.example_inputs import dead_letters
+from newsembed.tests.example_inputs import dead_letters, manifest_of
 
 RESPONSES = 150  # with requests and warcinfo more records than one slice holds
 
@@ -44,7 +43,7 @@ def save(tmp_path, raw, index):
 
 def extract(tmp_path, *paths, **more):
     inputs = {"warc": [str(path) for path in paths], **more}
-    manifest = jobs.execute(JOB, inputs, str(tmp_path / "out"), beam_args=["--direct_num_workers=1"]).manifest
+    manifest = manifest_of(JOB, inputs, tmp_path / "out")
     counts = manifest["counts"]
     assert counts["in"] == counts["out"] + sum(counts["rejected"].values()) + sum(counts["failed"].values())
     letters = [letter for letter in dead_letters(tmp_path / "out", "read") if letter.outcome == "failed"]
@@ -59,9 +58,8 @@ def test_records_that_were_cut_out_are_named_with_their_offset_and_url(tmp_path)
     assert counts["in"] == RESPONSES
     assert counts["failed"] == {"missing_record": 2}
     assert [letter.key for letter in letters] == [f"{path}:{start}" for start in starts[-2:]]
-    assert letters[0].detail == (
-        f"listed in {tmp_path}/a.cdxj, but no record begins here; http://s.example/{RESPONSES - 2}"
-    )
+    url = f"http://s.example/{RESPONSES - 2}"
+    assert letters[0].detail == f"listed in {tmp_path}/a.cdxj, but no record begins here; {url}"
     assert tallies["records_in_index"] == RESPONSES
 
 
@@ -109,8 +107,9 @@ def test_the_known_formats_of_an_index_say_the_same(tmp_path, header, line, endi
     index.write_bytes(gzip.compress(raw) if ending else raw)
     detail = f"listed in {index}, but no record begins here; http://s.example/1"
     lost = [("missing_record", "/elsewhere/a.warc.gz:1234", detail)]
-    assert lost_records(Slice("/elsewhere/a.warc.gz", "warc", 0, -1, indexes=(str(index),)), {1233}) == (1, lost)
-    assert lost_records(Slice("/elsewhere/a.warc.gz", "warc", 0, -1, indexes=(str(index),)), {1234}) == (1, [])
+    piece = Slice("/elsewhere/a.warc.gz", "warc", 0, -1, indexes=(str(index),))
+    assert lost_records(piece, {1233}) == (1, lost)
+    assert lost_records(piece, {1234}) == (1, [])
 
 
 BOUNDS = ((0, 10), (10, 30), (30, 1 << 63))
@@ -158,7 +157,5 @@ def test_another_index_at_the_same_path_is_read_again(tmp_path):
     index = tmp_path / "a.cdxj"
     for offset in (7, 9):
         index.write_text(f'k 20240101000000 {{"filename": "a.warc.gz", "offset": "{offset}"}}\n')
-        assert lost_records(Slice(str(tmp_path / "a.warc.gz"), "warc", 0, -1, indexes=(str(index),)), {offset}) == (
-            1,
-            [],
-        )
+        piece = Slice(str(tmp_path / "a.warc.gz"), "warc", 0, -1, indexes=(str(index),))
+        assert lost_records(piece, {offset}) == (1, [])

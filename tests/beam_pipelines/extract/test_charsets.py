@@ -20,9 +20,6 @@ KOREAN = (
 )
 GERMAN = "Die Stadt schließt am Montag die Ostbrücke, weil Prüfer Risse in zwei Lagern gefunden haben."
 POLISH = "Miasto zamknęło most wschodni, ponieważ w łożyskach znaleziono pęknięcia. Remont potrwa jedenaście tygodni."
-CZECH = (
-    "Město v pondělí uzavřelo východní most, protože kontrola našla trhliny ve dvou ložiscích. Opravy potrvají týdny."
-)
 
 
 @pytest.mark.parametrize(
@@ -100,13 +97,10 @@ def test_text_that_was_encoded_twice_or_three_times_is_decoded(codepage, text):
 
 
 def test_a_few_words_in_an_otherwise_right_page_are_mended():
-    assert (
-        decode(f"<h1>{GERMAN}</h1><p>{misread('Prüfer „für“', 'cp1252')}".encode(), "")
-        == f"<h1>{GERMAN}</h1><p>Prüfer „für“"
-    )
-    assert decode(b"<p>Ostbr&Atilde;&frac14;cke geschlo&Atilde;&#376;en, m&Atilde;&frac14;de &amp;amp;", "").endswith(
-        "müde &amp;amp;"
-    )
+    mixed = f"<h1>{GERMAN}</h1><p>{misread('Prüfer „für“', 'cp1252')}"
+    assert decode(mixed.encode(), "") == f"<h1>{GERMAN}</h1><p>Prüfer „für“"
+    entities = b"<p>Ostbr&Atilde;&frac14;cke geschlo&Atilde;&#376;en, m&Atilde;&frac14;de &amp;amp;"
+    assert decode(entities, "").endswith("müde &amp;amp;")
     assert decode(f"<p>{CHINESE}".encode("gbk").decode("latin-1").encode(), "utf-8") == f"<p>{CHINESE}"
     assert decode(f"<p>{RUSSIAN}".encode("cp1251").decode("cp1252").encode(), "utf-8") == f"<p>{RUSSIAN}"
 
@@ -114,13 +108,8 @@ def test_a_few_words_in_an_otherwise_right_page_are_mended():
 @pytest.mark.parametrize(
     "text",
     [
-        TEXT,
-        "L'été à Mañana, Ã‰tÃ é und Âge",
-        "â€",
-        "IRMÃ «NÃO» À “LA” ‘É’ „Spaß“ „Ä“",
-        "Ні, Ті люди",
-        "\xa0" * 40 + "é",
-        "plain",
+        *(TEXT, "L'été à Mañana, Ã‰tÃ é und Âge", "â€", "IRMÃ «NÃO» À “LA” ‘É’ „Spaß“ „Ä“", "Ні, Ті люди"),
+        *("\xa0" * 40 + "é", "plain"),
     ],
 )
 def test_text_that_was_encoded_once_stays(text):
@@ -164,13 +153,9 @@ def test_characters_that_text_does_not_have():
         ("\ufff9base\ufffanote\ufffb \ufffc", "base"),
         ("don\x92t \x85", "don’t …"),
         ("a\x07b\x7fc\x1bd", "abcd"),
-        ("می\u200cخواهم क्\u200dष", "می\u200cخواهم क्\u200dष"),  # joiners that change letters
+        *((text, text) for text in ("می\u200cخواهم क्\u200dष", "葛\U000e0100城")),  # joiners that change letters
+        *((text, text) for text in ("\u2764\ufe0f", "\U0001f468\u200d\U0001f467", "1\ufe0f\u20e3")),
         ("la\u200cst wo\u200drd x\ufe0f", "last word x"),
-        (
-            "\u2764\ufe0f \U0001f468\u200d\U0001f467 1\ufe0f\u20e3",
-            "\u2764\ufe0f \U0001f468\u200d\U0001f467 1\ufe0f\u20e3",
-        ),
-        ("葛\U000e0100城", "葛\U000e0100城"),
         ("\u3164한\u115f글 \n a\u2028b", "한글 a b"),
     ],
 )

@@ -69,25 +69,28 @@ def test_a_live_blog_is_its_marked_body_only_if_that_has_most_of_the_prose(first
 # Which names are released
 
 
-@pytest.mark.parametrize(
-    ("boxes", "free", "expected"),
-    [
-        ({"sidebar": 2_400}, 600, "free"),  # a fifth is left
-        ({"sidebar": 2_401}, 599, "sidebar free"),
-        ({"sidebar": 600}, 400, "free"),
-        ({"sidebar": 601}, 399, "sidebar free"),  # too little is left
-        ({"sidebar": 1_600, "related": 1_400, "promo": 600}, 400, "sidebar free"),  # 40 % is released
-        ({"sidebar": 1_300, "related": 1_200, "promo": 1_100}, 400, "free"),
-        ({"related": 2_000, "sidebar": 1_600}, 400, "related free"),  # the one with the most
-        ({"sidebar": 1_600, "related": 2_000}, 400, "related free"),
-        ({"sidebar": 1_800, "related": 1_800}, 400, "sidebar free"),
-        ({"sidebar": 2_600, "related": 2_500, "promo": 2_500}, 400, "free"),  # 5 % is left
-        ({"sidebar": 2_601, "related": 2_500, "promo": 2_500}, 399, "sidebar related promo free"),
-    ],
-)
-def test_a_name_that_would_remove_most_of_the_prose_is_released(boxes, free, expected):
-    page = "".join(box(name, p(name, length)) for name, length in boxes.items()) + p("free", free)
-    assert marks(page) == expected
+# Boxes and the paragraph after them with their characters, and what is read of them.
+RELEASES = """
+sidebar 2400 free 600 -> free  # a fifth is left
+sidebar 2401 free 599 -> sidebar free
+sidebar 600 free 400 -> free
+sidebar 601 free 399 -> sidebar free  # too little is left
+sidebar 1600 related 1400 promo 600 free 400 -> sidebar free  # 40 % is released
+sidebar 1300 related 1200 promo 1100 free 400 -> free
+related 2000 sidebar 1600 free 400 -> related free  # the one with the most
+sidebar 1600 related 2000 free 400 -> related free
+sidebar 1800 related 1800 free 400 -> sidebar free
+sidebar 2600 related 2500 promo 2500 free 400 -> free  # 5 % is left
+sidebar 2601 related 2500 promo 2500 free 399 -> sidebar related promo free
+"""
+
+
+@pytest.mark.parametrize("case", RELEASES.strip().split("\n"))
+def test_a_name_that_would_remove_most_of_the_prose_is_released(case):
+    parts, expected = case.partition("  #")[0].split(" -> ")
+    names, lengths = parts.split(" ")[::2], map(int, parts.split(" ")[1::2])
+    paragraphs = (box(name, p(name, length)) for name, length in zip(names, lengths, strict=True))
+    assert marks("".join(paragraphs)) == expected
 
 
 def test_after_a_release_a_tenth_is_enough():

@@ -12,19 +12,16 @@ import threading
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from newsembed.beam_pipelines import jobs
-from newsembed.beam_pipelines.crawl.fetch import Fetched
-from newsembed.beam_pipelines.crawl.state import WarcWriter
 from newsembed.beam_pipelines.extract import JOB
 from newsembed.beam_pipelines.extract.feeds import Feed
 from newsembed.beam_pipelines.extract.isolation import Limits, PageError, Reader, pack, read_payload, reader, unpack
 from newsembed.beam_pipelines.extract.job import ExtractOptions
 from newsembed.beam_pipelines.extract.page import ExtractedPage, PageTooLargeError, extract_page
-from newsembed.errors import InputError
 from newsembed.formats import parquet
 from newsembed.formats.records import Article, Rejection
-from newsembed.tests.example_inputs import dead_letters
+from newsembed.tests.example_inputs import dead_letters, manifest_of
 from newsembed.tests.river_page import SENTENCE
+from newsembed.tests.warcs import write_warc
 from PIL import Image
 
 BODY = "".join(f"<p>{SENTENCE * 2} Paragraph {number}.</p>" for number in range(6))
@@ -71,13 +68,8 @@ def test_excessive_pages_are_rejected_before_parsing(name):
 @pytest.mark.parametrize(
     "html",
     [
-        "<div>" * 200_000 + BODY,
-        "<a href=/x>x" * 40_000,
-        "<table><tr><td>" * 60_000,
-        "<p>" + "a" * 12_000_000,
-        "<!--" * 1_000,
-        "<",
-        "",
+        *("<div>" * 200_000 + BODY, "<a href=/x>x" * 40_000, "<table><tr><td>" * 60_000),
+        *("<p>" + "a" * 12_000_000, "<!--" * 1_000, "<", ""),
     ],
 )
 def test_a_page_of_nothing_else_is_a_page_without_an_article(html):
@@ -87,8 +79,7 @@ def test_a_page_of_nothing_else_is_a_page_without_an_article(html):
 
 
 def test_the_child_process_ends_at_its_limits_and_the_next_call_works():
-    bounded = Reader(Limits(seconds=0.5, megabytes=256))
-    try:
+    with contextlib.closing(Reader(Limits(seconds=0.5, megabytes=256))) as bounded:
         assert bounded.call(max, 3, 4) == 4
         first = bounded.call(os.getpid)
         assert bounded.call(os.getpid) == first != os.getpid()
@@ -103,8 +94,6 @@ def test_the_child_process_ends_at_its_limits_and_the_next_call_works():
         with pytest.raises(PageError, match="TypeError: got a value of type complex"):
             bounded.call(complex, 1, 2)
         assert bounded.call(max, 5, 6) == 6
-    finally:
-        bounded.close()
 
 
 def written(bounded, raw):
@@ -120,8 +109,7 @@ def test_what_a_taken_over_process_sends_is_never_run(tmp_path):
         def __reduce__(self):
             return open, (str(tmp_path / "harmed"), "w")
 
-    bounded = Reader(Limits(seconds=5.0, megabytes=256))
-    try:
+    with contextlib.closing(Reader(Limits(seconds=5.0, megabytes=256))) as bounded:
         bounded.call(os.getpid)
         harmful = pickle.dumps(("value", Harm()))
         for raw in (harmful, b"", b"\xff" * 99, pack(("value", 1))[:-1], pack(7)):
@@ -133,8 +121,6 @@ def test_what_a_taken_over_process_sends_is_never_run(tmp_path):
         huge = struct.pack("!iQ", -1, 1 << 40)
         with pytest.raises(PageError, match="gave no answer: bad message length"):
             bounded.call(eval, written(bounded, huge))
-    finally:
-        bounded.close()
     assert not (tmp_path / "harmed").exists()
 
 
@@ -151,41 +137,17 @@ def test_each_thread_has_a_reader():
 def test_the_bounds_hold_inside_a_beam_worker(tmp_path):
     """The slow page is slow in C code, which only the kernel can stop: the parser compares all pairs of attributes."""
     slow = "<html>" + "".join("<p " + " ".join(f"a{number}=b" for number in range(900)) + ">" for _ in range(3_000))
-    writer_path = tmp_path / "a.warc.gz"
-    with writer_path.open("wb") as sink:
-        writer = WarcWriter(sink, "test")
-        for number, html in enumerate((GOOD, slow, GOOD, "<i>" * 1_000_000, GOOD)):
-            writer.write(
-                Fetched(
-                    f"http://s.example/a/{number}",
-                    200,
-                    "OK",
-                    (("Content-Type", "text/html; charset=utf-8"),),
-                    html.encode(),
-                )
-            )
-    done = jobs.execute(
-        JOB,
-        {"warc": [str(writer_path)]},
-        str(tmp_path / "out"),
-        ExtractOptions(page_seconds=2.0, page_megabytes=2_000),
-        beam_args=["--direct_num_workers=1"],
-    )
-    counts = done.manifest["counts"]
+    pages = enumerate((GOOD, slow, GOOD, "<i>" * 1_000_000, GOOD))
+    responses = [(f"http://s.example/a/{number}", "text/html; charset=utf-8", html) for number, html in pages]
+    inputs = {"warc": [write_warc(tmp_path / "a.warc.gz", *responses)]}
+    options = ExtractOptions(page_seconds=2.0, page_megabytes=2_000)
+    counts = manifest_of(JOB, inputs, tmp_path / "out", options)["counts"]
     assert (counts["in"], counts["out"], counts["rejected"]) == (5, 3, {})
     assert counts["failed"]["too_large"] == counts["failed"].get("timeout") == 1, counts
-    assert {article.title for article in parquet.read_stream(str(tmp_path / "out/articles"), Article)} == {
-        "Council raises embankment"
-    }
-    assert {letter.key: letter.reason for letter in dead_letters(tmp_path / "out")} == {
-        "http://s.example/a/1": "timeout",
-        "http://s.example/a/3": "too_large",
-    }
-
-
-def test_limits_that_would_reject_every_page_are_rejected():
-    with pytest.raises(InputError, match="--page_seconds: got 0, expected at least"):
-        ExtractOptions(page_seconds=0)
+    titles = {article.title for article in parquet.read_stream(str(tmp_path / "out/articles"), Article)}
+    assert titles == {"Council raises embankment"}
+    letters = {letter.key: letter.reason for letter in dead_letters(tmp_path / "out")}
+    assert letters == {"http://s.example/a/1": "timeout", "http://s.example/a/3": "too_large"}
 
 
 DAY = datetime.date(2021, 3, 1)
@@ -237,18 +199,17 @@ def png(size, *, flip=False):
 
 def test_a_payload_is_read_by_its_kind():
     """A page may turn out to be a feed; images have one hash in every size, and another if they show something else."""
-    assert read_payload(
-        99, "page", GOOD.replace("raises", "räumt").encode("latin-1"), "latin-1", URL
-    ).article.title == ("Council räumt embankment")
+
+    def read(kind, raw, charset=""):
+        return read_payload(99, kind, raw, charset, URL)
+
+    german = GOOD.replace("raises", "räumt").encode("latin-1")
+    assert read("page", german, "latin-1").article.title == "Council räumt embankment"
     feed = b"<rss><channel><title>F</title><item><title>One</title><link>/1</link></item></channel></rss>"
-    assert (
-        read_payload(99, "page", feed, "", URL)
-        == read_payload(99, "feed", feed, "", URL)
-        == Feed("F", (("http://s.example/1", "One"),))
-    )
-    assert read_payload(99, "feed", GOOD.encode(), "", URL) is None
-    assert read_payload(99, "page", bytes(range(256)) * 20, "", URL) is None
-    one, same, other = (read_payload(99, "image", raw, "", URL) for raw in (png(64), png(200), png(64, flip=True)))
+    assert read("page", feed) == read("feed", feed) == Feed("F", (("http://s.example/1", "One"),))
+    assert read("feed", GOOD.encode()) is None
+    assert read("page", bytes(range(256)) * 20) is None
+    one, same, other = (read("image", raw) for raw in (png(64), png(200), png(64, flip=True)))
     assert one == same != other
     assert len(one) == 8
 

@@ -31,22 +31,21 @@ def structured(head, url=URL):
 
 
 def test_publication_precedes_creation_and_json_ld_precedes_meta():
-    found = structured(
-        ld(datePublished="2021-03-02", dateCreated="2021-03-01") + meta(article__published_time="2021-03-05")
-    )
-    assert (found.published, found.sources["byline_date"]) == (datetime.date(2021, 3, 2), "json-ld")
-    found = structured(ld(dateCreated="2021-03-01"))
-    assert found.published == datetime.date(2021, 3, 1)
-    found = structured(meta(article__published_time="2021-03-05"))
-    assert (found.published, found.sources["byline_date"]) == (datetime.date(2021, 3, 5), "meta")
+    time = meta(article__published_time="2021-03-05")
+    for head, day, source in (
+        (ld(datePublished="2021-03-02", dateCreated="2021-03-01") + time, 2, "json-ld"),
+        (ld(dateCreated="2021-03-01"), 1, "json-ld"),
+        (time, 5, "meta"),
+    ):
+        found = structured(head)
+        assert (found.published, found.sources["byline_date"]) == (datetime.date(2021, 3, day), source)
 
 
 def test_authors_may_be_creators_and_empty_names_are_none():
     assert structured(ld(creator="Ann Lee")).authors == ("Ann Lee",)
     assert structured(ld(author="Bo Chen", creator="Ann Lee")).authors == ("Bo Chen",)
-    found = structured(
-        ld(author=[{"name": ["", "Ann Lee"]}, {"name": "http://s.example/bo"}, {}], publisher={"name": ""})
-    )
+    people = [{"name": ["", "Ann Lee"]}, {"name": "http://s.example/bo"}, {}]
+    found = structured(ld(author=people, publisher={"name": ""}))
     assert (found.authors, found.site_names) == (("Ann Lee",), ())
     assert structured(meta(author="@ann", byl="Ann Lee")).authors == ("Ann Lee",)
 
@@ -56,29 +55,32 @@ def test_keywords_are_a_list_or_one_text_with_commas():
     assert structured(ld(keywords=["Lee, Ann", "flood"])).keywords == ("Lee, Ann", "flood")
 
 
-def test_live_blogs_and_paywalls_are_marked():
-    assert structured("", "http://rivernews.example/live/flood").live_blog
-    assert structured("", "http://rivernews.example/town/live-updates-flood").live_blog
-    assert not structured("", "http://rivernews.example/town/lives-saved").live_blog
-    assert structured(meta(og__type="liveblog")).live_blog
-    assert not structured(meta(og__type="article")).live_blog
-    assert structured(meta(article__content_tier="locked")).paywalled
-    assert not structured(meta(article__content_tier="free")).paywalled
-    assert structured(ld(isAccessibleForFree=False)).paywalled
-    assert not structured(ld(isAccessibleForFree=True)).paywalled
+@pytest.mark.parametrize(
+    ("head", "path", "marks"),
+    [
+        ("", "live/flood", "live_blog"),
+        ("", "town/live-updates-flood", "live_blog"),
+        ("", "town/lives-saved", ""),
+        (meta(og__type="liveblog"), "town/1", "live_blog"),
+        (meta(og__type="article"), "town/1", ""),
+        (meta(article__content_tier="locked"), "town/1", "paywalled"),
+        (meta(article__content_tier="free"), "town/1", ""),
+        (ld(isAccessibleForFree=False), "town/1", "paywalled"),
+        (ld(isAccessibleForFree="False"), "town/1", "paywalled"),
+        (ld(isAccessibleForFree=True), "town/1", ""),
+    ],
+)
+def test_live_blogs_and_paywalls_are_marked(head, path, marks):
+    found = structured(head, f"http://rivernews.example/{path}")
+    assert [name for name in ("live_blog", "paywalled") if getattr(found, name)] == marks.split()
 
 
 def test_items_of_json_ld_are_found_at_depth_and_by_reference():
-    nested = {
-        "@graph": [{"mainEntity": {"mainEntityOfPage": {"@graph": [{"@type": "Person", "@id": "#a", "name": "Ann"}]}}}]
-    }
+    person = {"@graph": [{"@type": "Person", "@id": "#a", "name": "Ann"}]}
+    nested = {"@graph": [{"mainEntity": {"mainEntityOfPage": person}}]}
     # The graph, its item, the entity and the page; the graph of the page is nested too deeply.
-    assert [sorted(item) for item in _read_items([json.dumps(nested), "no JSON"])] == [
-        ["@graph"],
-        ["mainEntity"],
-        ["mainEntityOfPage"],
-        ["@graph"],
-    ]
+    names = [[*item] for item in _read_items([json.dumps(nested), "no JSON"])]
+    assert names == [["@graph"], ["mainEntity"], ["mainEntityOfPage"], ["@graph"]]
     listed = [{"name": "a"}, {"@graph": [{"name": "b"}]}]
     assert [item.get("name") for item in _read_items([json.dumps(listed)])] == ["a", None, "b"]
     people_items = [{"@id": "#a", "url": "/ann"}, {"@id": "#a", "name": "Ann Lee"}]
@@ -110,47 +112,30 @@ def test_a_day_far_below_the_start_of_the_text_is_not_the_byline_date():
 
     line = "<div>March 1, 2021</div>"
     for before, expected in ((2, datetime.date(2021, 3, 1)), (3, None)):
-        tree = parse(
-            html(body=f"<div>{''.join(BODY.split('Paragraph')[0] + '</p>' for _ in range(before))}{line}</div>")
-        )
+        tree = parse(html(body=f"<div>{f'<p>{SENTENCE}</p>' * before}{line}</div>"))
         found = days(tree, Region(lay_out(tree)))[0]
         assert (found and found.day) == expected
 
 
 def test_a_page_of_headlines_with_long_teasers_is_an_article_beyond_sixty_characters_for_each():
-    teasers = "".join(
-        f'<div><a href="/a/{number}">A headline of the river, {number}</a><p>{SENTENCE}</p></div>'
-        for number in range(9)
-    )
-    assert extract_page(html(body=teasers), "http://rivernews.example/town-news-of-the-day").hub_title is None
-    short = teasers.replace(SENTENCE, SENTENCE[:30])
-    assert extract_page(html(body=short), "http://rivernews.example/town-news-of-the-day").hub_title is not None
+    for teaser, is_hub in ((SENTENCE, False), (SENTENCE[:30], True)):
+        link = f'<div><a href="/a/{{}}">A headline of the river</a><p>{teaser}</p></div>'
+        page = extract_page(html(body="".join(map(link.format, range(9)))), f"{URL}-town-news-of-the-day")
+        assert (page.hub_title is not None) == is_hub
 
 
 def test_evidence_is_ranked_by_the_number_of_pages_that_give_it():
     anchors = [("anchor", "rare"), ("anchor", "usual"), ("anchor", "usual")]
-    found = list(
-        _join_id(
-            ("id", [("article", 3), *anchors, ("day", "2021-03-02"), ("day", "2021-03-01"), ("day", "2021-03-02")])
-        )
-    )
-    assert found == [
-        (3, ("id", "anchor", 0, "usual")),
-        (3, ("id", "anchor", 1, "rare")),
-        (3, ("id", "day", 0, "2021-03-01")),
-    ]
+    days = [("day", f"2021-03-0{number}") for number in (2, 1, 2)]
+    found = [(3, ("id", "anchor", 0, "usual")), (3, ("id", "anchor", 1, "rare")), (3, ("id", "day", 0, "2021-03-01"))]
+    assert list(_join_id(("id", [("article", 3), *anchors, *days]))) == found
     assert list(_join_id(("id", anchors))) == [], "no article of this id"
 
 
 def test_evidence_adds_what_the_page_lacks():
     bare = Article("id", URL, "rivernews.example", "A title", "Text.", sources=("body: markup", "byline_date: text"))
-    evidence = {
-        "anchor": ["A TITLE", "Walls"],
-        "day": ["2021-03-01"],
-        "author": ["Ann Lee; Bo Chen"],
-        "image": ["00ff"],
-    }
-    found = _with_evidence(bare, evidence)
+    evidence = {"anchor": ["A TITLE", "Walls"], "day": ["2021-03-01"], "author": ["Ann Lee; Bo Chen"]}
+    found = _with_evidence(bare, {**evidence, "image": ["00ff"]})
     assert (found.anchor_texts, found.authors, found.image_hash) == (("Walls",), ("Ann Lee", "Bo Chen"), b"\x00\xff")
     assert found.sources == ("authors: feed", "body: markup", "byline_date: feed")
 
@@ -169,6 +154,7 @@ OTHER = {"headline": "Owl settles on roof", "datePublished": "2020-01-01", "auth
         [OTHER, MINE | {"headline": "Walls rise", "url": OWN.replace("//", "//m.")}],
         [OTHER, MINE | {"headline": "Walls rise", "mainEntityOfPage": [{"@type": "WebPage", "@id": f"{OWN}/amp"}]}],
         [OTHER | {"url": "http://rivernews.example/owl"}, MINE | {"headline": "Walls rise"}],
+        [OTHER | {"url": "http://rivernews.example/owl"}, MINE | {"mainEntityOfPage": {"@id": OWN}}],
         [{"headline": MINE["headline"], "url": OWN}, OTHER, MINE],  # the parts of two statements
     ],
 )
@@ -179,29 +165,25 @@ def test_of_several_articles_the_one_of_this_page_counts(statements):
 
 
 def test_an_article_of_another_page_is_not_taken():
-    found = read_structured(
-        parse(html(ld(**OTHER | {"url": "http://rivernews.example/owl"}))), OWN, ["Council raises embankment"]
-    )
+    page = parse(html(ld(**OTHER | {"url": "http://rivernews.example/owl"})))
+    found = read_structured(page, OWN, ["Council raises embankment"])
     assert (found.authors, found.published, found.headline) == ((), None, "")
 
 
 @pytest.mark.parametrize(
-    ("canonical", "is_own"),
+    ("canonical", "own"),
     [
-        ("/town/council-raises-embankment-in-march", True),
-        ("/a/123456", True),
-        ("/view.php?id=7", True),
-        ("/town/", False),
-        ("/en", False),
-        ("/town/index.html", False),
-        ("undefined", False),
-        ("/%7B%7Burl%7D%7D", False),
-        ("http://other.example/town/council-raises-embankment", False),
+        ("/town/council-raises-embankment-in-march", "/town/council-raises-embankment-in-march"),
+        ("/a/123456", "/a/123456"),
+        ("/view.php?id=7", "/view.php?id=7"),
+        ("/view.php?id=7&a=1", "/view.php?a=1&id=7"),
+        *((one, None) for one in ("http://rivernews.example/", "/town/", "/en", "/town/index.html", "undefined")),
+        *((one, None) for one in ("/%7B%7Burl%7D%7D", "http://other.example/town/council-raises-embankment")),
     ],
 )
-def test_canonical_urls_of_sections_are_not_of_an_article(canonical, is_own):
-    page = extract_page(html(f'<link rel="nofollow canonical" href="{canonical}">' + ld(**MINE)), OWN)
-    assert page.article.url == (f"http://rivernews.example{canonical}" if is_own else OWN)
+def test_canonical_urls_of_sections_are_not_of_an_article(canonical, own):
+    page = extract_page(html(f'<link rel="nofollow canonical" href="{canonical}">' + ld(**MINE)), f"{OWN}?utm_source=x")
+    assert page.article.url == (f"http://rivernews.example{own}" if own else OWN)
     assert page.page_url == OWN
 
 
@@ -237,13 +219,17 @@ def test_words_around_visible_days(markup):
     assert article.modified_date in (None, datetime.date(2021, 3, 4))
 
 
-def test_names_of_persons_in_structured_data():
-    assert structured(ld(author={"@type": "Person", "name": "García Márquez, Gabriel"})).authors == (
-        "Gabriel García Márquez",
-    )
-    assert structured(ld(author={"givenName": "Ann", "familyName": "Lee"})).authors == ("Ann Lee",)
-    assert structured(ld(author=[["Ann Lee, PhD"]])).authors == ("Ann Lee, PhD",)
-    assert structured(ld(author={"name": "Smith-Jones, Mary Ann"})).authors == ("Mary Ann Smith-Jones",)
+@pytest.mark.parametrize(
+    ("author", "name"),
+    [
+        ({"@type": "Person", "name": "García Márquez, Gabriel"}, "Gabriel García Márquez"),
+        ({"givenName": "Ann", "familyName": "Lee"}, "Ann Lee"),
+        ([["Ann Lee, PhD"]], "Ann Lee, PhD"),
+        ({"name": "Smith-Jones, Mary Ann"}, "Mary Ann Smith-Jones"),
+    ],
+)
+def test_names_of_persons_in_structured_data(author, name):
+    assert structured(ld(author=author)).authors == (name,)
 
 
 OTHERS = "".join(

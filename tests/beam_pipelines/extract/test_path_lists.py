@@ -1,40 +1,23 @@
 """Lists of WARC files, as Common Crawl publishes them: one shard per file; errors name the line."""
 
 import gzip
-import io
 
 import pytest
 from newsembed.beam_pipelines import jobs
-from newsembed.beam_pipelines.crawl.fetch import Fetched
-from newsembed.beam_pipelines.crawl.state import WarcWriter
 from newsembed.beam_pipelines.extract.job import warc_digest
 from newsembed.beam_pipelines.extract.sources import Slice, is_path_list, read_path_list, warc_slices
 from newsembed.errors import InputError
+from newsembed.tests.warcs import write_warc
 
-ONE = ["--direct_num_workers=1"]
 NAMES = ("crawl-data/CC-NEWS/2024/03/a.warc.gz", "crawl-data/CC-NEWS/2024/03/b.warc.gz")
-
-
-def warc(*urls):
-    sink = io.BytesIO()
-    writer = WarcWriter(sink, "test")
-    for url in urls:
-        writer.write(
-            Fetched(
-                url, 200, "OK", (("Content-Type", "text/html"),), b"<html><title>Nothing</title><p>Nothing.</p></html>"
-            )
-        )
-    return sink.getvalue()
 
 
 @pytest.fixture
 def bucket(tmp_path):
-    folder = tmp_path / "bucket"
     for number, name in enumerate(NAMES):
-        path = folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(warc(*(f"http://a.example/{number}/{page}" for page in range(3))))
-    return folder
+        pages = ((f"http://a.example/{number}/{page}", "text/html", "<title>Nothing</title>") for page in range(3))
+        write_warc(tmp_path / "bucket" / name, *pages)
+    return tmp_path / "bucket"
 
 
 def write_list(tmp_path, *lines, name="warc.paths"):

@@ -12,7 +12,8 @@ from newsembed.beam_pipelines.extract.sources import Slice
 from newsembed.beam_pipelines.extract.warc import Gap, Response
 from newsembed.beam_pipelines.shards import Phase, Shard
 from newsembed.formats import parquet
-from newsembed.formats.records import Article, DeadLetter, Failure, Hub, Rejection, make_doc_id
+from newsembed.formats.records import Article, Failure, Hub, Rejection, make_doc_id
+from newsembed.tests.example_inputs import dead_letters
 
 URL = "http://a.example/x"
 FETCHED = datetime.datetime(2024, 1, 15, tzinfo=datetime.UTC)
@@ -51,12 +52,7 @@ def run(tmp_path, monkeypatch):
             read_slice(shard, Slice("f.warc", "warc", 0, -1, indexes=indexes), Limits(1, 2), 50)
             counts = shard.counts()
         streams = {name: list(parquet.read_stream(f"{tmp_path}/_{name}", kind)) for name, kind in KINDS.items()}
-        letters = (
-            list(parquet.read_stream(f"{tmp_path}/dead_letters/read", DeadLetter))
-            if counts.rejected or counts.failed
-            else []
-        )
-        return counts, streams, letters, calls
+        return counts, streams, dead_letters(tmp_path), calls
 
     return run
 
@@ -67,13 +63,8 @@ def run(tmp_path, monkeypatch):
         ("text/html", "page"),
         ("application/xhtml+xml", "xhtml"),
         ("image/jpeg", "image"),
-        ("application/rss+xml", "feed"),
-        ("application/atom+xml", "feed"),
-        ("text/xml", "feed"),
-        ("application/json", "feed"),
-        ("text/plain", None),
-        ("", "page"),
-        ("x-image/png", None),
+        *((kind, "feed") for kind in ("application/rss+xml", "application/atom+xml", "text/xml", "application/json")),
+        *(("text/plain", None), ("", "page"), ("x-image/png", None)),
     ],
 )
 def test_the_content_type_says_how_a_response_is_read(run, content_type, kind):

@@ -8,9 +8,8 @@ from newsembed.beam_pipelines.extract.isolation import read_payload
 from newsembed.beam_pipelines.extract.responses import kind_of, media_type
 from newsembed.beam_pipelines.extract.xml_text import html_of, root_of
 
-XHTML = (
-    '<?xml version="1.0"?>\n<!DOCTYPE html PUBLIC "x" "y">\n<html xmlns="http://www.w3.org/1999/xhtml"><body/></html>'
-)
+HTML = '<!DOCTYPE html PUBLIC "x" "y">\n<html xmlns="http://www.w3.org/1999/xhtml"><body/></html>'
+XHTML = f'<?xml version="1.0"?>\n{HTML}'
 
 
 @pytest.mark.parametrize(
@@ -41,7 +40,7 @@ def test_the_last_valid_type_counts(values, expected):
         ("", b"plain text", None),
         ("", b"<?xml version='1.0'?><!-- x --><rss>", "feed"),
         ("application/xml", XHTML.encode(), "xhtml"),
-        ("text/xml", f"<!-- {'x' * 9_000} -->{XHTML[22:]}".encode(), "xhtml"),
+        ("text/xml", f"<!-- {'x' * 9_000} -->{HTML}".encode(), "xhtml"),
         ("text/xml", b"<rss>", "feed"),
         ("text/plain", b"<!DOCTYPE html><p>source", None),
         ("text/plain", b"<?xml version='1.0'?><rss>", "feed"),
@@ -70,15 +69,11 @@ def rss(link, title="One", start="<rss>"):
     return f"{start}<item><title>{title}</title><link>{link}</link></item></rss>"
 
 
-ATOM = (
-    '<feed xmlns="http://www.w3.org/2005/Atom" xml:base="/x/"><entry xml:base="y/"><link rel="enclosure" href="a"/>'
-    '<link rel="alternate" type="application/pdf" href="b"/><link href="c"/></entry></feed>'
-)
+LINKS = '<link rel="enclosure" href="a"/><link rel="alternate" type="application/pdf" href="b"/><link href="c"/>'
+ATOM = f'<feed xmlns="http://www.w3.org/2005/Atom" xml:base="/x/"><entry xml:base="y/">{LINKS}</entry></feed>'
 RUSSIAN = "\u041d\u043e\u0432\u043e\u0441\u0442\u0438"
 COUNTED = "<rss><item><link>/count/1</link><feedburner:origLink>/1</feedburner:origLink></item></rss>"
-PHOTO = rss("/1", "1 &lt; 2 &amp;amp; &nbsp;&eacute;&#146;\x0b").replace(
-    "<title>", "<media:title>P</media:title><title>"
-)
+PHOTO = rss("/1", "1 &lt; 2 &amp;amp; &nbsp;&eacute;&#146;\x0b").replace("<item>", "<item><media:title>P</media:title>")
 DECLARED = "<?xml version='1.0' encoding='windows-1251'?><rss>"
 FEEDS = {
     "a long comment": (rss("/1", start=f"<!--{'x' * 9_000}--><rss>"), "/1", "One"),

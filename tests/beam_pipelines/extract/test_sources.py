@@ -14,8 +14,6 @@ from newsembed.beam_pipelines.extract import sources, warc
 from newsembed.beam_pipelines.extract.sources import Slice, groups_of, read_rows, read_warc, row_slices, warc_slices
 from newsembed.beam_pipelines.extract.warc import Gap, Response
 
-ONE = ["--direct_num_workers=1"]
-
 
 def pieces(*records):
     return [Slice(f"{place}.warc.gz", "warc", 0, -1, records=count) for place, count in enumerate(records)]
@@ -83,13 +81,10 @@ def test_a_response_without_an_address_is_a_gap_and_other_records_are_nothing(tm
 @pytest.mark.parametrize(
     ("coding", "body"),
     [
-        ("gzip", gzip.compress(b"<p>A page", mtime=0)),
-        ("x-GZip", gzip.compress(b"<p>A page", mtime=0)),
+        *((coding, gzip.compress(b"<p>A page", mtime=0)) for coding in ("gzip", "x-GZip")),
         ("deflate", zlib.compress(b"<p>A page")),
-        ("gzip", b"<p>A page"),  # the archive decoded it and kept the header
-        ("deflate", b"<p>A page"),
-        ("br", b"<p>A page"),
-        ("identity", b"<p>A page"),
+        # The archive has decoded it and kept the header.
+        *((coding, b"<p>A page") for coding in ("gzip", "deflate", "br", "identity")),
     ],
 )
 def test_a_body_is_decoded_where_the_archive_kept_its_coding(tmp_path, coding, body):
@@ -129,14 +124,9 @@ def test_the_slices_of_a_file_have_two_hundred_records_each_and_all_of_them(tmp_
     path = tmp_path / "a.warc"
     path.write_bytes(b"".join(each))
     found = warc_slices((str(path),))
-    starts, counts = [0, 200 * len(each[0]), 400 * len(each[0])], [200, 200, -1]
-    last = 200 if count == 400 else 1
-    if count == 400:
-        starts, counts = starts[:2], [200, -1]
-    assert [(one.kind, one.start, one.count) for one in found] == [
-        ("warc", start, count) for start, count in zip(starts, counts, strict=True)
-    ]
-    assert [one.records for one in found] == [200] * (len(found) - 1) + [last]
+    slices = [(0, 200, 200), (200, 200, 200), (400, -1, 1)] if count == 401 else [(0, 200, 200), (200, -1, 200)]
+    expected = [("warc", start * len(each[0]), *rest) for start, *rest in slices]
+    assert [(one.kind, one.start, one.count, one.records) for one in found] == expected
     urls = [response.url for one in found for response in read_warc(one)]
     assert urls == [f"http://a.example/{n:03d}" for n in range(count)]
 
