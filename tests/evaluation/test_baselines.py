@@ -6,7 +6,6 @@ import types
 
 import numpy as np
 import pytest
-from newsembed.errors import InputError
 from newsembed.evaluation.baselines import (
     BinaryWordEncoder,
     FunctionEncoder,
@@ -15,6 +14,7 @@ from newsembed.evaluation.baselines import (
     WordVectorEncoder,
 )
 from newsembed.evaluation.encoders import Document, TfidfEncoder, encode_checked
+from refusals import refuses
 
 DOCUMENTS = [
     Document("Storm hits coast", "Wind and rain."),
@@ -45,8 +45,7 @@ def test_binary_vectors_have_a_one_for_each_word_of_a_document():
     assert titles.encode(documents).toarray().tolist() == [[1], [0], [0]]
     assert {BinaryWordEncoder().digest, titles.digest} == {"binary-words", "binary-words-of-titles"}
     for encoder, remedy in ((BinaryWordEncoder(), "with text"), (titles, "with titles")):
-        with pytest.raises(InputError, match=f"no document has words: .*\n.*give documents {remedy}"):
-            encoder.encode(documents[2:])
+        refuses(f"no document has words: .*\n.*give documents {remedy}", encoder.encode, documents[2:])
 
 
 @pytest.mark.parametrize("header", ["", "5 2\n"])
@@ -75,8 +74,7 @@ def test_bad_word_vectors(tmp_path, text, message):
     path = tmp_path / "v.txt"
     if text is not None:
         path.write_text(text)
-    with pytest.raises(InputError, match=message):
-        WordVectorEncoder(str(path)).encode(DOCUMENTS)
+    refuses(message, lambda: WordVectorEncoder(str(path)).encode(DOCUMENTS))
 
 
 MODULE = """
@@ -135,13 +133,11 @@ def test_function_digest_follows_source_or_attribute(module, tmp_path):
     ],
 )
 def test_bad_functions(module, name, message):
-    with pytest.raises(InputError, match=message):
-        encode_checked(FunctionEncoder(f"my_encoders:{name}"), DOCUMENTS)
+    refuses(message, lambda: encode_checked(FunctionEncoder(f"my_encoders:{name}"), DOCUMENTS))
 
 
 def test_a_function_with_changing_width(module):
-    with pytest.raises(InputError, match="1 columns after 2"):
-        FunctionEncoder("my_encoders:ragged").encode(DOCUMENTS * 22)
+    refuses("1 columns after 2", FunctionEncoder("my_encoders:ragged").encode, DOCUMENTS * 22)
 
 
 def test_sentence_transformers_folder(tmp_path, monkeypatch):
@@ -165,8 +161,6 @@ def test_sentence_transformers_folder(tmp_path, monkeypatch):
 
 
 def test_sentence_transformers_refuses_without_folder_or_library(tmp_path, monkeypatch):
-    with pytest.raises(InputError, match="no such folder"):
-        SentenceTransformerEncoder(str(tmp_path / "none"))
+    refuses("no such folder", SentenceTransformerEncoder, str(tmp_path / "none"))
     monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
-    with pytest.raises(InputError, match="pip install sentence-transformers"):
-        SentenceTransformerEncoder(str(tmp_path))
+    refuses("pip install sentence-transformers", SentenceTransformerEncoder, str(tmp_path))

@@ -31,14 +31,9 @@ def folder(tmp_path):
 def test_scores_are_means_over_judged_queries_and_leave_out_a_document_with_the_id_of_the_query(folder):
     benchmark = BeirRetrieval(str(folder))
     documents = benchmark.documents()
-    assert documents == [
-        Document("", "rain", is_query=True),
-        Document("", "election", is_query=True),
-        Document("", "its own report"),
-        Document("", "vote"),
-        Document("", "flood"),
-        Document("A title", "storm"),
-    ]
+    queries = [Document("", text, is_query=True) for text in ("rain", "election")]
+    texts = [("", "its own report"), ("", "vote"), ("", "flood"), ("A title", "storm")]
+    assert documents == [*queries, *(Document(*text) for text in texts)]
     # q1 ranks its own report (left out), b, a, c; q2 ranks a, c, b, q1.
     scores = found(benchmark.score(circle(0, 55, 0, 90, 10, 30)))
     first = (1 + 2 / np.log2(3)) / (2 + 1 / np.log2(3))
@@ -110,11 +105,7 @@ def test_a_folder_is_found(folder):
 @pytest.mark.parametrize(
     ("name", "text", "place"),
     [
-        (
-            "corpus.jsonl",
-            '{"_id": "a", "title": "t", "text": "x"}\n{"_id": "b", "title": "t"}\n',
-            "corpus.jsonl:2, text",
-        ),
+        ("corpus.jsonl", '{"_id": "a", "text": "x"}\n{"_id": "b", "title": "t"}\n', "corpus.jsonl:2, text"),
         ("corpus.jsonl", '{"_id": "a", "text": "x"}\n{"_id": "a", "text": "y"}\n', "corpus.jsonl:2, _id"),
         ("corpus.jsonl", '{"_id": 7, "text": "x"}\n', "corpus.jsonl:1, _id"),
         ("corpus.jsonl", '{"_id": "a", "text": ""}\n', "corpus.jsonl"),

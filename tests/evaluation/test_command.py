@@ -4,11 +4,11 @@ import dataclasses
 
 import pytest
 from benchmarking import parse
-from newsembed.errors import InputError
 from newsembed.evaluation import command
 from newsembed.evaluation.baselines import BinaryWordEncoder, LsaEncoder
 from newsembed.evaluation.command import encoder_factory, encoder_specs
 from newsembed.evaluation.encoders import TfidfEncoder
+from refusals import refuses
 
 
 def asked(*words):
@@ -55,18 +55,15 @@ def test_each_suite_has_its_data_and_a_name_of_its_own():
     ],
 )
 def test_options_that_do_not_go_together_are_refused(words, message):
-    with pytest.raises(InputError, match=message):
-        asked(*words)
+    refuses(message, asked, *words)
 
 
 def test_encoders_have_names_of_their_own():
     assert encoder_specs(["a=tfidf", "b=lsa:3", "c=f=g"]) == {"a": "tfidf", "b": "lsa:3", "c": "f=g"}
     assert list(encoder_specs(["b=x", "a=y"])) == ["b", "a"]
     for text in ("tfidf", "=tfidf", "a="):
-        with pytest.raises(InputError, match=f"got '{text}', expected NAME=SPEC"):
-            encoder_specs([text])
-    with pytest.raises(InputError, match="two encoders share a name"):
-        encoder_specs(["a=x", "a=y"])
+        refuses(f"got '{text}', expected NAME=SPEC", encoder_specs, [text])
+    refuses("two encoders share a name", encoder_specs, ["a=x", "a=y"])
 
 
 def test_a_spec_names_an_encoder_that_is_made_when_it_is_called():
@@ -81,12 +78,10 @@ def test_a_spec_names_an_encoder_that_is_made_when_it_is_called():
     for spec, is_title_only in (("words", False), ("headline", True)):
         assert encoder_factory(spec, {})().digest == BinaryWordEncoder(is_title_only=is_title_only).digest
     for number in ("x", "0"):
-        with pytest.raises(InputError, match=f"lsa: got '{number}'"):
-            encoder_factory(f"lsa:{number}", {})()
+        refuses(f"lsa: got '{number}'", encoder_factory(f"lsa:{number}", {}))
     for spec in ("model", "model:", "tfidf:3", "no.such.module:f"):
-        with pytest.raises(InputError, match="--encoder: got the encoder") as raised:
-            encoder_factory(spec, own)
-        assert raised.value.remedy == (
+        raised = refuses("--encoder: got the encoder", encoder_factory, spec, own)
+        assert raised.remedy == (
             "choose one of tfidf, lsa, words, headline, lsa:DIMENSIONS, wordvectors:FILE, st:DIR, model:DIR, "
             "or module:function of an importable module"
         )

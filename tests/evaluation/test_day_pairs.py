@@ -5,13 +5,14 @@ import json
 import numpy as np
 import pytest
 from json_lines import write_rows
-from newsembed.errors import InputError
 from newsembed.evaluation.baselines import BinaryWordEncoder
 from newsembed.evaluation.benchmark import suites
 from newsembed.evaluation.benchmarks import duplicates as day_pairs
 from newsembed.evaluation.benchmarks.duplicates import DayDuplicates, resampled_auc
 from newsembed.evaluation.encoders import encode_checked
+from refusals import refuses
 from sklearn.metrics import roc_auc_score
+from vectors import unit
 
 
 @pytest.fixture(autouse=True)
@@ -60,8 +61,7 @@ def test_the_most_similar_pairs_are_judged_and_at_most_so_many(tmp_path):
 
 def test_the_auc_of_each_level_is_scikit_learns(tmp_path):
     judged = benchmark(tmp_path, share=1.0)
-    vectors = np.random.default_rng(0).normal(size=(7, 3)).astype(np.float32)
-    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    vectors = unit(0, 7, 3)
     scores = judged.score(vectors)
     assert [score.part for score in scores] == ["level ≥ 2", "level ≥ 4", "level ≥ 5"]
     cosines = np.array([vectors[one] @ vectors[two] for one, two in sorted(LEVELS)])
@@ -88,13 +88,11 @@ def test_days_are_resampled_with_all_of_their_pairs():
 def test_it_is_a_suite_and_refuses_pairs_of_one_level(tmp_path):
     path = tmp_path / "few.jsonl"
     path.write_text("".join(json.dumps(row(number, "2024-01-01", "a b", f"e{number}")) + "\n" for number in range(3)))
-    with pytest.raises(InputError, match="fewer than two levels"):
-        suites()["day_duplicates"].make(str(path), "x").score(np.eye(3, dtype=np.float32))
+    refuses("fewer than two levels", suites()["day_duplicates"].make(str(path), "x").score, np.eye(3, dtype=np.float32))
 
 
 def test_scores_keep_their_resamples_where_they_are_asked_for(tmp_path):
-    vectors = np.random.default_rng(0).normal(size=(7, 3)).astype(np.float32)
-    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    vectors = unit(0, 7, 3)
     kept = suites()["day_duplicates"].make(benchmark(tmp_path).path, "x", {"draws": True})
     plain = benchmark(tmp_path)
     pairs, levels, days = kept._pairs

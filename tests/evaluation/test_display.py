@@ -3,23 +3,15 @@
 import numpy as np
 import pytest
 from json_lines import write_rows
-from newsembed.errors import InputError
 from newsembed.evaluation.benchmark import Score, suites
 from newsembed.evaluation.benchmarks.duplicates import DEPTHS, SHARES, Display, threshold_that_skips
+from refusals import refuses
+from vectors import unit
 
 
 def row(number, event, group=None, day="2024-01-01"):
-    return {
-        "id": str(number),
-        "title": f"t{number}",
-        "body": f"body {number}",
-        "event": event,
-        "duplicate_group": group,
-        "byline_date": day,
-        "publisher": "p",
-        "language": "en",
-        "topic": "x",
-    }
+    fields = {"title": f"t{number}", "body": f"body {number}", "publisher": "p", "language": "en", "topic": "x"}
+    return {"id": str(number), "event": event, "duplicate_group": group, "byline_date": day, **fields}
 
 
 @pytest.fixture
@@ -99,9 +91,7 @@ def test_lists_hold_the_articles_of_a_week_counted_from_the_first_in_another_ord
 
 
 def test_the_threshold_skips_as_much_as_is_asked_for_and_no_more():
-    rng = np.random.default_rng(0)
-    vectors = rng.normal(size=(200, 5)).astype(np.float32)
-    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    vectors = unit(0, 200, 5)
     lists = [np.arange(100), np.arange(100, 200)]
     from newsembed.models.greedy import walk
 
@@ -118,5 +108,4 @@ def test_the_threshold_skips_as_much_as_is_asked_for_and_no_more():
 def test_it_is_a_suite_and_refuses_a_file_without_shared_events(tmp_path):
     path = write_rows(tmp_path / "alone.jsonl", [row(0, "a"), row(1, "b")])
     benchmark = suites()["display"].make(path, "display")
-    with pytest.raises(InputError, match="no two dated documents share an event"):
-        benchmark.documents()
+    refuses("no two dated documents share an event", benchmark.documents)

@@ -7,6 +7,7 @@ import hashlib
 import pytest
 from newsembed.errors import InputError
 from newsembed.evaluation.files import digest, read_raw, read_rows, read_text
+from refusals import refuses
 
 
 def rows(path, delimiter="\t", *, quoted=False):
@@ -44,15 +45,13 @@ def test_compressed_files_are_read_and_truncated_ones_say_what_is_wrong(tmp_path
         read_text(str(path), "get it")
     assert (raised.value.path, raised.value.remedy) == (str(path), "get it")
     assert raised.value.problem == "cannot be read: Compressed file ended before the end-of-stream marker was reached"
-    with pytest.raises(InputError, match="cannot be read: No such file or directory"):
-        read_text(str(tmp_path / "absent"), "get it")
+    refuses("cannot be read: No such file or directory", read_text, str(tmp_path / "absent"), "get it")
 
 
 def test_text_of_another_encoding_is_refused_with_the_encoding_that_is_needed(tmp_path):
     (tmp_path / "t").write_bytes(b"caf\xe9")
-    with pytest.raises(InputError, match="not utf-8-sig: ") as raised:
-        read_text(str(tmp_path / "t"), "get it")
-    assert raised.value.remedy == "get it, in utf-8-sig"
+    raised = refuses("not utf-8-sig: ", read_text, str(tmp_path / "t"), "get it")
+    assert raised.remedy == "get it, in utf-8-sig"
     assert read_text(str(tmp_path / "t"), "r", "latin-1") == "café"
 
 

@@ -3,7 +3,6 @@
 import json
 
 import pytest
-from newsembed.errors import InputError
 from newsembed.evaluation.encoders import Document
 from newsembed.evaluation.files import (
     read_ag_news,
@@ -18,6 +17,7 @@ from newsembed.evaluation.files import (
     read_nyt,
     sample_per_class,
 )  # fmt: skip
+from refusals import refuses
 
 
 def fill(folder, files):
@@ -139,8 +139,7 @@ def test_mldoc_and_jsonl(tmp_path):
 )
 def test_broken_folders(tmp_path, read, files, message):
     path = fill(tmp_path, files) if files else str(tmp_path / "absent")
-    with pytest.raises(InputError, match=message):
-        read(path)
+    refuses(message, read, path)
 
 
 @pytest.mark.parametrize(
@@ -152,8 +151,7 @@ def test_broken_folders(tmp_path, read, files, message):
 )
 def test_broken_jsonl(tmp_path, line, message):
     (tmp_path / "l.jsonl").write_text(json.dumps(line))
-    with pytest.raises(InputError, match=message):
-        read_jsonl_labels(str(tmp_path / "l.jsonl"))
+    refuses(message, read_jsonl_labels, str(tmp_path / "l.jsonl"))
 
 
 def test_a_share_of_each_class():

@@ -9,6 +9,9 @@ from newsembed.evaluation.benchmarks import retrieval
 from newsembed.evaluation.benchmarks.retrieval import PostLinking, link_scores, resampled_ap
 from newsembed.evaluation.encoders import Document
 from sklearn.metrics import average_precision_score
+from vectors import unit
+
+POSTS = ("one", "two", "three")
 
 
 def test_a_case_by_hand_with_ties():
@@ -39,17 +42,10 @@ def test_precisions_equal_the_mean_over_orders(monkeypatch):
 
 
 def test_a_file_of_posts(tmp_path):
-    rows = [
-        {"title": "A", "body": "a a", "post": "one"},
-        {"title": "B", "body": "b b", "post": "two"},
-        {"title": "A", "body": "a a", "post": "three"},
-    ]
+    rows = [{"title": name, "body": f"{name} {name}", "post": post} for name, post in zip("ABA", POSTS, strict=True)]
     suite = suites()["links"].make(write_rows(tmp_path / "posts.jsonl", rows), "links")
-    assert suite.documents() == [
-        Document("A", "a a"),
-        Document("B", "b b"),
-        *(Document(x, "") for x in ("one", "two", "three")),
-    ]
+    articles = [Document(name, f"{name} {name}") for name in "AB"]
+    assert suite.documents() == [*articles, *(Document(post, "") for post in POSTS)]
     assert suite._pairs[2].tolist() == [0, 1, 0]
     vectors = np.float32([[1, 0], [0, 1], [1, 0], [1, 0], [1, 0]])  # the post about B looks like one about A
     scores = {score.metric: score for score in suite.score(vectors)}
@@ -102,8 +98,7 @@ def test_resamples_of_ap_lie_around_ap():
 def test_ap_keeps_its_resamples_where_they_are_asked_for(tmp_path, monkeypatch):
     monkeypatch.setattr(retrieval, "_AT_ONCE", 2)  # cosines of many articles are those of one product
     path = write_rows(tmp_path / "x.jsonl", [{"title": f"t{n}", "body": f"b{n}"} for n in range(5)])
-    embeddings = np.random.default_rng(0).normal(size=(10, 4)).astype(np.float32)
-    embeddings /= np.linalg.norm(embeddings, axis=1, keepdims=True)
+    embeddings = unit(0, 10, 4)
     plain, kept = (suites()["title_links"].make(path, "x", {"draws": draws}) for draws in (False, True))
     without, found = plain.score(embeddings), kept.score(embeddings)
     assert [score.metric for score in found if score.draws] == ["AP"]

@@ -5,12 +5,12 @@ import json
 import numpy as np
 import pytest
 from benchmarking import found
-from newsembed.errors import InputError
 from newsembed.evaluation.benchmark import discover
 from newsembed.evaluation.benchmarks.longtexts import MultiNews, StreamNews
 from newsembed.evaluation.encoders import Document, TfidfEncoder, encode_checked
 from newsembed.evaluation.suites import run_suites
 from newsembed.evaluation.tables import chosen_tables, filled, needed
+from refusals import refuses
 from vectors import circle
 
 
@@ -73,9 +73,8 @@ def test_the_precisions_are_those_of_the_eight_nearest_documents(multi):
 def test_errors_of_multi_news_name_the_file_and_the_line(multi, name, text, place):
     (multi / "train.tgt").write_text("– storm\n– small\n– seven\n")
     (multi / name).unlink() if text is None else (multi / name).write_text(text)
-    with pytest.raises(InputError, match=f"{place}[:,]") as error:
-        MultiNews(str(multi)).documents()
-    assert "expected: train.src" in str(error.value)
+    error = refuses(f"{place}[:,]", MultiNews(str(multi)).documents)
+    assert "expected: train.src" in str(error)
 
 
 @pytest.fixture
@@ -114,15 +113,13 @@ def test_events_of_fifty_articles_of_three_languages_are_clusters(stream):
 )
 def test_errors_of_stream_news_name_the_file_and_the_field(stream, text, place):
     (stream / "dataset.dev.json").write_text(text)
-    with pytest.raises(InputError, match=place) as error:
-        StreamNews(str(stream)).documents()
-    assert "dataset.dev.json" in str(error.value)
+    error = refuses(place, StreamNews(str(stream)).documents)
+    assert "dataset.dev.json" in str(error)
 
 
 def test_events_that_are_too_small_are_an_error(stream):
     (stream / "dataset.test.json").write_text("[]")
-    with pytest.raises(InputError, match="cluster: fewer than two events of 50"):
-        StreamNews(str(stream)).documents()
+    refuses("cluster: fewer than two events of 50", StreamNews(str(stream)).documents)
 
 
 def test_table_6_takes_both(multi, stream, tmp_path):

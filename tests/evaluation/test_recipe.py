@@ -2,10 +2,10 @@
 
 import pytest
 from benchmarking import parse, write_events
-from newsembed.errors import InputError
 from newsembed.evaluation import command
 from newsembed.evaluation.command import read_recipe
 from newsembed.evaluation.suites import read_results
+from refusals import refuses
 
 RECIPE = """
 [encoders]
@@ -84,13 +84,11 @@ def test_a_broken_recipe_is_refused_by_name(folder, old, new, message):
     assert old in RECIPE
     path = folder / "recipe.toml"
     path.write_text(RECIPE.replace(old, new))
-    with pytest.raises(InputError, match=message) as caught:
-        read_recipe(str(path))
-    assert str(path) in str(caught.value)
+    caught = refuses(message, read_recipe, str(path))
+    assert str(path) in str(caught)
 
 
 def test_a_recipe_without_benchmarks_and_a_missing_one_are_refused(folder):
     (folder / "empty.toml").write_text("[encoders]\n")
     for name in ("empty.toml", "absent.toml"):
-        with pytest.raises(InputError, match=name):
-            read_recipe(str(folder / name))
+        refuses(name, read_recipe, str(folder / name))

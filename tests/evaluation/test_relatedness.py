@@ -8,6 +8,7 @@ from newsembed.evaluation.benchmarks import sts
 from newsembed.evaluation.benchmarks.sts import Relatedness, distributions, expected_scores
 from newsembed.evaluation.suites import run_suites
 from newsembed.evaluation.tables import chosen_tables, filled, needed
+from refusals import refuses
 from scipy.stats import spearmanr
 
 from .benchmarking import found
@@ -108,11 +109,9 @@ def test_the_head_gets_the_features_of_its_parts(tmp_path, monkeypatch):
 
 def test_what_is_wrong_with_a_folder_is_named(tmp_path):
     path = sick(tmp_path / "sick", (1, 2, 6))
-    with pytest.raises(InputError, match=r"SICK_train.txt.*score: got 6, expected 0 to 5"):
-        Relatedness(path, "sick", format="sick_r").documents()
+    refuses(r"SICK_train.txt.*score: got 6, expected 0 to 5", Relatedness(path, "sick", format="sick_r").documents)
     (tmp_path / "sick" / "SICK_trial.txt").unlink()
-    with pytest.raises(InputError, match=r"SICK_trial.txt.*cannot be read"):
-        Relatedness(path, "sick", format="sick_r").documents()
+    refuses(r"SICK_trial.txt.*cannot be read", Relatedness(path, "sick", format="sick_r").documents)
     with pytest.raises(InputError, match="scores are equal"):
         Relatedness(sick(tmp_path / "sick"), "sick", format="sick_r").score(np.ones((30, 3), np.float32))
 

@@ -14,6 +14,7 @@ from newsembed.evaluation.benchmarks.retrieval import SameEventRetrieval
 from newsembed.evaluation.benchmarks.sts import Sts
 from newsembed.evaluation.encoders import TfidfEncoder
 from newsembed.evaluation.suites import read_results, run_suites, write_results
+from refusals import refuses
 
 STSB = Path(__file__).parents[2] / "../shared/data/benchmarks/sts/stsbenchmark/sts-test.csv"
 
@@ -72,8 +73,7 @@ def test_results_come_back_as_written(events, tmp_path, monkeypatch):
     assert len(manifest["benchmarks"]["events"]["data"][0]["sha256"]) == 64
     assert manifest["benchmarks"]["sts"]["data"][0]["sha256"] is None
     assert manifest["encoders"]["tfidf"]["digest"].startswith("tfidf")
-    with pytest.raises(InputError, match="results.json: cannot be read"):
-        read_results(str(tmp_path))
+    refuses("results.json: cannot be read", read_results, str(tmp_path))
 
 
 def test_all_of_a_score_comes_back_as_written(tmp_path):
@@ -88,37 +88,21 @@ def test_all_of_a_score_comes_back_as_written(tmp_path):
 
 
 def test_names_must_differ(events):
-    with pytest.raises(InputError, match="share a name"):
-        run_suites({"t": TfidfEncoder}, [Sts(events), Sts(events)])
-    with pytest.raises(InputError, match="nothing to run"):
-        run_suites({}, [Sts(events)])
+    refuses("share a name", run_suites, {"t": TfidfEncoder}, [Sts(events), Sts(events)])
+    refuses("nothing to run", run_suites, {}, [Sts(events)])
 
 
 def test_command(events, tmp_path, capsys):
     output = str(tmp_path / "out")
-    basis = (
-        "--encoder",
-        "words=tfidf",
-        "--suite",
-        "events",
-        "--suite",
-        "clustering",
-        "--data",
-        events,
-        "--output",
-        output,
-        "--seeds",
-        "2",
-    )
+    basis = ["--encoder", "words=tfidf", "--suite", "events", "clustering", "--data", events, "--output", output]
+    basis += ["--seeds", "2"]
     assert command.run(parse(*basis), {}) == 0
     assert "words" in capsys.readouterr().out
     assert read_results(output).score("words", "events", "hit@1") == 1.0
     made = []
     factories = {"model": lambda rest: made.append(rest) or Broken()}
-    assert (
-        command.run(parse(*basis, "--encoder", "m=model:some/dir@100", "--cache", str(tmp_path / "cache")), factories)
-        == 1
-    )
+    more = ["--encoder", "m=model:some/dir@100", "--cache", str(tmp_path / "cache")]
+    assert command.run(parse(*basis, *more), factories) == 1
     assert made == ["some/dir@100"]
     assert len(read_results(output).failed) == 2
 

@@ -18,21 +18,14 @@ def failed(encoder, benchmark, error="no | file\nhere"):
     return Result(encoder, benchmark, "failed", error=error)
 
 
-RESULTS = Results(
-    (
-        ok(
-            "a",
-            "events",
-            Score("mAP", 0.25, "all", 9, low=0.125, high=0.5),
-            Score("mAP", 0.75, "de", 3),
-            Score("hit@1", 0.5, "all", 9),
-        ),
-        ok("a", "bbc", Score("accuracy", 0.5, "all", 9, 0.1, 4), Score("F1", 0.25, "Cross"), seconds=0.0),
-        ok("b", "events", Score("mAP", 0.375), seconds=1.5, texts=30),
-        failed("b", "bbc"),
-    ),
-    {},
+MAP = Score("mAP", 0.25, "all", 9, low=0.125, high=0.5), Score("mAP", 0.75, "de", 3)
+ROWS = (
+    ok("a", "events", *MAP, Score("hit@1", 0.5, "all", 9)),
+    ok("a", "bbc", Score("accuracy", 0.5, "all", 9, 0.1, 4), Score("F1", 0.25, "Cross"), seconds=0.0),
+    ok("b", "events", Score("mAP", 0.375), seconds=1.5, texts=30),
+    failed("b", "bbc"),
 )
+RESULTS = Results(ROWS, {})
 
 
 def test_the_terminal_has_a_column_for_each_encoder_and_marks_failures():
@@ -76,13 +69,10 @@ def test_the_table_of_a_benchmark_and_its_markdown():
 
 
 def test_published_figures_have_rows_of_their_own_and_each_source_once(monkeypatch):
-    found = [
-        ("old", ("mAP", "all"), 0.0625, "one"),
-        ("new", ("hit@1", "all"), 0.125, "two"),
-        ("old", ("hit@1", "all"), 0.5, "one"),
-    ]
+    found = [("old", ("mAP", "all"), 0.0625, "one"), ("new", ("hit@1", "all"), 0.125, "two")]
+    found += [("old", ("hit@1", "all"), 0.5, "one")]
     monkeypatch.setattr(table, "beside", lambda facts, keys: found if facts == {"protocol": 1} else [])
-    events, bbc = grids(Results(RESULTS.results, {"benchmarks": {"events": {"protocol": 1}}}))
+    events, bbc = grids(Results(ROWS, {"benchmarks": {"events": {"protocol": 1}}}))
     assert cells(events)[3:] == [
         ["old (published)", "0.0625", "-", "0.5000", "-", "-", "-"],
         ["new (published)", "-", "-", "0.1250", "-", "-", "-"],
@@ -106,9 +96,8 @@ def test_the_table_over_all_benchmarks_has_overall_scores_and_rates():
 
 def test_the_main_scores_of_a_recipe():
     recipe = {"metrics": {"events": "hit@1"}, "notes": {"bbc": "half", "events": "all"}}
-    results = Results(
-        (*RESULTS.results, ok("c", "events", Score("hit@1", 1.0, "de")), ok("c", "bbc")), {"recipe": recipe}
-    )
+    more = ok("c", "events", Score("hit@1", 1.0, "de")), ok("c", "bbc")
+    results = Results((*ROWS, *more), {"recipe": recipe})
     assert cells(main_scores(results)) == [
         ["encoder", "events, hit@1", "bbc, accuracy"],
         ["a", "0.5000", f"0.5000 ± {HALF:.4f}"],
@@ -131,24 +120,19 @@ def test_a_report_explains_its_intervals_and_has_no_empty_tables():
         "± is half the width of the 95 % confidence interval of the mean over seeds, folds or repeats (Student's t)."
         "\n\n[low, high] is the 95 % bootstrap interval over events, or over pairs of sentences."
     )
-    assert report(Results(RESULTS.results[:1], {})).endswith("sentences.")
-    assert "±" not in report(Results(RESULTS.results[:1], {}))
-    assert "[low" not in report(Results(RESULTS.results[1:2], {}))
-    assert titles(report(Results(RESULTS.results[:1], {}))) == ["events"]
+    assert report(Results(ROWS[:1], {})).endswith("sentences.")
+    assert "±" not in report(Results(ROWS[:1], {}))
+    assert "[low" not in report(Results(ROWS[1:2], {}))
+    assert titles(report(Results(ROWS[:1], {}))) == ["events"]
 
 
 def test_tests_over_cells_and_folds_and_against_printed_figures_are_tables(monkeypatch):
     folds = {"a": (0.5, 0.75, 0.625), "b": (0.25, 0.75, 0.5)}
     cells = {"a": (0.5, 0.75), "b": (0.25, 0.625)}
-    results = [
-        ok(
-            name,
-            "x",
-            Score("accuracy", 0.5, "Cross", folds=folds[name]),
-            *(Score("accuracy", value, part) for part, value in zip(("de→en", "en→de"), cells[name], strict=True)),
-        )
-        for name in ("a", "b")
-    ]
+    parts, results = ("de→en", "en→de"), []
+    for name in ("a", "b"):
+        own = (Score("accuracy", value, part) for part, value in zip(parts, cells[name], strict=True))
+        results.append(ok(name, "x", Score("accuracy", 0.5, "Cross", folds=folds[name]), *own))
     monkeypatch.setattr(
         "newsembed.evaluation.statistics.beside", lambda facts, keys: [("old", ("accuracy", "Cross"), 0.4, "s")]
     )
@@ -177,6 +161,6 @@ def test_tests_over_cells_and_folds_and_against_printed_figures_are_tables(monke
 @pytest.mark.parametrize(("dropped", "shown"), [(True, "left out"), (False, "kept")])
 def test_leakage_is_counted_by_benchmark(dropped, shown):
     rows = {"events": {"texts": 4, "exact": 1, "near": 2, "training_articles": 3}}
-    text = report(Results(RESULTS.results[:1], {"leakage": {"benchmarks": rows, "dropped": dropped}}))
+    text = report(Results(ROWS[:1], {"leakage": {"benchmarks": rows, "dropped": dropped}}))
     assert f"## Texts among the training articles ({shown})\n\n| benchmark | texts | exact | near |" in text
     assert "| events | 4 | 1 | 2 |" in text

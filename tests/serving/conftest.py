@@ -60,23 +60,26 @@ def save_model(folder, config=CONFIG, steps=(10, 20), *, boxed=False):
     return saved
 
 
-def article_rows():
-    return [
-        {
-            "url": f"https://{publisher}/{number}",
-            "title": title,
-            "body": body,
-            "publisher": publisher,
-            "byline_date": date,
-        }
-        for number, (title, body, publisher, date) in enumerate(ARTICLES)
-    ]
+def describe(folder, encoder=(), **values):
+    """Changes values of a model's description, and of its encoder's."""
+    path = folder / "model.json"
+    found = json.loads(path.read_text())
+    path.write_text(json.dumps({**found, "encoder": {**found["encoder"], **dict(encoder)}, **values}))
+    return str(folder)
+
+
+def made(folder, config=CONFIG, **values):
+    """The path of a model of one step that has these values in its description."""
+    save_model(folder, config, steps=(20,))
+    return describe(folder, **values)
 
 
 @pytest.fixture(scope="session")
 def tiny():
     """The helpers above: pytest's importlib mode lets no test import its conftest."""
-    return SimpleNamespace(config=CONFIG, pieces=PIECES, articles=ARTICLES, save_model=save_model)
+    return SimpleNamespace(
+        config=CONFIG, pieces=PIECES, articles=ARTICLES, save_model=save_model, describe=describe, made=made
+    )
 
 
 @pytest.fixture(scope="session")
@@ -88,4 +91,7 @@ def model_dir(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def articles(tmp_path_factory):
-    return write_rows(tmp_path_factory.mktemp("articles") / "articles.jsonl", article_rows())
+    names = ("title", "body", "publisher", "byline_date")
+    rows = [dict(zip(names, values, strict=True)) for values in ARTICLES]
+    rows = [{"url": f"https://{row['publisher']}/{number}", **row} for number, row in enumerate(rows)]
+    return write_rows(tmp_path_factory.mktemp("articles") / "articles.jsonl", rows)

@@ -1,4 +1,4 @@
-"""An encoder without a model, and the options of a command."""
+"""An encoder without a model, and short ways to a command, a server and an export."""
 
 import numpy as np
 
@@ -27,4 +27,26 @@ def parsed(module, *arguments):
     """What the command of a module gets for the words of a command line."""
     from newsembed.launch import cli
 
-    return cli.parsed("command", module, arguments)
+    return cli.parsed("command", module, [str(one) for one in arguments])
+
+
+def run(module, *arguments):
+    """The exit status of the command of a module."""
+    return module.run(parsed(module, *arguments))
+
+
+def client_of(service, *options, base_url="http://localhost", **more):
+    """A client of a server; `more` is of the client."""
+    from newsembed.serving.server import create_app
+    from starlette.testclient import TestClient
+
+    return TestClient(create_app(service, *options), base_url=base_url, **more)
+
+
+def exported(model, output, **options):
+    """The report of an export for this processor."""
+    from newsembed.serving import export
+
+    return export.export(
+        export.ExportOptions(model=str(model), output=str(output), **{"platforms": ("cpu",), **options})
+    )

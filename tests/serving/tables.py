@@ -5,7 +5,7 @@ import itertools
 import tempfile
 
 import numpy as np
-from newsembed.formats.archive import EXACT_LIMIT, Archive, schema
+from newsembed.formats.archive import EXACT_LIMIT, Archive, IndexedDocument, schema
 from newsembed.formats.archive_writer import Writer
 from newsembed.formats.articles import ArticleText
 from newsembed.serving.index import DocumentIndex
@@ -21,6 +21,13 @@ def text_of(one):
     if isinstance(one, ArticleText):
         return one
     return ArticleText(one.doc_id, one.url, one.publisher, one.title, "", one.language, one.byline_date, one.image_url)
+
+
+def numbered(titles, dates=()):
+    """What results show of an article for each title; those without a date come last."""
+    site = "a.example"
+    rows = enumerate(itertools.zip_longest(titles, dates))
+    return [IndexedDocument(f"d{n}", f"https://{site}/{n}", site, title, date) for n, (title, date) in rows]
 
 
 def index_of(vectors, documents, uri=None, *, exact_limit=EXACT_LIMIT, events=(), **settings):

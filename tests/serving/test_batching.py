@@ -50,20 +50,27 @@ def batcher(encoder):
     made.close()
 
 
-def busy(encoder, future):
-    """Waits until the encoder is at work on something, and keeps it there."""
+def hold(encoder, ask, *given):
+    """Waits until the encoder is at work on a request, and keeps it there."""
+    encoder.go.clear()
+    future = ask(*given)
     assert encoder.started.wait(HANG)
     assert not future.done()
+    return future
+
+
+def alone(text):
+    """The vector of a text by itself."""
+    return Letters().encode([text], [""])[0]
 
 
 def test_queries_that_wait_share_a_call_and_get_their_own_vectors(batcher, encoder):
-    encoder.go.clear()
-    first = batcher.query("first")
-    busy(encoder, first)
-    others = [batcher.query(f"{word} {number}") for number in range(10) for word in WORDS]
+    hold(encoder, batcher.query, "first")
+    texts = [f"{word} {number}" for number in range(10) for word in WORDS]
+    others = [batcher.query(text) for text in texts]
     encoder.go.set()
-    for future, text in zip(others, (f"{word} {number}" for number in range(10) for word in WORDS), strict=True):
-        np.testing.assert_array_equal(future.result(HANG), Letters().encode([text], [""])[0])
+    for future, text in zip(others, texts, strict=True):
+        np.testing.assert_array_equal(future.result(HANG), alone(text))
     assert [len(call) for call in encoder.queries] == [1, 32, 32, 16]
 
 
@@ -74,20 +81,18 @@ def test_queries_that_share_a_call_are_compared_at_once_with_what_each_names(bat
         calls.append(len(vectors))
         return [*(vectors.sum(axis=1) + 1)]
 
-    encoder.go.clear()
-    first = batcher.query("first", lambda _: None)
-    busy(encoder, first)
+    first = hold(encoder, batcher.query, "first", lambda _: None)
     texts = [f"{word} {number}" for number in range(3) for word in WORDS]
     others = [batcher.query(text, compare) for text in texts]
     none, failing = batcher.query("none", lambda _: None), batcher.query("fails", lambda _: {}["gone"])
     encoder.go.set()
     for future, text in zip(others, texts, strict=True):
         vector, found = future.result(HANG)
-        np.testing.assert_array_equal(vector, Letters().encode([text], [""])[0])
+        np.testing.assert_array_equal(vector, alone(text))
         assert found == pytest.approx(vector.sum() + 1)
     assert calls == [len(texts)]
     assert first.result(HANG)[1] is None
-    np.testing.assert_array_equal(none.result(HANG)[0], Letters().encode(["none"], [""])[0])
+    np.testing.assert_array_equal(none.result(HANG)[0], alone("none"))
     with pytest.raises(KeyError, match="gone"):
         failing.result(HANG)
 
@@ -98,9 +103,7 @@ def test_documents_of_several_requests_share_slices(batcher, encoder, counts):
         ([WORDS[(number + row) % 8] * (1 + row % 3) for row in range(count)], [str(row) for row in range(count)])
         for number, count in enumerate(counts)
     ]
-    encoder.go.clear()
-    blocking = batcher.documents(["first"], [""])
-    busy(encoder, blocking)
+    hold(encoder, batcher.documents, ["first"], [""])
     futures = [batcher.documents(*request) for request in requests]
     encoder.go.set()
     for future, (titles, bodies) in zip(futures, requests, strict=True):
@@ -119,17 +122,12 @@ def test_a_slice_has_4096_characters_for_each_of_its_documents(batcher, encoder,
 
 def test_the_threads_have_names_and_never_keep_a_process_alive(batcher):
     batcher.query("a").result(HANG)
-    named = {thread.name: thread.daemon for thread in threading.enumerate()}
-    assert {name: named.get(name) for name in ("newsembed searches", "newsembed documents")} == {
-        "newsembed searches": True,
-        "newsembed documents": True,
-    }
+    daemons = {thread.name for thread in threading.enumerate() if thread.daemon}
+    assert {"newsembed searches", "newsembed documents"} <= daemons
 
 
 def test_a_small_request_does_not_wait_for_a_large_one(batcher, encoder):
-    encoder.go.clear()
-    large = batcher.documents([f"large {number}" for number in range(40)], [""] * 40)
-    busy(encoder, large)
+    large = hold(encoder, batcher.documents, [f"large {number}" for number in range(40)], [""] * 40)
     small = batcher.documents(["small"], [""])
     encoder.go.set()
     small.result(HANG)
@@ -141,12 +139,10 @@ def test_a_small_request_does_not_wait_for_a_large_one(batcher, encoder):
 
 def test_searches_do_not_wait_for_a_call_with_documents():
     encoder = Recorded()
-    encoder.go.clear()
     encoder.encode_queries = lambda texts: Letters().encode(texts, [""] * len(texts))
     batcher = Batcher(encoder)
-    documents = batcher.documents(["a"] * 100, [""] * 100)
-    busy(encoder, documents)
-    np.testing.assert_array_equal(batcher.query("b").result(HANG), Letters().encode(["b"], [""])[0])
+    documents = hold(encoder, batcher.documents, ["a"] * 100, [""] * 100)
+    np.testing.assert_array_equal(batcher.query("b").result(HANG), alone("b"))
     assert not documents.done()
     encoder.go.set()
     documents.result(HANG)
@@ -154,9 +150,8 @@ def test_searches_do_not_wait_for_a_call_with_documents():
 
 
 def test_a_bad_text_fails_its_own_request_only(batcher, encoder):
-    encoder.go.clear()
-    waiting = [batcher.query("first"), batcher.documents(["first"], [""])]
-    busy(encoder, waiting[0])
+    hold(encoder, batcher.query, "first")
+    batcher.documents(["first"], [""])
     queries = [batcher.query(text) for text in ("good", "bad", "fine")]
     documents = [batcher.documents([text] * 2, ["", ""]) for text in ("good", "bad")]
     large = batcher.documents(["bad"] * 20, [""] * 20)
@@ -165,16 +160,14 @@ def test_a_bad_text_fails_its_own_request_only(batcher, encoder):
     for future in (queries[1], documents[1], large):
         with pytest.raises(ValueError, match="a bad text"):
             future.result(0)
-    np.testing.assert_array_equal(queries[2].result(0), Letters().encode(["fine"], [""])[0])
+    np.testing.assert_array_equal(queries[2].result(0), alone("fine"))
     np.testing.assert_array_equal(documents[0].result(0), Letters().encode(["good"] * 2, ["", ""]))
-    np.testing.assert_array_equal(batcher.query("later").result(HANG), Letters().encode(["later"], [""])[0])
+    np.testing.assert_array_equal(batcher.query("later").result(HANG), alone("later"))
     assert sum(call.count("bad") for call in encoder.documents) < 20  # the rest of a failed request is left out
 
 
 def test_a_cancelled_request_is_left_out(batcher, encoder):
-    encoder.go.clear()
-    large = batcher.documents([f"{number}" for number in range(40)], [""] * 40)
-    busy(encoder, large)
+    large = hold(encoder, batcher.documents, [f"{number}" for number in range(40)], [""] * 40)
     other = batcher.documents(["other"], [""])
     query = batcher.query("q")
     gone = batcher.query("gone")
@@ -189,9 +182,7 @@ def test_a_cancelled_request_is_left_out(batcher, encoder):
 
 
 def test_a_stop_fails_what_waits_and_all_that_comes(batcher, encoder):
-    encoder.go.clear()
-    running = batcher.query("running")
-    busy(encoder, running)
+    running = hold(encoder, batcher.query, "running")
     waiting = [batcher.query("waiting"), batcher.documents(["waiting"] * 9, [""] * 9)]
     threading.Timer(0.01, encoder.go.set).start()
     batcher.close()

@@ -3,22 +3,21 @@
 import dataclasses
 import functools
 import itertools
-import json
 import shutil
 
 import jax
 import numpy as np
 import pytest
-from newsembed.errors import InputError
+from letters import exported
 from newsembed.formats.arrays import flatten
 from newsembed.formats.digests import write_sums
 from newsembed.models.encoders.autoencoder import AutoencoderConfig
 from newsembed.models.encoders.news import NewsEncoder
 from newsembed.serving.encoder import ClsEncoder, JaxEncoder, fresh_model, load_encoder, load_model, probe
-from newsembed.serving.export import ExportOptions, export
 from newsembed.serving.model import Model
 from newsembed.serving.specs import make_encoder
 from newsembed.tasks.vocabulary import Vocabulary
+from refusals import refuses
 
 TEXTS = [("Storm", "Wind and rain. " * number) for number in (0, 1, 4, 9, 30)] + [("", "goal"), ("cup", ""), ("", "")]
 
@@ -49,9 +48,7 @@ def test_parameters_of_a_fresh_model_are_drawn_after_another_was_loaded(model_di
 def test_texts_are_read_as_far_as_the_model_learned_to(tmp_path, tiny):
     tiny.save_model(tmp_path, steps=(7,))
     as_described = load_encoder(str(tmp_path), max_length=8)
-    (tmp_path / "model.json").write_text(
-        json.dumps(json.loads((tmp_path / "model.json").read_text()) | {"text_length": 8})
-    )
+    tiny.describe(tmp_path, text_length=8)
     titles, bodies = zip(*TEXTS, strict=True)
     found = load_encoder(str(tmp_path))
     assert (found.max_length, load_encoder(str(tmp_path), max_length=10_000).max_length) == (8, tiny.config.max_length)
@@ -82,7 +79,7 @@ def test_flipped_bits_in_the_parameters_are_refused_and_the_folder_is_named(mode
         shutil.copytree(model_dir, copy)
         write_sums(str(copy / "checkpoints" / "20"))  # as the trainer does
     else:
-        export(ExportOptions(model=model_dir, output=str(copy), format="safetensors"))
+        exported(model_dir, copy, format="safetensors")
     load_model(str(copy))
     arrays = [*copy.glob("checkpoints/20/params/**/d/*"), *copy.glob("*.safetensors")]
     assert arrays
@@ -90,8 +87,7 @@ def test_flipped_bits_in_the_parameters_are_refused_and_the_folder_is_named(mode
         raw = bytearray(path.read_bytes())
         raw[len(raw) // 2] ^= 1
         path.write_bytes(raw)
-    with pytest.raises(InputError, match="not the content that SHA256SUMS lists"):
-        load_model(str(copy))
+    refuses("not the content that SHA256SUMS lists", load_model, str(copy))
 
 
 def test_only_what_embedding_reads_is_kept(model_dir):
@@ -113,44 +109,16 @@ def test_no_texts(model_dir, tiny):
     assert encoder.encode([], []).shape == (0, tiny.config.embedding_size)
 
 
-def broken(name):
-    def change(folder, _):
-        (folder / name).unlink()
+def without(name):
+    return lambda folder, _: (folder / name).unlink()
 
-    return change
+
+def of_shape(**values):
+    return lambda folder, tiny: tiny.describe(folder, values)
 
 
 def other_vocabulary(folder, tiny):
     (folder / "vocab.txt").write_text("\n".join([*tiny.pieces, "new"]))
-
-
-def other_architecture(folder, tiny):
-    description = json.loads((folder / "model.json").read_text())
-    description["encoder"] |= dataclasses.asdict(dataclasses.replace(tiny.config, mlp_size=64))
-    (folder / "model.json").write_text(json.dumps(description))
-
-
-def more_layers(folder, _):
-    description = json.loads((folder / "model.json").read_text())
-    description["encoder"]["num_layers"] = 3
-    (folder / "model.json").write_text(json.dumps(description))
-
-
-def fewer_layers(folder, _):
-    description = json.loads((folder / "model.json").read_text())
-    description["encoder"]["num_layers"] = 1
-    (folder / "model.json").write_text(json.dumps(description))
-
-
-def no_layers(folder, _):
-    """A static model, which NumPy computes."""
-    description = json.loads((folder / "model.json").read_text())
-    description["encoder"]["num_layers"] = 0
-    (folder / "model.json").write_text(json.dumps(description))
-
-
-def no_manifest(folder, _):
-    (folder / "checkpoints/1/params/manifest.ocdbt").unlink()
 
 
 def no_arrays(folder, _):
@@ -158,43 +126,36 @@ def no_arrays(folder, _):
         path.unlink()
 
 
-def no_metadata(folder, _):
-    (folder / "checkpoints/1/params/_METADATA").unlink()
-
-
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (broken("model.json"), "model.json: cannot be read"),
-        (broken("vocab.txt"), "vocab.txt: cannot be read"),
+        (without("model.json"), "model.json: cannot be read"),
+        (without("vocab.txt"), "vocab.txt: cannot be read"),
         (lambda folder, _: (folder / "model.json").write_text("{"), "not valid JSON"),
         (
             lambda folder, _: (folder / "model.json").write_text('{"encoder": {"size": 3}, "vocabulary_sha256": ""}'),
             "unknown keys size",
         ),
         (other_vocabulary, "vocab.txt: its SHA-256"),
-        (other_architecture, "mlp_in.*got shape .* expected .* another architecture"),
-        (more_layers, "parameters are missing: layers_2"),
-        (fewer_layers, "parameters are not of the architecture: layers_1"),
-        (no_layers, "parameters are not of the architecture: layers_0"),
+        (of_shape(mlp_size=64), "mlp_in.*got shape .* expected .* another architecture"),
+        (of_shape(num_layers=3), "parameters are missing: layers_2"),
+        (of_shape(num_layers=1), "parameters are not of the architecture: layers_1"),
+        (of_shape(num_layers=0), "parameters are not of the architecture: layers_0"),  # static, which NumPy computes
         (lambda folder, _: shutil.rmtree(folder / "checkpoints"), "no checkpoints"),
-        (no_manifest, "params: cannot be read|no Orbax metadata"),
+        (without("checkpoints/1/params/manifest.ocdbt"), "params: cannot be read|no Orbax metadata"),
         (no_arrays, "params: cannot be read|no Orbax metadata"),
-        (no_metadata, "no Orbax metadata"),
+        (without("checkpoints/1/params/_METADATA"), "no Orbax metadata"),
     ],
 )
 def test_broken_folders(tmp_path, change, message, tiny):
     tiny.save_model(tmp_path, steps=(1,))
     change(tmp_path, tiny)
-    with pytest.raises(InputError, match=message):
-        load_model(str(tmp_path))
+    refuses(message, load_model, str(tmp_path))
 
 
 def test_unknown_step_and_folder(model_dir, tmp_path):
-    with pytest.raises(InputError, match=r"no checkpoint of step 15[\s\S]*10, 20"):
-        load_model(model_dir, 15)
-    with pytest.raises(InputError, match="cannot be read"):
-        load_model(str(tmp_path / "none"))
+    refuses(r"no checkpoint of step 15[\s\S]*10, 20", load_model, model_dir, 15)
+    refuses("cannot be read", load_model, str(tmp_path / "none"))
 
 
 PROBED = [("Storm", "Wind and rain. " * 30), ("Storm", "Wind and rain."), ("", "goal"), ("cup", "vote"), ("", "")]
@@ -210,11 +171,8 @@ def test_attention_and_similarity_equal_the_module_row_by_row(model_dir):
         np.testing.assert_array_equal(found.tokens[number], row)
         np.testing.assert_allclose(found.attention[number], np.asarray(received)[:, 0], atol=1e-5)
         np.testing.assert_allclose(found.attention[number].sum(axis=1), 1, atol=1e-5)
-        vectors = [
-            vector / np.linalg.norm(vector)
-            for vector, token in zip(np.asarray(hidden[0], np.float64), row, strict=True)
-            if token > 3
-        ]
+        vectors = np.asarray(hidden[0], np.float64)[row > 3]
+        vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
         cosines = [one @ other for one, other in itertools.combinations(vectors, 2)]
         expected = np.mean(cosines) if cosines else np.nan
         np.testing.assert_allclose(found.similarity[number], expected, atol=1e-4)
@@ -242,12 +200,8 @@ def test_the_state_of_cls_is_that_of_the_module(tmp_path, tiny, kind):
 
 def test_an_architecture_without_a_state_of_cls_is_named(tmp_path, tiny):
     for layers, kind in ((0, "news"), (2, "autoencoder")):
-        config = tiny.config
-        if kind == "news":
-            config = dataclasses.replace(config, num_layers=layers)
-        else:
-            config = AutoencoderConfig(vocab_size=config.vocab_size)
-        model = dataclasses.replace(Model(str(tmp_path), config, "vocab.txt", 8))
-        with pytest.raises(InputError, match=r"state of \[CLS\] \(#cls\) needs .*this " + kind) as caught:
-            ClsEncoder(model)
-        assert "without #cls" in str(caught.value)
+        news = dataclasses.replace(tiny.config, num_layers=layers)
+        config = news if kind == "news" else AutoencoderConfig(vocab_size=news.vocab_size)
+        model = Model(str(tmp_path), config, "vocab.txt", 8)
+        caught = refuses(r"state of \[CLS\] \(#cls\) needs .*this " + kind, ClsEncoder, model)
+        assert "without #cls" in str(caught)

@@ -38,14 +38,7 @@ RULES = {
     "the smaller id of equal ones": ((0, 35, 35, 16), [5, 5, 5, 5], [1, 2, 2, 0], [1] * 4, [(2, 1, 4)]),
     # Without it the mean of (0, 16) with 35 is 0.88; the articles at 35 are 2 days away.
     "a small decay": ((0, 35, 35, 16), [7, 5, 5, 7], [1, 2, 2, 0], [2] * 4, [(1, 2, 4)], EventOptions(0.8, 2, 0.03)),
-    "the decay counts in merges": (
-        (0, 35, 35, 16),
-        [7, 5, 5, 7],
-        [1, 2, 2, 0],
-        [1, 2, 2, 1],
-        [],
-        EventOptions(0.8, 2, 0.05),
-    ),
+    "the decay in merges": ((0, 35, 35, 16), [7, 5, 5, 7], [1, 2, 2, 0], [1, 2, 2, 1], [], EventOptions(0.8, 2, 0.05)),
     # 18 joins 0; the mean of both with 36 is (0.951 + 0.809) / 2 = 0.880, and would be 0.904 if 18 counted twice.
     "what shows two to be one counts once": ((0, 36, 18), [5, 5, 5], [1, 2, 0], [1, 2, 1], [], ALMOST),
     # 0 and 60 are each 0.87 from 30, and 0.5 from each other.
@@ -136,10 +129,9 @@ def test_blocks_of_any_size_give_the_same_events(monkeypatch):
 
 def test_of_equally_similar_events_the_one_with_the_smaller_id_is_joined():
     # Both are 30 degrees away; the one with the larger id was opened first.
-    ids = np.array([9, 3, 5], np.uint64)
-    assert grouped(circle(-30, 30, 0), [4, 5, 5], doc_ids=ids)[0].tolist() == [9, 3, 3]
-    ids = np.array([2, 3, 5], np.uint64)
-    assert grouped(circle(-30, 30, 0), [4, 5, 5], doc_ids=ids)[0].tolist() == [2, 3, 2]
+    for first, joined in ((9, 3), (2, 2)):
+        found, _ = grouped(circle(-30, 30, 0), [4, 5, 5], doc_ids=ids(first, 3, 5))
+        assert found.tolist() == [first, 3, joined]
 
 
 def test_the_events_that_are_given_stay_as_they_are():
@@ -224,9 +216,8 @@ def test_each_language_of_enough_articles_has_a_mean_of_its_own():
     languages = ["en"] * 100 + ["de"] * 190 + ["fr"] * 10
     scale = scale_of(vectors, [5] * 300, languages)
     assert scale.languages == ("de", "en")  # the few of French share what all have
-    np.testing.assert_allclose(
-        scale.means, [vectors.mean(0), vectors[100:290].mean(0), vectors[:100].mean(0)], atol=1e-6
-    )
+    means = [part.mean(0) for part in (vectors, vectors[100:290], vectors[:100])]
+    np.testing.assert_allclose(scale.means, means, atol=1e-6)
     german, english = (part - part.mean(0) for part in (vectors[100:290], vectors[:100]))
     cosines = (english @ german.T / np.linalg.norm(english, axis=1)[:, None] / np.linalg.norm(german, axis=1)).ravel()
     # Articles of one day: six deviations above the median.
@@ -245,10 +236,7 @@ def test_articles_of_two_languages_that_share_no_event_stay_apart():
     vectors, of, days = reports(draw)
     languages = ["de" if event % 2 else "en" for event in of.tolist()]
     events = learned(vectors, days, languages)
-    names = {
-        event: {language for own, language in zip(events, languages, strict=True) if own == event} for event in events
-    }
-    assert all(len(found) == 1 for found in names.values())
+    assert len(set(zip(events.tolist(), languages, strict=True))) == len(set(events.tolist()))
 
 
 def ids(*values):

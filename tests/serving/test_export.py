@@ -10,12 +10,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from letters import parsed
+from letters import exported, run
 from newsembed.errors import InputError
 from newsembed.serving import export
 from newsembed.serving.batching import Batcher, BatchOptions
 from newsembed.serving.encoder import load_encoder
 from newsembed.serving.saved_model import SavedModelEncoder
+from refusals import refuses
 
 TITLES = ["Storm hits the coast", "", "Budget", "嵐 Küste", "", "goal " * 200, "cup"]
 BODIES = ["Wind and rain.", "a goal in the match", "", "Sturm! " * 30, "", "", "the vote of parliament, 2024. " * 9]
@@ -54,8 +55,7 @@ def test_without_digests_tensorflow_s_error_is_named(saved, tmp_path, name):
     (tmp_path / "copy/SHA256SUMS").unlink()
     path = tmp_path / "copy" / name
     path.write_bytes(path.read_bytes()[:50])
-    with pytest.raises(InputError, match="TensorFlow cannot read it"):
-        SavedModelEncoder(str(tmp_path / "copy"))
+    refuses("TensorFlow cannot read it", SavedModelEncoder, str(tmp_path / "copy"))
 
 
 def test_reloads_with_tensorflow_alone_and_equals_jax(model_dir, saved, tmp_path):
@@ -129,22 +129,14 @@ def test_saved_model_encoder_keeps_the_order(model_dir, saved):
 
 
 def test_safetensors_round_trip(model_dir, tmp_path):
-    report = export.export(
-        export.ExportOptions(model=f"{model_dir}@10", output=str(tmp_path / "weights"), format="safetensors")
-    )
+    report = exported(f"{model_dir}@10", tmp_path / "weights", format="safetensors")
     assert report.step == 10
     again, original = load_encoder(report.output), load_encoder(model_dir, 10)
     assert again.digest == original.digest
     assert np.array_equal(again.encode(TITLES, BODIES), original.encode(TITLES, BODIES))
-    with pytest.raises(InputError, match="one step only"):
-        load_encoder(report.output, 10)
+    refuses("one step only", load_encoder, report.output, 10)
     (tmp_path / "weights/model.safetensors").write_bytes(b"junk")
-    with pytest.raises(InputError, match="no readable safetensors"):
-        load_encoder(report.output)
-
-
-def parse(*arguments):
-    return parsed(export, *arguments)
+    refuses("no readable safetensors", load_encoder, report.output)
 
 
 def test_command_with_shorter_length_step_and_bfloat16(tmp_path, tiny, capsys):
@@ -152,16 +144,15 @@ def test_command_with_shorter_length_step_and_bfloat16(tmp_path, tiny, capsys):
     model, output = str(tmp_path / "model"), str(tmp_path / "saved")
     tiny.save_model(tmp_path / "model", config)
     arguments = ("--model", f"{model}@10", "--output", output, "--max_length", "20", "--platforms", "cpu")
-    assert export.run(parse(*arguments)) == 0
+    assert run(export, *arguments) == 0
     assert "step 10 exported" in capsys.readouterr().out
     encoder = SavedModelEncoder(output)
     assert encoder.facts["length_buckets"] == [20]
     expected = load_encoder(model, 10, max_length=20).encode(TITLES, BODIES)
     np.testing.assert_allclose(encoder.encode(TITLES, BODIES), expected, atol=2e-2)
-    with pytest.raises(InputError, match="exists already"):
-        export.run(parse(*arguments))
+    refuses("exists already", run, export, *arguments)
     weights = ("--model", model, "--output", output, "--format", "safetensors", "--overwrite")
-    assert export.run(parse(*weights)) == 0
+    assert run(export, *weights) == 0
     assert load_encoder(output).model.config == config
 
 
@@ -176,8 +167,7 @@ def test_command_with_shorter_length_step_and_bfloat16(tmp_path, tiny, capsys):
     ],
 )
 def test_command_refuses(model_dir, tmp_path, arguments, message):
-    with pytest.raises(InputError, match=message):
-        export.run(parse("--model", model_dir, "--output", str(tmp_path / "o"), *arguments))
+    refuses(message, run, export, "--model", model_dir, "--output", tmp_path / "o", *arguments)
     assert not list(tmp_path.iterdir())
 
 
@@ -187,16 +177,13 @@ def test_a_difference_from_jax_is_no_export(model_dir, tmp_path, monkeypatch):
 
     monkeypatch.setattr(SavedModelEncoder, "encode_queries", broken)
     with pytest.raises(RuntimeError, match="differs from JAX"):
-        export.export(export.ExportOptions(model=model_dir, output=str(tmp_path / "saved"), platforms=("cpu",)))
+        exported(model_dir, tmp_path / "saved")
     assert not (tmp_path / "saved").exists()
 
 
 def test_other_folders_are_refused(tmp_path, model_dir):
-    with pytest.raises(InputError, match=r"no saved_model\.pb"):
-        SavedModelEncoder(model_dir)
+    refuses(r"no saved_model\.pb", SavedModelEncoder, model_dir)
     (tmp_path / "saved_model.pb").write_bytes(b"")
-    with pytest.raises(InputError, match=r"newsembed\.json: cannot be read"):
-        SavedModelEncoder(str(tmp_path))
+    refuses(r"newsembed\.json: cannot be read", SavedModelEncoder, str(tmp_path))
     (tmp_path / "newsembed.json").write_text("{}")
-    with pytest.raises(InputError, match="lacks digest, dimensions, format_version"):
-        SavedModelEncoder(str(tmp_path))
+    refuses("lacks digest, dimensions, format_version", SavedModelEncoder, str(tmp_path))

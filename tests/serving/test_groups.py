@@ -10,22 +10,17 @@ import pytest
 import tables
 from hypothesis import given
 from hypothesis import strategies as st
-from letters import parsed
-from newsembed.errors import InputError
+from letters import parsed, run
 from newsembed.formats.archive import IndexedDocument
 from newsembed.serving import cluster, dedup
+from refusals import refuses
 from vectors import circle
 
 
 def index_of(degrees, days=None, uri=None):
-    days = days or [1] * len(degrees)
-    made = [
-        IndexedDocument(
-            f"d{i}", f"https://a.example/{i}", "a.example", f"title\t{i}\n", day and datetime.date(2024, 1, day)
-        )
-        for i, day in enumerate(days)
-    ]
-    return tables.index_of(circle(*degrees), made, uri)
+    days = [datetime.date(2024, 1, day) for day in days or [1] * len(degrees)]
+    titles = [f"title\t{number}\n" for number in range(len(degrees))]
+    return tables.index_of(circle(*degrees), tables.numbered(titles, days), uri)
 
 
 def cosine(degrees):
@@ -70,7 +65,7 @@ def test_a_chain_is_one_group():
 
 
 def test_days_keep_articles_apart():
-    index = index_of([0, 1, 2, 3], [1, 2, 20, None])
+    index = index_of([0, 1, 2, 3], [1, 2, 20])
     assert cluster.cluster(index, 0.9).tolist() == [0, 0, 0, 0]
     assert cluster.cluster(index, 0.9, 3).tolist() == [0, 0, 1, 2]
 
@@ -105,22 +100,16 @@ def rows_of(path):
 def test_cluster_command(tmp_path, capsys):
     index_of([90, 0, 1, 91, 92, 180], uri=tmp_path / "i")
     output = str(tmp_path / "c.tsv")
-    assert cluster.run(parsed(cluster, "--index", str(tmp_path / "i"), "--output", output, "--threshold", "0.99")) == 0
+    assert run(cluster, "--index", tmp_path / "i", "--output", output, "--threshold", "0.99") == 0
     assert "2 groups with 5 of 6 articles" in capsys.readouterr().out
     rows = rows_of(output)
-    assert [(row["group"], row["doc_id"]) for row in rows] == [
-        ("0", "d0"),
-        ("0", "d3"),
-        ("0", "d4"),
-        ("1", "d1"),
-        ("1", "d2"),
-    ]
+    assert [f"{row['group']} {row['doc_id']}" for row in rows] == ["0 d0", "0 d3", "0 d4", "1 d1", "1 d2"]
     assert rows[0] == {
         "group": "0", "size": "3", "doc_id": "d0", "date": "2024-01-01", "publisher": "a.example", "title": "title 0",
         "url": "https://a.example/0",
     }  # fmt: skip
     none = str(tmp_path / "new" / "none.tsv")
-    assert cluster.run(parsed(cluster, "--index", str(tmp_path / "i"), "--output", none, "--threshold", "0.99999")) == 0
+    assert run(cluster, "--index", tmp_path / "i", "--output", none, "--threshold", "0.99999") == 0
     printed = capsys.readouterr()
     assert "0 groups" in printed.out
     assert printed.err == "note: a --threshold below 0.99999 joins more articles\n"
@@ -130,7 +119,7 @@ def test_cluster_command(tmp_path, capsys):
 def test_dedup_command(tmp_path, capsys):
     index_of([0, 0.1, 50, 100, 100], uri=tmp_path / "i")
     output, pairs = str(tmp_path / "d.tsv"), str(tmp_path / "p.tsv")
-    assert dedup.run(parsed(dedup, "--index", str(tmp_path / "i"), "--output", output, "--pairs", pairs)) == 0
+    assert run(dedup, "--index", tmp_path / "i", "--output", output, "--pairs", pairs) == 0
     assert "2 groups with 4 of 5 articles, 2 could go" in capsys.readouterr().out
     assert [row["doc_id"] for row in rows_of(output)] == ["d0", "d1", "d3", "d4"]
     assert [(row["first"], row["second"]) for row in rows_of(pairs)] == [("d0", "d1"), ("d3", "d4")]
@@ -139,18 +128,13 @@ def test_dedup_command(tmp_path, capsys):
 
 def test_dedup_does_not_join_events_of_other_years_unless_told(tmp_path):
     """Undated articles are compared with one another: they could join events that are years apart."""
-    documents = [
-        IndexedDocument(f"d{i}", "", "", "t", day)
-        for i, day in enumerate(
-            [datetime.date(2016, 11, 8), datetime.date(2020, 11, 3), None, datetime.date(2020, 11, 10), None]
-        )
-    ]
-    tables.index_of(circle(0, 0, 0, 0, 0), documents, tmp_path / "i")
+    days = [datetime.date(2016, 11, 8), datetime.date(2020, 11, 3), None, datetime.date(2020, 11, 10)]
+    tables.index_of(circle(0, 0, 0, 0, 0), tables.numbered(["t"] * 5, days), tmp_path / "i")
     output, pairs = str(tmp_path / "d.tsv"), str(tmp_path / "p.tsv")
 
     def groups_of(*options):
         given = ("--index", str(tmp_path / "i"), "--output", output, "--pairs", pairs, *options)
-        assert dedup.run(parsed(dedup, *given)) == 0
+        assert run(dedup, *given) == 0
         written = [(row["first"], row["second"]) for row in rows_of(pairs)]
         return [(row["group"], row["doc_id"]) for row in rows_of(output)], written
 
@@ -159,15 +143,14 @@ def test_dedup_does_not_join_events_of_other_years_unless_told(tmp_path):
     assert groups_of("--max_day_gap", "7") == by_default
     assert groups_of("--max_day_gap", "6")[1] == [("d2", "d4")]
     assert len(groups_of("--max_day_gap", "none")[1]) == 10
-    with pytest.raises(InputError, match="--max_day_gap: got 'soon'"):
-        parsed(dedup, "--index", "i", "--output", "o", "--max_day_gap", "soon")
+    refuses("--max_day_gap: got 'soon'", parsed, dedup, "--index", "i", "--output", "o", "--max_day_gap", "soon")
 
 
 def thin(tmp_path, ranking, *options, degrees=(0, 2, 40, 41, 90)):
     index_of(degrees, uri=tmp_path / "i")
     (tmp_path / "ranking.tsv").write_text(ranking, encoding="utf-8", newline="")
     files = ["--order", str(tmp_path / "ranking.tsv"), "--output", str(tmp_path / "shown.tsv")]
-    assert dedup.run(parsed(dedup, "--index", str(tmp_path / "i"), "--greedy", *files, *options)) == 0
+    assert run(dedup, "--index", tmp_path / "i", "--greedy", *files, *options) == 0
     return rows_of(str(tmp_path / "shown.tsv"))
 
 
@@ -206,14 +189,11 @@ def test_greedy_stops_when_enough_are_shown(tmp_path, capsys):
     ],
 )
 def test_greedy_refuses(tmp_path, ranking, options, problem):
-    with pytest.raises(InputError, match=problem):
-        thin(tmp_path, ranking, *options)
+    refuses(problem, thin, tmp_path, ranking, *options)
 
 
 def test_a_list_and_greedy_need_each_other(tmp_path):
     index_of((0, 2), uri=tmp_path / "i")
     given = ["--index", str(tmp_path / "i"), "--output", str(tmp_path / "o.tsv")]
-    with pytest.raises(InputError, match="--order: not given"):
-        dedup.run(parsed(dedup, *given, "--greedy"))
-    with pytest.raises(InputError, match="--order: needs --greedy"):
-        dedup.run(parsed(dedup, *given, "--order", "x.tsv"))
+    refuses("--order: not given", run, dedup, *given, "--greedy")
+    refuses("--order: needs --greedy", run, dedup, *given, "--order", "x.tsv")

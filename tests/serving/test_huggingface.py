@@ -10,7 +10,7 @@ import jax
 import numpy as np
 import pytest
 import safetensors.numpy
-from letters import parsed
+from letters import run
 from newsembed.errors import InputError
 from newsembed.formats.vocabulary import SPECIAL_TOKENS
 from newsembed.models.attention import term_weights
@@ -26,53 +26,45 @@ TITLES = ["Storm hits the coast", "", "Budget", "", "goal " * 200]
 BODIES = ["Wind and rain.", "a goal in the match", "", "", "the vote of parliament, 2024. " * 9]
 
 
-def parse(*arguments):
-    return parsed(export, *arguments, "--format", "huggingface")
+WEIGHTED = {"norm": "pre", "pooling": "weighted"}
+
+
+def converted(model, output):
+    """The exit status of the command."""
+    return run(export, "--model", model, "--output", output, "--format", "huggingface")
 
 
 def as_sentence_transformers(folder, titles, bodies):
     """Transformer, Pooling, Dense and Normalize from the files: `tokenizers` and the NumPy reference of the paper."""
-    values = json.loads((folder / "config.json").read_text())
-    kinds = [module["type"].rpartition(".")[2] for module in json.loads((folder / "modules.json").read_text())]
-    assert [kind for kind in kinds if kind not in ("WordWeights", "TextWeights")] == [
-        "Transformer",
-        "Pooling",
-        "Dense",
-        "Normalize",
-    ]
-    of_kind = {
-        kind: folder / module["path"]
-        for kind, module in zip(kinds, json.loads((folder / "modules.json").read_text()), strict=True)
-    }
+
+    def read(path):
+        return json.loads(path.read_text())
+
+    values = read(folder / "config.json")
+    of_kind = {one["type"].rpartition(".")[2]: folder / one["path"] for one in read(folder / "modules.json")}
+    kinds = "Transformer Pooling Dense Normalize".split()
+    assert [kind for kind in of_kind if kind not in ("WordWeights", "TextWeights")] == kinds
     tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
-    tokenizer.enable_truncation(
-        json.loads((folder / "sentence_bert_config.json").read_text())["max_seq_length"], strategy="longest_first"
-    )
+    length = read(folder / "sentence_bert_config.json")["max_seq_length"]
+    tokenizer.enable_truncation(length, strategy="longest_first")
     prefix = PREFIXES[values["model_type"]]
-    arrays = {
-        f"{prefix}{name}": array for name, array in safetensors.numpy.load_file(folder / "model.safetensors").items()
-    }
+    load, width = safetensors.numpy.load_file, values["hidden_size"]
+    arrays = {f"{prefix}{name}": array for name, array in load(folder / "model.safetensors").items()}
     # The reference computes a masked-LM head, too, which these folders leave out.
-    arrays |= {
-        f"cls.predictions.{name}": np.zeros(values["hidden_size"])
-        for name in ("transform.LayerNorm.weight", "transform.LayerNorm.bias")
-    }
-    arrays |= {
-        "cls.predictions.transform.dense.weight": np.zeros((values["hidden_size"],) * 2),
-        "cls.predictions.transform.dense.bias": np.zeros(1),
-    }
-    arrays |= {"cls.predictions.bias": np.zeros(values["vocab_size"])}
-    pooling = json.loads((of_kind["Pooling"] / "config.json").read_text())
-    dense = safetensors.numpy.load_file(of_kind["Dense"] / "model.safetensors")
+    head = {f"transform.LayerNorm.{name}": width for name in ("weight", "bias")}
+    head |= {"transform.dense.weight": (width, width), "transform.dense.bias": 1, "bias": values["vocab_size"]}
+    arrays |= {f"cls.predictions.{name}": np.zeros(shape) for name, shape in head.items()}
+    pooling = read(of_kind["Pooling"] / "config.json")
+    dense = load(of_kind["Dense"] / "model.safetensors")
     weights, terms = np.ones(values["vocab_size"]), {"lead_length": 0, "sublinear": False}
     if "WordWeights" in of_kind:
-        weights = safetensors.numpy.load_file(of_kind["WordWeights"] / "model.safetensors")["emb_layer.weight"][:, 0]
-        by_piece = json.loads((of_kind["WordWeights"] / "config.json").read_text())
+        weights = load(of_kind["WordWeights"] / "model.safetensors")["emb_layer.weight"][:, 0]
+        by_piece = read(of_kind["WordWeights"] / "config.json")
         np.testing.assert_allclose([by_piece["word_weights"][piece] for piece in by_piece["vocab"]], weights, rtol=1e-6)
     if "TextWeights" in of_kind:
         assert "text_weights.TextWeights" in (folder / "modules.json").read_text()
-        weights = safetensors.numpy.load_file(of_kind["TextWeights"] / "model.safetensors")["weights"]
-        terms = json.loads((of_kind["TextWeights"] / "config.json").read_text())
+        weights = load(of_kind["TextWeights"] / "model.safetensors")["weights"]
+        terms = read(of_kind["TextWeights"] / "config.json")
         compile((folder / "text_weights.py").read_text(), "text_weights.py", "exec")
     vectors = []
     for title, body in zip(titles, bodies, strict=True):
@@ -90,12 +82,9 @@ def as_sentence_transformers(folder, titles, bodies):
     [
         ({"norm": "post", "pooling": "cls"}, "bert"),
         ({"norm": "pre", "pooling": "mean"}, "megatron-bert"),
-        ({"norm": "pre", "pooling": "weighted"}, "megatron-bert"),
-        ({"norm": "pre", "pooling": "weighted", "lead_length": 3, "sublinear": True}, "megatron-bert"),
-        (
-            {"norm": "pre", "pooling": "weighted", "sublinear": True, "num_layers": 0, "positions": "rotary"},
-            "megatron-bert",
-        ),
+        (WEIGHTED, "megatron-bert"),
+        ({**WEIGHTED, "lead_length": 3, "sublinear": True}, "megatron-bert"),
+        ({**WEIGHTED, "sublinear": True, "num_layers": 0, "positions": "rotary"}, "megatron-bert"),
     ],
     ids=["cls", "mean", "weighted", "terms", "static"],
 )
@@ -103,27 +92,20 @@ def test_the_folder_computes_our_embeddings_and_reads_back(tiny, tmp_path, chang
     config = dataclasses.replace(tiny.config, **changes)
     source, output = tmp_path / "model", tmp_path / "folder"
     tiny.save_model(source, config)
-    assert export.run(parse("--model", str(source), "--output", str(output))) == 0
+    assert converted(source, output) == 0
     assert "step 20 exported" in capsys.readouterr().out
     assert json.loads((output / "config.json").read_text())["model_type"] == model_type
     encoder = load_encoder(str(source))
-    short = [number for number, title in enumerate(TITLES) if len(title) < 99 and len(BODIES[number]) < 99]
-    titles, bodies = ([texts[number] for number in short] for texts in (TITLES, BODIES))
-    np.testing.assert_allclose(
-        as_sentence_transformers(output, titles, bodies), encoder.encode(titles, bodies), atol=1e-4
-    )
-    long = [BODIES[-1]]
-    np.testing.assert_allclose(as_sentence_transformers(output, [""], long), encoder.encode([""], long), atol=1e-4)
+    for texts in ((TITLES[:4], BODIES[:4]), ([""], BODIES[-1:])):  # texts that fit, and one that is cut
+        np.testing.assert_allclose(as_sentence_transformers(output, *texts), encoder.encode(*texts), atol=1e-4)
     again = read_huggingface(str(output), num_topics=config.num_topics)
     # Without layers there are no positions; the folder has them, all 0.
     assert again.config == dataclasses.replace(config, dropout_rate=again.config.dropout_rate, positions="learned")
     is_static = config.num_layers == 0
     assert not is_static or not again.params.pop("position_embedding").any()
     assert again.vocabulary.content == (source / "vocab.txt").read_bytes()
-    model = encoder.model
-    body = {
-        name: value for name, value in model.params.items() if name != "mlm_bias"
-    }  # the masked-LM head stays behind
+    # The masked-LM head stays behind.
+    body = {name: value for name, value in encoder.model.params.items() if name != "mlm_bias"}
     # The weights of pieces pass through their logarithm and back.
     jax.tree.map(functools.partial(np.testing.assert_allclose, rtol=1e-6, atol=1e-6), again.params, body)
 
@@ -131,7 +113,7 @@ def test_the_folder_computes_our_embeddings_and_reads_back(tiny, tmp_path, chang
 def test_the_folder_has_a_model_card_and_may_be_read_by_others(model_dir, tmp_path):
     before = os.umask(0o022)
     try:
-        assert export.run(parse("--model", model_dir, "--output", str(tmp_path / "our-encoder"))) == 0
+        assert converted(model_dir, tmp_path / "our-encoder") == 0
     finally:
         os.umask(before)
     card = (tmp_path / "our-encoder" / "README.md").read_text()
@@ -146,26 +128,12 @@ def test_the_folder_has_a_model_card_and_may_be_read_by_others(model_dir, tmp_pa
 
 
 def test_the_tokenizer_cuts_text_as_ours_does(tiny):
-    pieces = [
-        *SPECIAL_TOKENS,
-        *dict.fromkeys("abcdefghijklmnopqrstuvwxyzäöüéß0123456789.,:'-σιεπνο京都서울"),
-        "##s",
-        "##ss",
-        "##t",
-        "##r",
-    ]
+    letters = dict.fromkeys("abcdefghijklmnopqrstuvwxyzäöüéß0123456789.,:'-σιεπνο京都서울")
+    pieces = [*SPECIAL_TOKENS, *letters, "##s", "##ss", "##t", "##r"]
     vocabulary = Vocabulary(pieces)
     tokenizer = huggingface_tokenizer.own_tokenizer(pieces)
-    texts = [
-        *huggingface.TEXTS,
-        "STRASSE Straße",
-        "a\u0007b c\u00add e\ufe0f",
-        "ΣΑΣ",
-        "x" * 401,
-        "a" * 399,
-        "[MA SK]",
-        "été É",
-    ]
+    texts = [*huggingface.TEXTS, "STRASSE Straße", "a\u0007b c\u00add e\ufe0f", "ΣΑΣ"]
+    texts += ["x" * 401, "a" * 399, "[MA SK]", "été É"]
     for text, expected in zip(texts, vocabulary.encode_texts(texts), strict=True):
         assert tokenizer.encode(text, add_special_tokens=False).ids == expected.tolist(), text
     pair = tokenizer.encode("a b", "c")
@@ -176,7 +144,7 @@ def test_the_tokenizer_cuts_text_as_ours_does(tiny):
 def test_a_tokenizer_that_differs_is_no_export(model_dir, tmp_path, monkeypatch):
     monkeypatch.setattr(huggingface_tokenizer, "_FOLDED", (("s", "t"),))
     with pytest.raises(RuntimeError, match="the exported tokenizer splits 'Storm reaches"):
-        export.export(export.ExportOptions(model=model_dir, output=str(tmp_path / "folder"), format="huggingface"))
+        converted(model_dir, tmp_path / "folder")
     assert not (tmp_path / "folder").exists()
 
 
@@ -185,5 +153,5 @@ def test_what_transformers_cannot_compute_is_refused(tiny, tmp_path):
     with pytest.raises(
         InputError, match=r"model\.json: EncoderConfig\.positions: got 'rotary' with norm = 'post', expected 'learned'"
     ):
-        export.run(parse("--model", str(tmp_path / "model"), "--output", str(tmp_path / "folder")))
+        converted(tmp_path / "model", tmp_path / "folder")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["model"]

@@ -1,6 +1,5 @@
 """Reading articles, embedding them to files, the index and its search, by command and by function."""
 
-import dataclasses
 import datetime
 import json
 import shutil
@@ -10,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from letters import parsed
+from letters import parsed, run
 from newsembed.errors import InputError
 from newsembed.formats.archive import Archive, IndexedDocument
 from newsembed.formats.archive_writer import Writer
@@ -18,15 +17,16 @@ from newsembed.formats.articles import ArticleText, read_articles
 from newsembed.serving import embed, index_command, search
 from newsembed.serving.encoder import load_encoder
 from newsembed.serving.filters import DateRange, Filters
-from newsembed.serving.index import DocumentIndex
-from tables import index_of
+from newsembed.serving.index import DocumentIndex, Hit
+from refusals import refuses
+from tables import index_of, numbered
 from vectors import unit
+
+DAY = datetime.date(2024, 1, 1)
 
 
 def documents(count):
-    return [
-        IndexedDocument(f"{i:016x}", f"https://a.example/{i}", "a.example", f"title {i}", None) for i in range(count)
-    ]
+    return numbered([f"title {number}" for number in range(count)])
 
 
 # Articles
@@ -44,33 +44,18 @@ def test_an_archive_stands_for_its_articles(tmp_path):
 
 def dated(count):
     """Documents a day apart from 2024-01-01 on; every fifth has no date."""
-    first = datetime.date(2024, 1, 1)
-    return [
-        dataclasses.replace(document, byline_date=None if number % 5 == 4 else first + datetime.timedelta(number))
-        for number, document in enumerate(documents(count))
-    ]
+    days = [None if number % 5 == 4 else DAY + datetime.timedelta(number) for number in range(count)]
+    return numbered([f"title {number}" for number in range(count)], days)
 
 
-BOUNDS = [
-    {"since": datetime.date(2024, 1, 11)},
-    {"until": datetime.date(2024, 1, 20)},
-    {"since": datetime.date(2024, 1, 11), "until": datetime.date(2024, 1, 20)},
-    {"since": datetime.date(2030, 1, 1)},
-]
-
-
-@pytest.mark.parametrize("bounds", BOUNDS)
+@pytest.mark.parametrize(("since", "until"), [(10, None), (None, 19), (10, 19), (2_000, None)])
 @pytest.mark.parametrize("exact_limit", [4, 1_000])
-def test_a_search_among_dates_is_the_search_of_those_documents_alone(bounds, exact_limit):
+def test_a_search_among_dates_is_the_search_of_those_documents_alone(since, until, exact_limit):
     rows, listed, query = unit(0, 60), dated(60), unit(9, 1)[0]
-    since, until = bounds.get("since", datetime.date.min), bounds.get("until", datetime.date.max)
-    inside = [
-        number
-        for number, document in enumerate(listed)
-        if document.byline_date and since <= document.byline_date <= until
-    ]
+    inside = [n for n in range(since or 0, 60 if until is None else until + 1) if n % 5 != 4]
     index = index_of(rows, listed, exact_limit=exact_limit)
-    hits = index.search(query, 7, Filters(DateRange(**bounds)))
+    bounds = DateRange(*(None if day is None else DAY + datetime.timedelta(day) for day in (since, until)))
+    hits = index.search(query, 7, Filters(bounds))
     expected = sorted(inside, key=lambda number: -float(rows[number] @ query))[:7]
     assert [hit.document for hit in hits] == [listed[number] for number in expected]
 
@@ -81,15 +66,12 @@ def test_a_search_by_url_among_the_days_around_its_article():
     hits = index.search_url(url, 50, Filters(index.dates_around(url, 3)))
     assert {hit.document.url for hit in hits} == {f"https://a.example/{number}" for number in (17, 18, 21, 22, 23)}
     assert index.search_url(url, 50, Filters(index.dates_around(url, 0))) == []
-    with pytest.raises(InputError, match=r"/4 has no byline date"):
-        index.dates_around("https://a.example/4", 3)
+    refuses(r"/4 has no byline date", index.dates_around, "https://a.example/4", 3)
 
 
 def test_a_folder_without_an_index_says_so(tmp_path):
-    with pytest.raises(InputError, match="no readable archive: it has no runs"):
-        DocumentIndex.load(str(tmp_path))
-    with pytest.raises(InputError, match="absent: no readable archive: no such folder"):
-        DocumentIndex.load(str(tmp_path / "absent"))
+    refuses("no readable archive: it has no runs", DocumentIndex.load, str(tmp_path))
+    refuses("absent: no readable archive: no such folder", DocumentIndex.load, str(tmp_path / "absent"))
     (tmp_path / "archive/runs.lance").mkdir(parents=True)
     with pytest.raises(InputError) as raised:
         DocumentIndex.load(f"{tmp_path}/")
@@ -123,8 +105,7 @@ def test_many_vectors_are_searched_in_the_database(tmp_path, monkeypatch):
 @pytest.mark.parametrize("size", ["much", "-1", "nan"])
 def test_a_cache_of_no_size_is_an_error(tmp_path, monkeypatch, size):
     monkeypatch.setenv("NEWSEMBED_CACHE_GB", size)
-    with pytest.raises(InputError, match=f"NEWSEMBED_CACHE_GB: got '{size}'"):
-        index_of(unit(0, 3), documents(3), tmp_path)
+    refuses(f"NEWSEMBED_CACHE_GB: got '{size}'", index_of, unit(0, 3), documents(3), tmp_path)
 
 
 # The commands
@@ -132,84 +113,59 @@ def test_a_cache_of_no_size_is_an_error(tmp_path, monkeypatch, size):
 
 def test_index_and_search_commands(model_dir, articles, tmp_path, capsys):
     output = str(tmp_path / "index")
-    assert index_command.run(parsed(index_command, "--model", model_dir, "--input", articles, "--output", output)) == 0
+    assert run(index_command, "--model", model_dir, "--input", articles, "--output", output) == 0
     assert "5 articles indexed for exact search, 1 without a date (byline_date or" in capsys.readouterr().out
-    assert (
-        search.run(parsed(search, "--index", output, "Storm hits the coast Wind and rain.", "--count", "3", "--json"))
-        == 0
-    )
+    assert run(search, "--index", output, "Storm hits the coast Wind and rain.", "--count", "3", "--json") == 0
     hits = json.loads(capsys.readouterr().out)
     assert [hit["rank"] for hit in hits] == [1, 2, 3]
-    assert search.run(parsed(search, "--index", output, "https://a.example/0")) == 0
+    assert run(search, "--index", output, "https://a.example/0") == 0
     shown = capsys.readouterr().out
     lines = [line for line in shown.splitlines() if "example" in line and "https" not in line]
     assert len(lines) == 4
     assert sum("https://" in line for line in shown.splitlines()) == 4
-    assert "1.0000" in lines[0]  # the copy at another publisher
-    assert "d.example" in lines[0]
-    assert "2024-03-01" in lines[0]
-    assert "a.example" not in lines[0]
-    assert search.run(parsed(search, "--index", output, "storm", "--since", "2024-02-01", "--json")) == 0
+    assert lines[0].split() == ["1.0000", "d.example", "2024-03-01"]  # the copy at another publisher
+    assert run(search, "--index", output, "storm", "--since", "2024-02-01", "--json") == 0
     assert {hit["byline_date"][:7] for hit in json.loads(capsys.readouterr().out)} == {"2024-03"}
-    assert search.run(parsed(search, "--index", output, "https://a.example/0", "--days", "5", "--json")) == 0
-    assert {hit["byline_date"] for hit in json.loads(capsys.readouterr().out)} <= {
-        "2024-01-02",
-        "2024-01-03",
-        "2024-01-04",
-    }
-    with pytest.raises(InputError, match="days are counted from an article"):
-        search.run(parsed(search, "--index", output, "storm", "--days", "5"))
+    assert run(search, "--index", output, "https://a.example/0", "--days", "5", "--json") == 0
+    near = {f"2024-01-0{day}" for day in (2, 3, 4)}
+    assert {hit["byline_date"] for hit in json.loads(capsys.readouterr().out)} <= near
+    refuses("days are counted from an article", run, search, "--index", output, "storm", "--days", "5")
     with pytest.raises(InputError, match="--since: got '1/2/24', expected a day as YYYY-MM-DD"):
-        search.run(parsed(search, "--index", output, "storm", "--since", "1/2/24"))
+        run(search, "--index", output, "storm", "--since", "1/2/24")
 
 
 def test_an_index_is_replaced_only_if_asked(model_dir, articles, tmp_path, monkeypatch, capsys):
     output = tmp_path / "index"
     given = ["--model", model_dir, "--input", articles, "--output", str(output)]
-    assert index_command.run(parsed(index_command, *given)) == 0
+    assert run(index_command, *given) == 0
     before = DocumentIndex.load(str(output)).documents
     few = tmp_path / "few.jsonl"
     few.write_text('{"title": "One", "body": "article"}\n')
     given[3] = str(few)
     with monkeypatch.context() as patch:
         patch.setattr(index_command, "encoder_from_spec", lambda *_, **__: pytest.fail("the folder is checked first"))
-        with pytest.raises(InputError, match="index: --output: has an index already") as error:
-            index_command.run(parsed(index_command, *given))
+        error = refuses("index: --output: has an index already", run, index_command, *given)
         index_of(unit(0, 1), documents(1), tmp_path / "archive", clean={})
         archive = [*given[:5], str(tmp_path / "archive")]
         for more in (["--append"], ["--overwrite"]):
-            with pytest.raises(InputError, match="is an archive of newsembed update"):
-                index_command.run(parsed(index_command, *archive, *more))
-    assert "--append" in error.value.remedy
-    assert "--overwrite" in error.value.remedy
+            refuses("is an archive of newsembed update", run, index_command, *archive, *more)
+    assert "--append" in error.remedy
+    assert "--overwrite" in error.remedy
     assert DocumentIndex.load(str(output)).documents == before
     with Writer(str(output)), pytest.raises(InputError, match="--output: another run is writing to this folder"):
-        index_command.run(parsed(index_command, *given, "--append"))
-    assert index_command.run(parsed(index_command, *given, "--append")) == 0
+        run(index_command, *given, "--append")
+    assert run(index_command, *given, "--append") == 0
     assert len(DocumentIndex.load(str(output))) == 6
-    assert index_command.run(parsed(index_command, *given, "--overwrite")) == 0
+    assert run(index_command, *given, "--overwrite") == 0
     assert [document.title for document in DocumentIndex.load(str(output)).documents] == ["One"]
-    with pytest.raises(InputError, match="--overwrite: given with --append"):
-        parsed(index_command, *given, "--append", "--overwrite")
-
-
-def test_a_query_needs_the_encoder_of_the_index(model_dir, tmp_path):
-    rows = unit(0, 3)
-    index_of(rows, documents(3), tmp_path / "other", encoder=f"model:{model_dir}@10", encoder_digest="another")
-    with pytest.raises(InputError, match="is not the encoder that built the index"):
-        search.run(parsed(search, "--index", str(tmp_path / "other"), "storm"))
-    index_of(rows, documents(3), tmp_path / "unnamed")
-    with pytest.raises(InputError, match="does not say which encoder"):
-        search.run(parsed(search, "--index", str(tmp_path / "unnamed"), "storm"))
-    with pytest.raises(InputError, match="query is empty"):
-        search.find_words(index_of(rows, documents(3)), load_encoder(model_dir), "  ", 3)
+    refuses("--overwrite: given with --append", parsed, index_command, *given, "--append", "--overwrite")
 
 
 def test_an_index_finds_its_encoder_from_any_folder_and_after_both_moved(model_dir, articles, tmp_path, monkeypatch):
     (tmp_path / "built").mkdir()
     monkeypatch.chdir(tmp_path / "built")
     shutil.copytree(model_dir, "model")
-    index_command.run(parsed(index_command, "--model", "model@10", "--input", articles, "--output", "indexes/one"))
+    run(index_command, "--model", "model@10", "--input", articles, "--output", "indexes/one")
     facts = DocumentIndex.load("indexes/one").settings
     assert (facts["encoder"], facts["encoder_beside"]) == ("model:model@10", "model:../../model@10")
     assert DocumentIndex.load("indexes/one").encoder == "model:model@10"
@@ -231,20 +187,18 @@ def test_a_failed_embed_leaves_no_file(model_dir, tmp_path, monkeypatch):
     monkeypatch.setattr(embed, "_CHUNK", 1)
     output = str(tmp_path / "vectors.parquet")
     with pytest.raises(InputError, match="the field is missing"):
-        embed.run(parsed(embed, "--model", model_dir, "--input", str(tmp_path / "bad.jsonl"), "--output", output))
+        run(embed, "--model", model_dir, "--input", tmp_path / "bad.jsonl", "--output", output)
     assert [path.name for path in tmp_path.iterdir()] == ["bad.jsonl"]
     monkeypatch.setattr(embed, "encoder_from_spec", lambda *_, **__: pytest.fail("the input is checked first"))
     with pytest.raises(InputError, match="no such file or folder"):
-        embed.run(parsed(embed, "--model", model_dir, "--input", str(tmp_path / "none.jsonl"), "--output", output))
+        run(embed, "--model", model_dir, "--input", tmp_path / "none.jsonl", "--output", output)
 
 
 def test_titles_with_markup_are_shown_as_they_are(capsys):
     from rich.console import Console
 
-    hit = index_of(unit(0, 1), [IndexedDocument("d", "u", "[red]p", "[bold]News[/bold] [1/2]")]).search(
-        unit(0, 1)[0], 1
-    )
-    search.print_results(hit, Console())
+    document = IndexedDocument("d", "u", "[red]p", "[bold]News[/bold] [1/2]")
+    search.print_results([Hit(1, 0.5, document)], Console())
     assert "[bold]News[/bold] [1/2]" in capsys.readouterr().out
 
 
@@ -253,11 +207,9 @@ def test_embed_writes_folder_and_parquet_alike(model_dir, articles, tmp_path, ca
     with open(articles, encoding="utf-8") as file:
         (tmp_path / "a.jsonl").write_text(file.read() + '{"title": " ", "body": "", "url": "u"}\n')
     source = str(tmp_path / "a.jsonl")
-    assert embed.run(parsed(embed, "--model", model_dir, "--input", source, "--output", str(tmp_path / "v"))) == 0
+    assert run(embed, "--model", model_dir, "--input", source, "--output", tmp_path / "v") == 0
     assert "5 articles embedded, 1 without text left out" in capsys.readouterr().out
-    assert (
-        embed.run(parsed(embed, "--model", model_dir, "--input", source, "--output", str(tmp_path / "v.parquet"))) == 0
-    )
+    assert run(embed, "--model", model_dir, "--input", source, "--output", tmp_path / "v.parquet") == 0
     vectors = np.load(tmp_path / "v/embeddings.npy")
     table = pq.read_table(tmp_path / "v.parquet")
     assert np.array_equal(np.stack(table["embedding"].to_numpy()), vectors)
@@ -270,13 +222,12 @@ def test_embed_writes_folder_and_parquet_alike(model_dir, articles, tmp_path, ca
 @pytest.mark.parametrize("output", ["v", "v.parquet", "v.lance"])
 def test_embed_replaces_vectors_only_when_asked(model_dir, articles, tmp_path, output):
     options = ("--model", model_dir, "--input", articles, "--output", str(tmp_path / output))
-    assert embed.run(parsed(embed, *options)) == 0
+    assert run(embed, *options) == 0
     before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")}
-    with pytest.raises(InputError, match="there are vectors already") as caught:
-        embed.run(parsed(embed, *options))
-    assert "--overwrite" in caught.value.remedy
+    caught = refuses("there are vectors already", run, embed, *options)
+    assert "--overwrite" in caught.remedy
     assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")} == before
-    assert embed.run(parsed(embed, *options, "--overwrite")) == 0
+    assert run(embed, *options, "--overwrite") == 0
 
 
 @pytest.mark.parametrize(("seconds", "told"), [(0.0, [2, 4, 5]), (1e9, [])])
@@ -291,10 +242,9 @@ def test_many_articles_are_counted_while_they_are_embedded(model_dir, articles, 
 @pytest.mark.parametrize("name", ["v.npy", "v.jsonl", "v.csv"])
 def test_embed_makes_no_folder_with_the_name_of_another_kind_of_file(model_dir, articles, tmp_path, name):
     options = ("--model", model_dir, "--input", articles, "--output", str(tmp_path / name))
-    with pytest.raises(InputError, match="only files that end in .parquet are written"):
-        embed.run(parsed(embed, *options))
+    refuses("only files that end in .parquet are written", run, embed, *options)
     (tmp_path / name).mkdir()
-    assert embed.run(parsed(embed, *options)) == 0
+    assert run(embed, *options) == 0
     assert (tmp_path / name / "embeddings.npy").exists()
 
 
@@ -308,8 +258,7 @@ def test_encoder_specs(model_dir):
     assert set(factories) == {"model", "random", "savedmodel"}
     assert factories["model"](f"{model_dir}@10").digest == load_encoder(model_dir, 10).digest
     assert factories["random"](f"{model_dir}@3").digest != factories["random"](f"{model_dir}@4").digest
-    with pytest.raises(InputError, match="encoder kind"):
-        make_encoder("word2vec", "x")
+    refuses("encoder kind", make_encoder, "word2vec", "x")
 
 
 @settings(max_examples=25, deadline=None)

@@ -4,9 +4,8 @@ import json
 
 import numpy as np
 import pytest
-from drawn_parameters import drawn
+from drawn_parameters import drawn, write_model
 from json_lines import write_rows
-from newsembed.formats.model_folder import ModelDescription, ModelFolder
 from newsembed.formats.vocabulary import SPECIAL_TOKENS
 from newsembed.launch import cli
 from newsembed.models.encoders import (
@@ -22,7 +21,6 @@ from newsembed.models.encoders import (
 )
 from newsembed.serving.encoder import load_encoder
 from newsembed.serving.saved_model import SavedModelEncoder
-from newsembed.tasks.vocabulary import Vocabulary
 
 PIECES = [*SPECIAL_TOKENS, "storm", "sturm", "coast", "wind", "vote", "cup", "goal", "."]
 SIZES = {"vocab_size": len(PIECES), "num_languages": 3, "language_size": 4, "max_length": 32}
@@ -50,12 +48,7 @@ LONG = ("laser", "attentive", "recurrent")
 @pytest.fixture(params=[pytest.param(name, marks=[pytest.mark.long] if name in LONG else []) for name in CONFIGS])
 def folder(request, tmp_path):
     config = CONFIGS[request.param]
-    description = ModelDescription(config.to_dict(), Vocabulary(PIECES).digest, 24, config.kind)
-    (tmp_path / "model").mkdir()
-    model = ModelFolder(str(tmp_path / "model"))
-    model.write_description(description, "".join(f"{piece}\n" for piece in PIECES).encode())
-    model.write_import(drawn(config, deviation=0.3), "", {})
-    return config, str(tmp_path / "model")
+    return config, write_model(tmp_path / "model", config, PIECES, 24, drawn(config, deviation=0.3))
 
 
 def test_raw_strings_go_through_export_index_and_search(folder, tmp_path, capsys):

@@ -5,14 +5,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from letters import exported
 from newsembed.errors import InputError
 from newsembed.formats.model_folder import ModelFolder
 from newsembed.launch import cli
-from newsembed.serving import embed, export, server
+from newsembed.serving import embed, server
 from newsembed.serving.encoder import load_encoder
 from newsembed.serving.index import DocumentIndex
 from newsembed.serving.rows import LONG_DOCUMENTS, row_weights, rows_of, tf_rows, tokens_read
 from newsembed.serving.saved_model import SavedModelEncoder
+from refusals import refuses
 
 LENGTH = 10  # tokens of a row: 8 beside [CLS] and [SEP]
 TITLES = ["storm", "", "", "goal", ""]
@@ -88,18 +90,9 @@ def test_embeddings_are_weighted_means_of_rows(model_dir, how):
 @pytest.mark.parametrize("inputs", ["text", "tokens"])
 def test_a_saved_model_reads_as_the_encoder_that_it_was_exported_from(model_dir, tmp_path, inputs):
     output = str(tmp_path / "saved")
-    report = export.export(
-        export.ExportOptions(
-            model=model_dir,
-            output=output,
-            inputs=inputs,
-            platforms=("cpu",),
-            max_length=LENGTH,
-            long_documents="windows",
-        )
-    )
-    assert report.max_difference <= 1e-5
-    saved, encoder = SavedModelEncoder(output), load_encoder(model_dir, max_length=LENGTH, long_documents="windows")
+    reading = {"max_length": LENGTH, "long_documents": "windows"}
+    assert exported(model_dir, output, inputs=inputs, **reading).max_difference <= 1e-5
+    saved, encoder = SavedModelEncoder(output), load_encoder(model_dir, **reading)
     titles, bodies = TITLES * 20, BODIES * 20  # more rows than a batch
     np.testing.assert_allclose(saved.encode(titles, bodies), encoder.encode(titles, bodies), atol=1e-5)
     assert saved.facts["long_documents"] == "windows"
@@ -126,17 +119,14 @@ def test_search_reads_as_the_index_did(model_dir, articles, tmp_path, capsys):
 def test_a_model_says_how_it_reads(model_dir, tiny, tmp_path):
     folder = tmp_path / "model"
     tiny.save_model(folder, steps=(10,))
-    values = json.loads((folder / "model.json").read_text())
-    (folder / "model.json").write_text(json.dumps(values | {"long_documents": "windows"}))
+    tiny.describe(folder, long_documents="windows")
     assert ModelFolder(str(folder)).read_description().long_documents == "windows"
     assert load_encoder(str(folder)).long_documents == "windows"
     assert load_encoder(str(folder), long_documents="head").long_documents == "head"
-    (folder / "model.json").write_text(json.dumps(values | {"long_documents": "all"}))
-    with pytest.raises(InputError, match="--long_documents: got 'all'"):
-        load_encoder(str(folder))
-    (folder / "model.json").write_text(json.dumps(values | {"long_documents": 3}))
-    with pytest.raises(InputError, match=r"model\.json: long_documents"):
-        load_encoder(str(folder))
+    tiny.describe(folder, long_documents="all")
+    refuses("--long_documents: got 'all'", load_encoder, str(folder))
+    tiny.describe(folder, long_documents=3)
+    refuses(r"model\.json: long_documents", load_encoder, str(folder))
     with pytest.raises(InputError, match="--max_length: rows of 3 tokens have no room for windows"):
         load_encoder(model_dir, max_length=3, long_documents="windows")
 

@@ -4,16 +4,15 @@ import json
 
 import numpy as np
 import pytest
-from fastapi.testclient import TestClient
-from newsembed.errors import InputError
+from letters import client_of, exported
 from newsembed.formats.huggingface import read_modules
 from newsembed.launch import cli
-from newsembed.serving import export
 from newsembed.serving.encoder import load_encoder
 from newsembed.serving.index import DocumentIndex
 from newsembed.serving.interface import with_prompt
 from newsembed.serving.saved_model import SavedModelEncoder
-from newsembed.serving.server import Service, create_app
+from newsembed.serving.server import Service
+from refusals import refuses
 
 TITLES, BODIES = ["Storm hits the coast", "", "", "Budget"], ["Wind and rain.", "a goal", "", ""]
 QUERY, DOCUMENT = "the vote: ", "a storm "
@@ -23,19 +22,13 @@ JAX = {"atol": 1e-6}
 
 @pytest.fixture(scope="module")
 def plain(tiny, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("plain")
-    tiny.save_model(folder, steps=(20,))
-    return str(folder)
+    return tiny.made(tmp_path_factory.mktemp("plain"))
 
 
 @pytest.fixture(scope="module")
 def prompted(tiny, tmp_path_factory):
     """The same model with prompts."""
-    folder = tmp_path_factory.mktemp("prompted")
-    tiny.save_model(folder, steps=(20,))
-    path = folder / "model.json"
-    path.write_text(json.dumps(json.loads(path.read_text()) | {"prompts": PROMPTS}))
-    return str(folder)
+    return tiny.made(tmp_path_factory.mktemp("prompted"), prompts=PROMPTS)
 
 
 def by_hand(plain, **options):
@@ -79,9 +72,7 @@ def test_only_the_first_text_gets_the_prompt():
 
 @pytest.fixture(scope="module")
 def saved(prompted, tmp_path_factory):
-    return export.export(
-        export.ExportOptions(model=prompted, output=str(tmp_path_factory.mktemp("saved") / "model"), platforms=("cpu",))
-    )
+    return exported(prompted, tmp_path_factory.mktemp("saved") / "model")
 
 
 def test_a_saved_model_adds_the_prompts_itself(plain, saved):
@@ -105,12 +96,11 @@ def test_a_saved_model_adds_the_prompts_itself(plain, saved):
         ({"document_prompt": "other "}, "--prompt: got 'other ', and the SavedModel itself puts 'a storm ' before"),
         ({"query_prompt": ""}, "--prompt: got '', and the SavedModel itself puts 'the vote: ' before each query"),
     ):
-        with pytest.raises(InputError, match=message):
-            SavedModelEncoder(saved.output, **options)
+        refuses(message, SavedModelEncoder, saved.output, **options)
 
 
 def test_a_saved_model_without_prompts_takes_any(plain, tmp_path):
-    output = export.export(export.ExportOptions(model=plain, output=str(tmp_path / "saved"), platforms=("cpu",))).output
+    output = exported(plain, tmp_path / "saved").output
     documents, queries = by_hand(plain)
     encoder = SavedModelEncoder(output, document_prompt=DOCUMENT, query_prompt=QUERY)
     np.testing.assert_allclose(encoder.encode(TITLES, BODIES), documents, atol=1e-5)
@@ -150,7 +140,7 @@ def test_the_commands_use_the_prompts(plain, prompted, articles, tmp_path, capsy
     )
     assert DocumentIndex.load(index).settings["document_prompt"] is None
     encoder = load_encoder(prompted)
-    client = TestClient(create_app(Service(encoder, DocumentIndex.load(index))), base_url="http://localhost")
+    client = client_of(Service(encoder, DocumentIndex.load(index)))
     hits = client.get("/search", params={"q": "storm", "mode": "vectors"}).json()["hits"]
     assert ranked((hit["doc_id"], hit["score"]) for hit in hits) == expected_hits(index, query)
     body = {"documents": [{"title": "Storm hits the coast", "body": "Wind and rain."}]}
@@ -158,12 +148,8 @@ def test_the_commands_use_the_prompts(plain, prompted, articles, tmp_path, capsy
 
 
 def test_exports_keep_the_prompts(prompted, tmp_path):
-    weights = export.export(
-        export.ExportOptions(model=prompted, output=str(tmp_path / "weights"), format="safetensors")
-    ).output
+    weights = exported(prompted, tmp_path / "weights", format="safetensors").output
     assert load_encoder(weights).digest == load_encoder(prompted).digest
-    folder = export.export(
-        export.ExportOptions(model=prompted, output=str(tmp_path / "folder"), format="huggingface")
-    ).output
+    folder = exported(prompted, tmp_path / "folder", format="huggingface").output
     assert dict(read_modules(folder, {}).prompts.texts) == PROMPTS
     assert read_modules(folder, {}).text_length == 48

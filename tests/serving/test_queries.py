@@ -6,22 +6,19 @@ import types
 
 import numpy as np
 import pytest
+from letters import run
 from newsembed.errors import InputError
-from newsembed.formats.archive import IndexedDocument
 from newsembed.formats.articles import ArticleText
-from newsembed.launch import cli
 from newsembed.serving import embed, search
 from newsembed.serving.extracts import Extract
 from newsembed.serving.filters import ALL_DATES, DateRange
 from newsembed.serving.index import Hit
-from tables import index_of
+from refusals import refuses
+from tables import index_of, numbered
 
 DAY = datetime.date(2024, 1, 10)
 ROWS = np.eye(3, dtype=np.float32)
-DOCUMENTS = [
-    IndexedDocument(str(number), f"https://a.example/{number}", "a.example", f"title {number}", day)
-    for number, day in enumerate((DAY, DAY + datetime.timedelta(2), None))
-]
+DOCUMENTS = numbered([f"title {number}" for number in range(3)], [DAY, DAY + datetime.timedelta(2)])
 
 
 @pytest.fixture
@@ -52,15 +49,13 @@ def test_the_dates_of_a_query(index):
     around = search.date_range(index, "https://a.example/1", None, None, 0)
     assert around == DateRange(DAY + datetime.timedelta(2), DAY + datetime.timedelta(2))
     for since, until in ((DAY, None), (None, DAY)):
-        with pytest.raises(InputError, match="given with since or until"):
-            search.date_range(index, "https://a.example/1", since, until, 1)
+        refuses("given with since or until", search.date_range, index, "https://a.example/1", since, until, 1)
 
 
 def test_ranges_of_days():
     assert DateRange.around(DAY, 2) == DateRange(DAY - datetime.timedelta(2), DAY + datetime.timedelta(2))
     for days_around in (-1, 10**9):
-        with pytest.raises(InputError, match=f"got {days_around} around 2024-01-10"):
-            DateRange.around(DAY, days_around)
+        refuses(f"got {days_around} around 2024-01-10", DateRange.around, DAY, days_around)
 
 
 def test_results_show_title_score_publisher_date_and_the_whole_url(capsys):
@@ -102,16 +97,12 @@ def test_titles_of_strangers_do_not_reach_the_terminal(index, capsys):
     assert "\x1b" not in str(InputError("p", path="\x1b[31m", remedy=evil))
 
 
-def parsed(*arguments):
-    return cli.parsed("search", search, arguments)
-
-
 def test_dates_that_the_archive_lacks_name_those_that_it_has(index, monkeypatch):
     monkeypatch.setattr(search, "index_encoder", lambda *_, **__: pytest.fail("the model is not needed for this"))
-    with pytest.raises(InputError, match="no article of the index has a byline date in this range; it has dates from"):
-        search.run(parsed("--index", index.archive.uri, "storm", "--since", "1990-01-01", "--until", "1990-02-01"))
-    with pytest.raises(InputError, match=r"--count: got 0, expected at least 1"):
-        search.run(parsed("--index", "nowhere", "storm", "--count", "0"))
+    late = ("--since", "1990-01-01", "--until", "1990-02-01")
+    message = "no article of the index has a byline date in this range; it has dates from"
+    refuses(message, run, search, "--index", index.archive.uri, "storm", *late)
+    refuses(r"--count: got 0, expected at least 1", run, search, "--index", "nowhere", "storm", "--count", "0")
 
 
 def test_the_index_names_its_encoder_unless_another_is_given(index, monkeypatch):
@@ -136,7 +127,9 @@ def test_the_index_names_its_encoder_unless_another_is_given(index, monkeypatch)
     assert [options["max_length"] for _, options in made[2:]] == [64, 7, None]
     with pytest.raises(InputError, match=r"model:other is not the encoder that built the index \(model:there\)"):
         search.index_encoder(index, "model:other")
-    search.index_encoder(index_of(ROWS, DOCUMENTS), "model:other")  # an index of unknown origin
+    unknown = index_of(ROWS, DOCUMENTS)
+    search.index_encoder(unknown, "model:other")
+    refuses("does not say which encoder", search.index_encoder, unknown)
 
 
 def test_an_index_of_other_lengths_names_the_option(index, monkeypatch):
@@ -146,8 +139,7 @@ def test_an_index_of_other_lengths_names_the_option(index, monkeypatch):
         ("0a1c-64", "model:there is not the encoder that built the index"),
     ):
         monkeypatch.setattr(search, "encoder_from_spec", lambda *_, d=digest, **__: types.SimpleNamespace(digest=d))
-        with pytest.raises(InputError, match=message):
-            search.index_encoder(index)
+        refuses(message, search.index_encoder, index)
 
 
 def test_articles_are_embedded_in_chunks_without_the_empty_ones():
@@ -161,7 +153,5 @@ def test_articles_are_embedded_in_chunks_without_the_empty_ones():
     assert asked == [(["a"], ["b"]), (["c"], ["d"]), ([" "], ["e"])]
     assert counts == {"embedded": 3, "empty": 2}
     broken = types.SimpleNamespace(encode=lambda titles, _bodies: np.full((len(titles), 2), np.inf))
-    with pytest.raises(InputError, match="NaN or infinity"):
-        list(embed.embedded(broken, iter(articles)))
-    with pytest.raises(InputError, match="none of 2 articles has text"):
-        list(embed.embedded(encoder, iter([articles[1], articles[3]])))
+    refuses("NaN or infinity", list, embed.embedded(broken, iter(articles)))
+    refuses("none of 2 articles has text", list, embed.embedded(encoder, iter([articles[1], articles[3]])))

@@ -7,14 +7,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from letters import Letters
+from letters import Letters, client_of
 from newsembed.errors import InputError
-from newsembed.formats.archive import IndexedDocument
 from newsembed.serving import server
 from newsembed.serving import service as service_module
 from newsembed.serving.service import Watcher
-from starlette.testclient import TestClient
-from tables import index_of
+from tables import index_of, numbered
 
 TITLES = ["alpha", "beta", "gamma", "delta"]
 
@@ -29,9 +27,8 @@ class Other(Letters):
 
 
 def save(path, count, encoder=Letters):
-    documents = [IndexedDocument(f"{i}", f"https://a.example/{i}", "a.example", TITLES[i]) for i in range(count)]
     vectors = encoder().encode(TITLES[:count], [""] * count)
-    return index_of(vectors, documents, path, encoder_digest=encoder.digest)
+    return index_of(vectors, numbered(TITLES[:count]), path, encoder_digest=encoder.digest)
 
 
 @pytest.fixture
@@ -88,7 +85,7 @@ def titles_of(client, query="alpha"):
 
 def test_the_server_serves_a_new_version_without_a_restart(served):
     path, service = served
-    with TestClient(server.create_app(service), base_url="http://localhost") as client:
+    with client_of(service) as client:
         assert titles_of(client) == {"alpha", "beta"}
         replaced, replace = threading.Event(), service.replace
         service.replace = lambda *given: (replace(*given), replaced.set())
@@ -110,7 +107,7 @@ def test_a_search_that_is_under_way_finishes_on_the_old_version(served, monkeypa
         return nearest(*args)
 
     monkeypatch.setattr(service.index, "nearest", slow)
-    with TestClient(server.create_app(service), base_url="http://localhost") as client:
+    with client_of(service) as client:
         found = []
         thread = threading.Thread(target=lambda: found.append(titles_of(client)))
         thread.start()
@@ -128,7 +125,7 @@ def test_a_version_of_another_encoder_comes_with_it_or_is_refused(served, caplog
     refusing, before = Watcher(service), service.batcher
     watcher = Watcher(service, 0, lambda index: Other())
     lacking = Watcher(service, 0, lambda index: (_ for _ in ()).throw(InputError("no such model", path="model")))
-    with TestClient(server.create_app(service), base_url="http://localhost") as client:
+    with client_of(service) as client:
         save(path, 4, Other)
         assert (refusing.look(), lacking.look(), len(service.index)) == (False, False, 2)
         assert "of another encoder" in warnings_of(caplog)[0]
@@ -160,5 +157,5 @@ def test_a_notice_about_the_index_is_read_with_each_look_at_the_health(served):
     _, service = served
     counts = iter("12")
     service.notice = lambda index: f"{next(counts)} of {len(index)}"
-    with TestClient(server.create_app(service), base_url="http://localhost") as client:
+    with client_of(service) as client:
         assert [client.get("/healthz").json()["notice"] for _ in "12"] == ["1 of 2", "2 of 2"]

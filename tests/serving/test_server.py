@@ -12,37 +12,30 @@ import brotli
 import numpy as np
 import pytest
 import zstandard
-from letters import Letters
+from letters import Letters, client_of, parsed, run
 from newsembed.errors import InputError
 from newsembed.formats.archive import IndexedDocument
-from newsembed.launch.cli import parsed
 from newsembed.serving import server
 from newsembed.serving.batching import BatchOptions
 from newsembed.serving.gate import Limits
-from starlette.testclient import TestClient
-from tables import index_of
+from refusals import refuses
+from tables import index_of, numbered
 
 BOTH = {"instances": ["a", {"title": "b"}]}
 TITLES = ["alpha", "beta", "gamma"]
-DAYS = ["2024-01-01", "2024-01-08", None]
 
 
 @pytest.fixture
 def client():
-    documents = [
-        IndexedDocument(
-            f"{i}", f"https://a.example/{i}", "a.example", title, DAYS[i] and datetime.date.fromisoformat(DAYS[i])
-        )
-        for i, title in enumerate(TITLES)
-    ]
+    documents = numbered(TITLES, [datetime.date(2024, 1, 1), datetime.date(2024, 1, 8)])
     index = index_of(Letters().encode(TITLES, [""] * 3), documents)
-    with TestClient(server.create_app(server.Service(Letters(), index)), base_url="http://localhost") as client:
+    with client_of(server.Service(Letters(), index)) as client:
         yield client
 
 
 @pytest.fixture
 def without_index():
-    with TestClient(server.create_app(server.Service(Letters())), base_url="http://localhost") as client:
+    with client_of(server.Service(Letters())) as client:
         yield client
 
 
@@ -99,11 +92,8 @@ def test_bad_embed_requests(client, content, message):
 
 
 def test_broken_json(client):
-    for half_a_pair in (b'{"documents": [{"title": "\\ud800 Storm"}]}', b'{"\\ud800": 1}'):
-        assert (
-            client.post("/embed", content=half_a_pair, headers={"content-type": "application/json"}).status_code == 422
-        )
-    assert client.post("/embed", content=b"{", headers={"content-type": "application/json"}).status_code == 422
+    for broken in (b'{"documents": [{"title": "\\ud800 Storm"}]}', b'{"\\ud800": 1}', b"{"):
+        assert posted(client, broken).status_code == 422
 
 
 def test_a_body_of_another_content_type_names_the_header(client):
@@ -190,13 +180,8 @@ def test_head_is_answered_as_get_without_the_content(client, path):
 
 def test_the_description_says_what_each_route_does(client):
     routes = client.get("/openapi.json").json()["paths"]
-    lacking = [
-        f"{method} {path}"
-        for path, methods in routes.items()
-        for method, one in methods.items()
-        if not one.get("description")
-    ]
-    assert lacking == []
+    described = {(method, path): one.get("description") for path in routes for method, one in routes[path].items()}
+    assert [route for route, text in described.items() if not text] == []
 
 
 def test_search_by_words(client):
@@ -266,27 +251,21 @@ def test_health_and_page(client):
     assert "<title>newsembed</title>" in page.text
 
 
-def parse(*arguments):
-    return parsed("serve", server, arguments)
-
-
 def test_service_from_options(model_dir, tmp_path):
-    service = server.load_service(parse("--model", model_dir))
+    service = server.load_service(parsed(server, "--model", model_dir))
     service.prepare()
     assert service.batcher.documents(["storm"], [""]).result(60).shape == (1, 8)
     service.batcher.close()
     digest = service.encoder.digest
     document = [IndexedDocument("d", "u", "p", "t")]
     index_of(np.ones((1, 8), np.float32), document, tmp_path, encoder=f"model:{model_dir}", encoder_digest=digest)
-    served = server.load_service(parse("--index", str(tmp_path)))
+    served = server.load_service(parsed(server, "--index", tmp_path))
     assert served.encoder.digest == digest
     assert len(served.index) == 1
     with pytest.raises(InputError, match="not the encoder that built the index"):
-        server.load_service(parse("--model", f"{model_dir}@10", "--index", str(tmp_path)))
-    with pytest.raises(InputError, match="nothing to serve"):
-        server.load_service(parse())
-    with pytest.raises(InputError, match="--port"):
-        server.run(parse("--model", model_dir, "--port", "70000"))
+        server.load_service(parsed(server, "--model", f"{model_dir}@10", "--index", str(tmp_path)))
+    refuses("nothing to serve", server.load_service, parsed(server))
+    refuses("--port", run, server, "--model", model_dir, "--port", "70000")
 
 
 def test_the_options_reach_the_encoder_and_the_listener(monkeypatch, tmp_path):
@@ -299,7 +278,7 @@ def test_the_options_reach_the_encoder_and_the_listener(monkeypatch, tmp_path):
     options = ["--max_length", "9", "--host", "0.0.0.0", "--port", "65535", "--allowed_host", "a.example"]
     options += ["--allowed_host", "*.b.example", "--api_key_file", str(key), "--max_bytes", "1", "--max_documents", "2"]
     options += ["--max_characters", "3", "--max_tokens", "5", "--max_queue", "4", "--read_seconds", "0.5"]
-    assert server.run(parse("--saved_model", "there", *options)) == 0
+    assert run(server, "--saved_model", "there", *options) == 0
     (spec, encoder), ((limits, access), *place) = seen
     assert (spec, encoder["max_length"], encoder["progress"]) == ("savedmodel:there", 9, False)
     assert place == ["0.0.0.0", 65535]
@@ -308,17 +287,12 @@ def test_the_options_reach_the_encoder_and_the_listener(monkeypatch, tmp_path):
     assert access.key == "k3y-of-32-characters"
     assert "k3y" not in repr(access)
     for port in ("-1", "65536"):
-        with pytest.raises(InputError, match=f"--port: got {port}"):
-            server.run(parse("--saved_model", "there", "--port", port))
-    for option, value in (
-        ("max_queue", "0"),
-        ("read_seconds", "nan"),
-        ("batch_documents", "0"),
-        ("batch_wait_ms", "-1"),
-    ):
-        with pytest.raises(InputError, match=f"--{option}: got {value}"):
-            server.run(parse("--saved_model", "there", f"--{option}", value))
-    shared = server.load_service(parse("--saved_model", "there", "--batch_documents", "7", "--batch_wait_ms", "0"))
+        refuses(f"--port: got {port}", run, server, "--saved_model", "there", "--port", port)
+    for option, value in {"max_queue": 0, "read_seconds": "nan", "batch_documents": 0, "batch_wait_ms": -1}.items():
+        refuses(f"--{option}: got {value}", run, server, "--saved_model", "there", f"--{option}", value)
+    shared = server.load_service(
+        parsed(server, "--saved_model", "there", "--batch_documents", "7", "--batch_wait_ms", "0")
+    )
     assert shared.batcher.options == BatchOptions(batch_documents=7, batch_wait_ms=0)
 
 
@@ -327,9 +301,7 @@ def test_an_encoder_that_fails_gives_500_and_the_next_request_is_answered():
         def encode(self, titles, bodies):
             return np.full((len(titles), 26), np.nan if "nan" in titles else 1, np.float32) / len(titles[0])
 
-    with TestClient(
-        server.create_app(server.Service(Broken())), base_url="http://localhost", raise_server_exceptions=False
-    ) as client:
+    with client_of(server.Service(Broken()), raise_server_exceptions=False) as client:
         for title, status in (("nan", 500), ("a", 200)):
             assert client.post("/embed", json={"documents": [{"title": title}]}).status_code == status
 
@@ -337,9 +309,8 @@ def test_an_encoder_that_fails_gives_500_and_the_next_request_is_answered():
 def test_a_port_in_use_is_noticed_before_the_model_is_read(monkeypatch):
     monkeypatch.setattr(server, "load_service", lambda _: pytest.fail("the port is checked first"))
     with socket.create_server(("127.0.0.1", 0)) as other:
-        args = parse("--model", "m", "--port", str(other.getsockname()[1]))
-        with pytest.raises(InputError, match="Address already in use"):
-            server.run(args)
+        args = ("--model", "m", "--port", other.getsockname()[1])
+        refuses("Address already in use", run, server, *args)
 
 
 def test_the_page_of_the_api_needs_no_other_site(client):
@@ -347,14 +318,8 @@ def test_the_page_of_the_api_needs_no_other_site(client):
     assert answer.status_code == 200
     assert "text/html" in answer.headers["content-type"]
     assert not re.search(r"https?://|<script|src=", answer.text)
-    for shown in (
-        '<h2 class="part">POST /embed</h2>',
-        '<h2 class="part">GET /search</h2>',
-        "<td>since</td>",
-        "<td>documents</td>",
-        "<td>hits</td>",
-    ):
-        assert shown in answer.text
-    assert set(re.findall(r"<h2 class=\"part\">\w+ ([^<]+)</h2>", answer.text)) == set(
-        client.get("/openapi.json").json()["paths"]
-    )
+    for field in ("since", "documents", "hits"):
+        assert f"<td>{field}</td>" in answer.text
+    routes = re.findall(r"<h2 class=\"part\">(\w+) ([^<]+)</h2>", answer.text)
+    assert {("POST", "/embed"), ("GET", "/search")} <= set(routes)
+    assert {path for _, path in routes} == set(client.get("/openapi.json").json()["paths"])

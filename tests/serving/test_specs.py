@@ -1,8 +1,7 @@
 """Encoders by a short text, and the options that choose one."""
 
-import pytest
-from newsembed.errors import InputError
 from newsembed.serving import encoder, saved_model, specs
+from refusals import refuses
 
 
 def test_a_short_text_names_an_encoder(monkeypatch):
@@ -28,17 +27,14 @@ def test_a_short_text_names_an_encoder(monkeypatch):
     assert [specs.split_number(text) for text in ("@7", "a@", "a@-1", "a@b@7")] == [
         ("@7", None), ("a@", None), ("a@-1", None), ("a@b", 7)
     ]  # fmt: skip
-    with pytest.raises(InputError, match="got the encoder kind 'url'"):
-        specs.encoder_from_spec("url:a")
+    refuses("got the encoder kind 'url'", specs.encoder_from_spec, "url:a")
 
 
 def test_options_choose_one_encoder():
     assert specs.EncoderOptions(model="m").needed_spec == "model:m"
     assert specs.EncoderOptions(saved_model="s").spec == "savedmodel:s"
     assert specs.EncoderOptions().spec is None
-    with pytest.raises(InputError, match="--model: no encoder"):
-        _ = specs.EncoderOptions().needed_spec
-    with pytest.raises(InputError, match="--saved_model: given with --model"):
-        specs.EncoderOptions(model="m", saved_model="s")
+    refuses("--model: no encoder", lambda: specs.EncoderOptions().needed_spec)
+    refuses("--saved_model: given with --model", specs.EncoderOptions, model="m", saved_model="s")
     reading = specs.ReadingOptions(max_length=9, prompt="p ", long_documents="windows").reading
     assert reading == {"max_length": 9, "document_prompt": "p ", "long_documents": "windows"}

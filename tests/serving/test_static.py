@@ -8,24 +8,18 @@ import textwrap
 
 import numpy as np
 import pytest
-from newsembed.errors import InputError
+from letters import exported
 from newsembed.formats.arrays import flatten
-from newsembed.serving import export, specs
+from newsembed.serving import specs
 from newsembed.serving.encoder import load_encoder, load_model
 from newsembed.serving.saved_model import SavedModelEncoder
 from newsembed.serving.static import StaticEncoder, expected, is_static
+from refusals import refuses
 
 TITLES = ["Storm hits the coast", "", "Budget", "嵐 Küste", "", "goal " * 200, "cup", "a a a b of of"]
 BODIES = ["Wind and rain.", "a goal", "", "Sturm! " * 30, "", "", "the vote of parliament, 2024. " * 9, "the the"]
 SHAPES = {
-    "static.gin": {
-        "positions": "rotary",
-        "norm": "pre",
-        "pooling": "weighted",
-        "lead_length": 64,
-        "sublinear": True,
-        "embedding_init": "t5",
-    },
+    "static.gin": {"pooling": "weighted", "lead_length": 64, "sublinear": True, "embedding_init": "t5"},
     "mean": {"pooling": "mean", "biases": False, "embedding_activation": "tanh"},
     "lead": {"pooling": "weighted", "lead_length": 3, "layer_norm_epsilon": 1e-5},
 }
@@ -78,10 +72,9 @@ def test_other_models_without_layers_are_left_to_jax(other, tiny, tmp_path):
 def test_long_documents_are_read_as_in_jax_and_in_the_graph(tiny, tmp_path, how):
     model, output = tmp_path / "model", str(tmp_path / "saved")
     tiny.save_model(model, static_config(tiny, **SHAPES["static.gin"]), steps=(1,))
-    values = json.loads((model / "model.json").read_text())
-    (model / "model.json").write_text(json.dumps(values | {"long_documents": "windows"}))
+    tiny.describe(model, long_documents="windows")
     options = {"max_length": 10, "long_documents": how}
-    export.export(export.ExportOptions(model=str(model), output=output, platforms=("cpu",), **options))
+    exported(model, output, **options)
     jax = load_encoder(str(model), **options)
     expected = jax.encode(TITLES, BODIES)
     for encoder in (StaticEncoder(str(model), **options), SavedModelEncoder(output)):
@@ -95,9 +88,7 @@ def test_long_documents_are_read_as_in_jax_and_in_the_graph(tiny, tmp_path, how)
 def test_float16_safetensors_are_read_as_in_jax(tiny, tmp_path):
     tiny.save_model(tmp_path / "model", static_config(tiny), steps=(1,))
     half = str(tmp_path / "half")
-    export.export(
-        export.ExportOptions(model=str(tmp_path / "model"), output=half, precision="float16", format="safetensors")
-    )
+    exported(tmp_path / "model", half, precision="float16", format="safetensors")
     static, jax = StaticEncoder(half), load_encoder(half)
     assert static.digest == jax.digest
     np.testing.assert_allclose(static.encode(TITLES, BODIES), jax.encode(TITLES, BODIES), atol=1e-6)
@@ -105,9 +96,7 @@ def test_float16_safetensors_are_read_as_in_jax(tiny, tmp_path):
 
 def test_embeds_indexes_and_searches_without_tensorflow_and_jax(tiny, articles, tmp_path):
     tiny.save_model(tmp_path / "model", static_config(tiny, **SHAPES["static.gin"]), steps=(1,))
-    export.export(
-        export.ExportOptions(model=str(tmp_path / "model"), output=str(tmp_path / "weights"), format="safetensors")
-    )
+    exported(tmp_path / "model", tmp_path / "weights", format="safetensors")
     script = textwrap.dedent("""
         import sys
         class Absent:
@@ -134,11 +123,7 @@ def test_embeds_indexes_and_searches_without_tensorflow_and_jax(tiny, articles, 
 
 def test_parameters_of_another_shape_are_refused(tiny, tmp_path):
     tiny.save_model(tmp_path, static_config(tiny), steps=(1,))
-    path = tmp_path / "model.json"
-    values = json.loads(path.read_text())
-    path.write_text(json.dumps(values | {"encoder": values["encoder"] | {"embedding_size": 9}}))
-    with pytest.raises(InputError, match=r"got shape \(8,\), expected \(9,\)"):
-        StaticEncoder(str(tmp_path))
-    path.write_text(json.dumps(values | {"encoder": values["encoder"] | {"pooling": "middle"}}))
-    with pytest.raises(InputError, match="model.json: cannot be read: .*middle"):
-        StaticEncoder(str(tmp_path))
+    tiny.describe(tmp_path, {"embedding_size": 9})
+    refuses(r"got shape \(8,\), expected \(9,\)", StaticEncoder, str(tmp_path))
+    tiny.describe(tmp_path, {"pooling": "middle"})
+    refuses("model.json: cannot be read: .*middle", StaticEncoder, str(tmp_path))

@@ -6,24 +6,13 @@ import types
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from newsembed.errors import InputError
 from newsembed.serving import search
 from newsembed.serving.analysis import has_text
 from newsembed.serving.filters import parse_day
+from refusals import refuses
 
-INVISIBLE = [
-    "",
-    " \t\n",
-    "\x00",
-    "\x00\x1b\x7f",
-    "\u200b",
-    "\u200d\u2060\ufeff",
-    "\u00ad",
-    "\ufe0f",
-    "\u3164",
-    "\u0301",
-]
-INVISIBLE += ["\u2028\u00a0", "\ud800", "\u202e", "\U000e0020"]
+INVISIBLE = ["", " \t\n", "\x00", "\x00\x1b\x7f", "\u200b", "\u200d\u2060\ufeff", "\u00ad", "\ufe0f", "\u3164"]
+INVISIBLE += ["\u0301", "\u2028\u00a0", "\ud800", "\u202e", "\U000e0020"]
 
 
 @pytest.mark.parametrize("text", INVISIBLE)
@@ -49,11 +38,11 @@ def test_visible_texts_have_text(text):
     assert has_text(text)
 
 
-@pytest.mark.parametrize("query", ["", "\x00", "\u200b\ufeff"])
+@pytest.mark.parametrize("query", ["", "  ", "\x00", "\u200b\ufeff"])
 def test_search_refuses_them_before_the_encoder_sees_them(query):
     encoder = types.SimpleNamespace(encode_queries=lambda _: pytest.fail("embedded"))
-    with pytest.raises(InputError, match="query: the query (is empty|has no visible characters)"):
-        search.find_words(None, encoder, query, 3)
+    problem = "has no visible characters" if query.strip() else "is empty"
+    refuses(f"query: the query {problem}", search.find_words, None, encoder, query, 3)
 
 
 @pytest.mark.parametrize(
@@ -61,8 +50,7 @@ def test_search_refuses_them_before_the_encoder_sees_them(query):
 )
 def test_only_days_with_hyphens_are_dates(text):
     options = search.SearchOptions(query=("q",), index="i", until=text)
-    with pytest.raises(InputError, match=f"--until: got {text!r}, expected a day as YYYY-MM-DD"):
-        options.day("until")
+    refuses(f"--until: got {text!r}, expected a day as YYYY-MM-DD", options.day, "until")
     for value in (1714521600, 1.5, True, None, datetime.datetime(2024, 5, 1), "9" * 10_000):
         with pytest.raises(ValueError, match="expected a day as YYYY-MM-DD"):
             parse_day(value)

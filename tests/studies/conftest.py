@@ -40,20 +40,12 @@ def build(tmp_path):
 def heldout(tmp_path):
     """Eight events, one every three months, of three publishers each."""
     path = tmp_path / "heldout.jsonl"
-    rows = [
-        {
-            "id": f"{event}-{publisher}",
-            "title": f"event {event}",
-            "body": f"told by {publisher}",
-            "publisher": publisher,
-            "language": "en",
-            "event": f"event-{event}",
-            "topic": f"topic-{event % 2}",
-            "byline_date": (FIRST_DAY + datetime.timedelta(days=91 * event)).isoformat(),
-        }
-        for event in range(8)
-        for publisher in ("a", "b", "c")
-    ]
+    rows = []
+    for event in range(8):
+        day = (FIRST_DAY + datetime.timedelta(days=91 * event)).isoformat()
+        shared = {"title": f"event {event}", "language": "en", "event": f"event-{event}", "byline_date": day}
+        shared["topic"] = f"topic-{event % 2}"
+        rows += [{"id": f"{event}-{name}", "body": f"told by {name}", "publisher": name, **shared} for name in "abc"]
     return write_rows(path, rows)
 
 

@@ -10,6 +10,7 @@ from newsembed.errors import InputError
 from newsembed.studies import ablate
 from newsembed.studies.shared import newsroom
 from newsembed.training.gin_config import load_gin
+from refusals import refuses
 
 TOY = """
 title = "A toy"
@@ -215,8 +216,7 @@ def test_on_a_cluster_the_printed_commands_train_and_the_study_finds_them_traine
     ],
 )
 def test_bad_input_is_named_before_anything_runs(words, message, study, bench):
-    with pytest.raises(InputError, match=message):
-        study(*words)
+    refuses(message, study, *words)
     assert bench.trained == bench.mined == []
 
 
@@ -294,8 +294,7 @@ def test_a_row_starts_trains_and_mines_as_it_says(toy, bench, build, tmp_path):
 )
 def test_a_table_that_cannot_be_read_is_named(toy, tmp_path, old, new, message):
     (tmp_path / "toy.toml").write_text(TOY.replace(old, new, 1))
-    with pytest.raises(InputError, match=f"toy.toml: .*{message}"):
-        toy()
+    refuses(f"toy.toml: .*{message}", toy)
 
 
 # A study on a newsroom, and the table of three teachers

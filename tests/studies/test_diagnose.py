@@ -1,23 +1,21 @@
 """``newsembed diagnose`` from articles to report: every part is made, or the report says why it is missing."""
 
-import hashlib
 import html.parser
 import json
-import os
 import pathlib
 import re
 
 import numpy as np
 import pytest
-from drawn_parameters import drawn
+from drawn_parameters import write_model
 from json_lines import write_rows
-from newsembed.formats.model_folder import ModelFolder
-from newsembed.formats.vocabulary import SPECIAL_TOKENS, read_vocabulary
+from newsembed.formats.vocabulary import SPECIAL_TOKENS
 from newsembed.launch import cli
 from newsembed.learning.model_files import write_model_files
 from newsembed.models.encoders.news import EncoderConfig
 from newsembed.serving.static import is_static
 from newsembed.studies.diagnose.parts import PARTS as FUNCTIONS
+from newsembed.tasks.vocabulary import Vocabulary
 
 WORDS = {
     "storm": ["storm", "coast", "wind", "rain"],
@@ -33,24 +31,12 @@ BROKEN = "import numpy as np\n\n\ndef embed(texts):\n    return np.full((len(tex
 
 @pytest.fixture(scope="module")
 def model(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("model")
+    folder = str(tmp_path_factory.mktemp("model"))
     pieces = [*SPECIAL_TOKENS, "<", ">", *(word for group in WORDS.values() for word in group)]
-    vocabulary = "".join(f"{piece}\n" for piece in pieces).encode()
-    (folder / "vocab.txt").write_bytes(vocabulary)
-    config = EncoderConfig(
-        len(pieces),
-        hidden_size=16,
-        num_layers=2,
-        num_heads=2,
-        mlp_size=32,
-        max_length=24,
-        embedding_size=8,
-        num_topics=3,
-    )
-    (folder / "model.json").write_text(
-        json.dumps({"encoder": config.to_dict(), "vocabulary_sha256": hashlib.sha256(vocabulary).hexdigest()})
-    )
-    return str(folder)
+    sizes = {"hidden_size": 16, "mlp_size": 32, "embedding_size": 8, "max_length": 24}
+    config = EncoderConfig(len(pieces), num_layers=2, num_heads=2, num_topics=3, **sizes)
+    write_model_files(folder, config, Vocabulary(pieces).file(), None)
+    return folder
 
 
 def articles():
@@ -61,9 +47,8 @@ def articles():
         language = ("en", "de")[number // 9]
         topic = "news" if event != "cup" else "sport"
         title = f"{text[0]} < >"
-        rows.append(
-            {"id": f"a{number}", "title": title, "body": text[1], "event": event, "topic": topic, "language": language}
-        )
+        labels = {"event": event, "topic": topic, "language": language}
+        rows.append({"id": f"a{number}", "title": title, "body": text[1], **labels})
     return rows
 
 
@@ -102,11 +87,8 @@ class Page(html.parser.HTMLParser):
     def handle_starttag(self, tag, attributes):
         self.tags.append(tag)
         self.ids += [value for name, value in attributes if name == "id"]
-        self.fetched += [
-            value
-            for name, value in attributes
-            if name in ("src", "href", "xlink:href", "data", "srcset") and not value.startswith("#")
-        ]
+        places = {"src", "href", "xlink:href", "data", "srcset"}
+        self.fetched += [value for name, value in attributes if name in places and not value.startswith("#")]
 
     def handle_data(self, data):
         self.shown.append(data)
@@ -117,10 +99,8 @@ def test_every_part_is_made(tmp_path, model, capsys):
     tags, chosen = f"{tmp_path}/mine.py:tag", tmp_path / "ids.txt"
     chosen.write_text("a3\n\na7\n")
     encoders = ["--encoder", f"ours=random:{model}", "--encoder", "tfidf=tfidf"]
-    assert (
-        diagnose(tmp_path, articles(), *encoders, "--tags", tags, "--neighbors", "4", "--queries", "a1", f"@{chosen}")
-        == 0
-    )
+    more = ["--tags", tags, "--neighbors", "4", "--queries", "a1", f"@{chosen}"]
+    assert diagnose(tmp_path, articles(), *encoders, *more) == 0
     assert "report.html" in capsys.readouterr().out
     parts, page, text = written(tmp_path)
     assert list(parts) == PARTS == [part.__name__.removesuffix("_part") for part in FUNCTIONS]
@@ -200,10 +180,8 @@ def test_why_there_are_no_pairs(tmp_path, change, reason):
 
 def test_repeated_words_by_length(tmp_path):
     pytest.importorskip("HanTa")
-    texts = [
-        {"url": f"http://x/{size}", "title": "", "body": "The storm hit the house. " * size, "language": "en"}
-        for size in (4, 8, 20)
-    ]
+    bodies = {f"http://x/{size}": "The storm hit the house. " * size for size in (4, 8, 20)}
+    texts = [{"url": url, "title": "", "body": body, "language": "en"} for url, body in bodies.items()]
     assert diagnose(tmp_path, texts, "--encoder", "tfidf=tfidf") == 0
     parts, page, text = written(tmp_path)
     assert [row[1:] for row in rows(parts["repetition"])] == [["2", "6.000"], ["1", "20.000"]]
@@ -256,15 +234,12 @@ def test_bad_input(tmp_path, capsys, arguments, message):
 
 
 def test_a_model_that_numpy_computes_shows_its_pieces_too(model, tmp_path):
-    pieces = f"{model}/vocab.txt"
+    pieces = pathlib.Path(model, "vocab.txt").read_text().split()
     config = EncoderConfig(
-        vocab_size=len(pathlib.Path(pieces).read_text().split()), hidden_size=8, num_layers=0, num_heads=1, mlp_size=1,
+        vocab_size=len(pieces), hidden_size=8, num_layers=0, num_heads=1, mlp_size=1,
         embedding_size=6, pooling="weighted", positions="rotary", norm="pre",
     )  # fmt: skip
-    folder = str(tmp_path / "static")
-    os.mkdir(folder)
-    write_model_files(folder, config, read_vocabulary(pieces), None)
-    ModelFolder(folder).write_import(drawn(config), "", {})
+    folder = write_model(tmp_path / "static", config, pieces)
     assert is_static(folder)
     assert diagnose(tmp_path, articles(), "--encoder", f"words=model:{folder}") == 0
     parts, _, _ = written(tmp_path)

@@ -6,19 +6,18 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from drawn_parameters import drawn
+from drawn_parameters import drawn, write_model
 from json_lines import write_rows
 from manifests import write_manifest
 from newsembed.beam_pipelines.workflow import STEPS
-from newsembed.errors import InputError
 from newsembed.formats.articles import ArticleText
-from newsembed.formats.model_folder import ModelFolder
 from newsembed.models.encoders import EncoderConfig
 from newsembed.serving.encoder import load_encoder, load_model
 from newsembed.studies import distil
 from newsembed.studies.distil import Distillation, DistilOptions
 from newsembed.studies.shared.static import count_pieces
 from newsembed.tasks.vocabulary import Vocabulary
+from refusals import refuses
 
 PIECES = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"abcdefgh", "##b", "##c", "flood")
 WIDTH = 6
@@ -28,16 +27,11 @@ SIZES = {"size": 4, "lead_length": 4, "max_length": 16}
 @pytest.fixture(scope="module")
 def encoder(tmp_path_factory):
     """A folder with a transformer of random weights."""
-    from newsembed.learning.model_files import architecture_gin, write_model_files
-
-    folder = str(tmp_path_factory.mktemp("encoder"))
     config = EncoderConfig(
         len(PIECES), hidden_size=8, num_layers=1, num_heads=2, mlp_size=8, max_length=12, embedding_size=WIDTH,
         num_topics=2, pooling="mean",
     )  # fmt: skip
-    write_model_files(folder, config, Vocabulary(PIECES).file(), 10)
-    ModelFolder(folder).write_import(drawn(config, 1.0), architecture_gin(config), {})
-    return folder
+    return write_model(tmp_path_factory.mktemp("encoder"), config, PIECES, 10, drawn(config, 1.0))
 
 
 @pytest.fixture(scope="module")
@@ -177,8 +171,7 @@ def test_a_changed_file_of_vectors_is_refused(encoder, tmp_path):
     os.rename(output / "model", output / "before")
     file = output / "vectors-0" / "embeddings.npy"
     file.write_bytes(file.read_bytes()[:-4] + b"\0\0\0\0")
-    with pytest.raises(InputError, match="vectors-0"):
-        distilled(encoder, output)
+    refuses("vectors-0", distilled, encoder, output)
 
 
 def test_the_pairs_of_a_build_train_it(encoder, articles, tmp_path):
@@ -219,6 +212,5 @@ def small_build(folder):
     ],
 )
 def test_options_that_do_not_fit_are_refused_before_anything_is_written(encoder, tmp_path, options, message):
-    with pytest.raises(InputError, match=message):
-        distilled(encoder, tmp_path / "out", **options)
+    refuses(message, distilled, encoder, tmp_path / "out", **options)
     assert not (tmp_path / "out").exists()

@@ -1,10 +1,9 @@
 """Benchmarks of a model in training equal the evaluation of its checkpoint."""
 
-import json
-
 import gin
 import numpy as np
 import pytest
+from json_lines import write_rows
 from newsembed.errors import InputError
 from newsembed.evaluation.benchmarks.mldoc import MlDoc
 from newsembed.evaluation.benchmarks.retrieval import SameEventRetrieval
@@ -24,17 +23,9 @@ def files(tmp_path):
     vocabulary, articles = tmp_path / "vocab.txt", tmp_path / "articles.jsonl"
     vocabulary.write_text("\n".join([*SPECIAL_TOKENS, *WORDS]) + "\n")
     rng = np.random.default_rng(0)
-    rows = [
-        {
-            "id": str(number),
-            "title": " ".join(rng.choice(WORDS, 3)),
-            "body": " ".join(rng.choice(WORDS, 20)),
-            "event": f"event{number % 3}",
-        }
-        for number in range(9)
-    ]
-    articles.write_text("\n".join(map(json.dumps, rows)) + "\n")
-    return str(vocabulary), str(articles)
+    texts = [[" ".join(rng.choice(WORDS, length)) for length in (3, 20)] for _ in range(9)]
+    rows = [{"id": f"{n}", "title": title, "body": body, "event": f"e{n % 3}"} for n, (title, body) in enumerate(texts)]
+    return str(vocabulary), write_rows(articles, rows)
 
 
 @pytest.fixture

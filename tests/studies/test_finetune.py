@@ -17,6 +17,7 @@ from newsembed.launch import cli
 from newsembed.studies.finetune import TRAININGS, Finetune, FinetuneOptions
 from newsembed.studies.finetune.results import best_step
 from newsembed.training.loop import Loop
+from refusals import refuses
 from xtreme_sets import write, write_encoder, write_questions, write_sets
 
 QUICK = {"max_length": 24, "learning_rate": 1e-2, "epochs": 20.0, "batch_size": 32}
@@ -195,19 +196,14 @@ def test_labels_beside_the_files_are_those_that_xtreme_left_out(pairs, download,
 
 
 def test_what_does_not_fit_is_refused_before_anything_is_made(download, encoder, tmp_path):
-    with pytest.raises(InputError, match="--model: got 'x'"):
-        study(download, tmp_path / "out", ["xnli"], "x")
-    with pytest.raises(InputError, match="--model: got 'a=x'"):
-        study(download, tmp_path / "out", ["xnli"], "a=x", "a=y")
-    with pytest.raises(InputError, match="--task: got mnli, expected one of"):
-        study(download, tmp_path / "out", ["mnli"], f"a={encoder}")
+    refuses("--model: got 'x'", study, download, tmp_path / "out", ["xnli"], "x")
+    refuses("--model: got 'a=x'", study, download, tmp_path / "out", ["xnli"], "a=x", "a=y")
+    refuses("--task: got mnli, expected one of", study, download, tmp_path / "out", ["mnli"], f"a={encoder}")
     with pytest.raises(InputError, match="--max_length: xnli has rows of 64 tokens, the model reads 48"):
         study(download, tmp_path / "out", ["xnli"], f"a={encoder}", max_length=64)
     static = write_encoder(tmp_path / "static", num_layers=0)
-    with pytest.raises(InputError, match="the model has no layers"):
-        study(download, tmp_path / "out", ["xnli"], f"a={static}")
-    with pytest.raises(InputError, match="model.json"):
-        study(download, tmp_path / "out", ["xnli"], f"a={tmp_path}")
+    refuses("the model has no layers", study, download, tmp_path / "out", ["xnli"], f"a={static}")
+    refuses("model.json", study, download, tmp_path / "out", ["xnli"], f"a={tmp_path}")
     assert not (tmp_path / "out").exists()
 
 
@@ -216,6 +212,5 @@ def test_a_broken_training_file_is_named_and_leaves_no_examples(download, encode
     write(data / "tydiqa/tydiqa-goldp-v1.1-train/tydiqa.goldp.en.train.json", '{"data": [{"paragraphs": 3}]}')
     write_questions(data / "tydiqa/tydiqa-goldp-v1.1-dev/tydiqa.goldp.ko.dev.json", random.Random(0), 3)
     made = study(str(data), tmp_path / "out", ["tydiqa"], f"m={encoder}")
-    with pytest.raises(InputError, match=r"train.json: data\[0\].paragraphs: got 3, expected a list"):
-        made.train()
+    refuses(r"train.json: data\[0\].paragraphs: got 3, expected a list", made.train)
     assert not os.path.exists(made.folder("m", TASKS["tydiqa"], "examples"))

@@ -7,18 +7,16 @@ import math
 import types
 
 import pytest
+from manifests import doc
 from newsembed.beam_pipelines.triplets.evergreen import read_labels
 from newsembed.errors import InputError
 from newsembed.formats import parquet
-from newsembed.formats.records import Article, make_doc_id
+from newsembed.formats.records import Article
 from newsembed.studies.label.pairs import Pair, Question, Sampled
 from newsembed.studies.label.session import FORMAT, Answer, LabelFile, Session, read_texts
+from refusals import refuses
 
 DAY = datetime.date(2024, 1, 2)
-
-
-def doc(number):
-    return make_doc_id(f"http://p.example/{number}")
 
 
 def asked(number=0, score=0.5):
@@ -26,9 +24,13 @@ def asked(number=0, score=0.5):
     return Question(pair, Sampled.UNCERTAIN)
 
 
+def opened(path, annotator="ann", *origins):
+    return LabelFile(str(path), annotator, [*origins])
+
+
 def test_the_file_holds_labels_with_provenance_that_triplets_reads(tmp_path):
     path = tmp_path / "new" / "labels.tsv"
-    with LabelFile(str(path), "Ann Otator", ["code_version 9", "clean x"]) as file:
+    with opened(path, "Ann Otator", "code_version 9", "clean x") as file:
         file.add(asked(0), Answer.SAME)
         file.add(asked(1, 0.123456), Answer.DIFFERENT)
         file.add(asked(2), Answer.SKIP)
@@ -36,12 +38,8 @@ def test_the_file_holds_labels_with_provenance_that_triplets_reads(tmp_path):
     assert lines[:3] == [FORMAT, "# code_version 9", "# clean x"]
     assert lines[3].startswith("# anchor\tother\tlabel\t")
     anchor, other, value, annotator, time, score, sampled = lines[5].split("\t")
-    assert anchor == doc(2)
-    assert other == doc(3)
-    assert value == "0"
-    assert annotator == "Ann Otator"
-    assert score == "0.1235"
-    assert sampled == "uncertain"
+    assert (anchor, other, value, annotator) == (doc(2), doc(3), "0", "Ann Otator")
+    assert (score, sampled) == ("0.1235", "uncertain")
     age = datetime.datetime.now(datetime.UTC) - datetime.datetime.fromisoformat(time)
     assert datetime.timedelta() <= age < datetime.timedelta(minutes=5)
     assert lines[6].startswith(f"# skipped\t{doc(4)}\t{doc(5)}\tAnn Otator")
@@ -51,7 +49,7 @@ def test_the_file_holds_labels_with_provenance_that_triplets_reads(tmp_path):
 def test_each_answer_is_synced_before_add_returns(tmp_path, monkeypatch):
     path, synced = tmp_path / "labels.tsv", []
     monkeypatch.setattr("os.fsync", lambda _: synced.append(path.read_text()))
-    with LabelFile(str(path), "ann", []) as file:
+    with opened(path) as file:
         file.add(asked(0), Answer.SAME)
         assert doc(0) in synced[-1]
         file.undo(asked(0))
@@ -60,7 +58,7 @@ def test_each_answer_is_synced_before_add_returns(tmp_path, monkeypatch):
 
 def test_an_answer_that_cannot_be_written_leaves_the_file_as_it_was(tmp_path, monkeypatch):
     path = tmp_path / "labels.tsv"
-    with LabelFile(str(path), "ann", []) as file:
+    with opened(path) as file:
         file.add(asked(0), Answer.SAME)
         before = path.read_bytes()
 
@@ -69,8 +67,7 @@ def test_an_answer_that_cannot_be_written_leaves_the_file_as_it_was(tmp_path, mo
 
         with monkeypatch.context() as patch:
             patch.setattr("os.fsync", full)
-            with pytest.raises(InputError, match="not saved: No space left"):
-                file.add(asked(1), Answer.SAME)
+            refuses("not saved: No space left", file.add, asked(1), Answer.SAME)
         assert path.read_bytes() == before
         assert not file.knows(asked(1).pair.both)
         file.add(asked(1), Answer.DIFFERENT)
@@ -80,7 +77,7 @@ def test_an_answer_that_cannot_be_written_leaves_the_file_as_it_was(tmp_path, mo
 def test_a_file_is_continued_and_other_inputs_are_noted(tmp_path):
     path = tmp_path / "labels.tsv"
     for origin, number in (("clean x", 0), ("clean x", 1), ("clean y", 2)):
-        with LabelFile(str(path), "ann", [origin]) as file:
+        with opened(path, "ann", origin) as file:
             assert len(file.labels) == number
             assert all(file.knows(asked(earlier).pair.both) for earlier in range(number))
             file.add(asked(number), Answer.SAME)
@@ -93,10 +90,10 @@ def test_a_file_is_continued_and_other_inputs_are_noted(tmp_path):
 def test_the_other_direction_and_skipped_pairs_are_known(tmp_path):
     path = tmp_path / "labels.tsv"
     path.write_text(f"# mine\n{doc(1)}\t{doc(0)}\t1")  # by hand, without a last newline
-    with LabelFile(str(path), "ann", []) as file:
+    with opened(path) as file:
         assert file.knows(asked(0).pair.both)
         file.add(asked(1), Answer.SKIP)
-    with LabelFile(str(path), "ann", []) as file:
+    with opened(path) as file:
         assert file.knows(asked(1).pair.both)
         assert len(file.labels) == 1
     assert read_labels(str(path)) == {(doc(1), doc(0)): 1}
@@ -104,11 +101,11 @@ def test_the_other_direction_and_skipped_pairs_are_known(tmp_path):
 
 def test_a_torn_last_line_is_cut_off(tmp_path):
     path = tmp_path / "labels.tsv"
-    with LabelFile(str(path), "ann", []) as file:
+    with opened(path) as file:
         file.add(asked(0), Answer.SAME)
     whole = path.read_text()
     path.write_text(f"{whole}{doc(2)[:7]}")
-    with LabelFile(str(path), "ann", []) as file:
+    with opened(path) as file:
         assert len(file.labels) == 1
     assert path.read_text() == whole
 
@@ -116,20 +113,16 @@ def test_a_torn_last_line_is_cut_off(tmp_path):
 def test_files_that_cannot_be_used(tmp_path):
     path = tmp_path / "labels.tsv"
     path.write_text("a b 1\n")
-    with pytest.raises(InputError, match=r"labels\.tsv:1: --labels: got 'a b 1'"):
-        LabelFile(str(path), "ann", [])
+    refuses(r"labels\.tsv:1: --labels: got 'a b 1'", opened, path)
     path.write_bytes(b"a\tb\t1\t\xff\n")
-    with pytest.raises(InputError, match="save the file as UTF-8"):
-        LabelFile(str(path), "ann", [])
+    refuses("save the file as UTF-8", opened, path)
     path.write_text("")
     in_use = "another newsembed label is writing this file"
-    with LabelFile(str(path), "ann", []), pytest.raises(InputError, match=in_use):
-        LabelFile(str(path), "bob", [])
-    with pytest.raises(InputError, match="cannot be written"):
-        LabelFile(str(tmp_path), "ann", [])
+    with opened(path), pytest.raises(InputError, match=in_use):
+        opened(path, "bob")
+    refuses("cannot be written", opened, tmp_path)
     for name in ("", "a\tb", "a\nb", "#a"):
-        with pytest.raises(InputError, match="--annotator"):
-            LabelFile(str(path), name, [])
+        refuses("--annotator", opened, path, name)
     with open(path) as free:  # what failed holds no lock
         fcntl.flock(free, fcntl.LOCK_EX | fcntl.LOCK_NB)
 

@@ -6,22 +6,21 @@ import datetime
 import json
 import os
 import shutil
+import string
 from pathlib import Path
 
 import numpy as np
 import pytest
-from drawn_parameters import drawn
-from manifests import write_manifest
+from drawn_parameters import write_model
+from manifests import doc, write_manifest
 from newsembed.beam_pipelines.workflow import STEPS
-from newsembed.errors import InputError
-from newsembed.formats import parquet
+from newsembed.formats import files, parquet
 from newsembed.formats.arrays import read_teacher, unflatten
 from newsembed.formats.articles import read_articles
 from newsembed.formats.model_folder import ModelFolder
-from newsembed.formats.records import Article, Triplet, make_doc_id
+from newsembed.formats.records import Article, Triplet
 from newsembed.formats.vocabulary import SPECIAL_TOKENS, read_vocabulary
 from newsembed.launch import cli
-from newsembed.learning.model_files import architecture_gin, write_model_files
 from newsembed.models.encoders import EncoderConfig, HybridConfig
 from newsembed.serving.encoder import load_encoder, load_model
 from newsembed.studies.lift import Lift, LiftOptions, seconds_of_steps
@@ -30,24 +29,12 @@ from newsembed.studies.shared import static
 from newsembed.tasks.vocabulary import Vocabulary
 from newsembed.training.lexical import lexical_part_of
 from reference_encoders import write_folder
+from refusals import refuses
 
-SETTINGS = LiftOptions(
-    work="",
-    output="",
-    words_steps=0,
-    train_steps=2,
-    batch_size=4,
-    train_length=8,
-    context_length=12,
-    max_length=16,
-    average=0.5,
-    gin=("CHECKPOINT_PERIOD=2",),
-)
+LENGTHS = {"train_length": 8, "context_length": 12, "max_length": 16}
+STEPS_OF = {"words_steps": 0, "train_steps": 2, "gin": ("CHECKPOINT_PERIOD=2",)}
+SETTINGS = LiftOptions(work="", output="", batch_size=4, average=0.5, **LENGTHS, **STEPS_OF)
 DOCUMENTS = 24
-
-
-def doc(number):
-    return make_doc_id(f"http://p.example/{number}")
 
 
 @pytest.fixture(scope="module")
@@ -64,10 +51,8 @@ def work(tmp_path_factory):
         url = f"http://p.example/{number}"
         articles.append(Article(doc(number), url, f"p{number % 3}", words[:9], words, ("A B",), day, language="en"))
     near, far = (1.0, np.nan, 1.0), (0.1, np.nan, 0.1)
-    triplets = [
-        Triplet(doc(3 * number), doc(3 * number + 2), doc(3 * number + 1), "en", near, far, 0, 400, 0.1)
-        for number in range(8)
-    ]
+    thirds = [[doc(3 * number + place) for place in (0, 2, 1)] for number in range(8)]
+    triplets = [Triplet(*three, "en", near, far, 0, 400, 0.1) for three in thirds]
     parquet.write_shard(f"{folder}/clean/articles/part-00000-of-00001.parquet", articles, Article)
     parquet.write_shard(f"{folder}/triplets/triplets/part-00000-of-00001.parquet", triplets, Triplet)
     return str(folder)
@@ -77,15 +62,15 @@ def work(tmp_path_factory):
 def start(tmp_path_factory):
     """A folder as sentence-transformers saves it: BERT and mean pooling."""
     folder = write_folder(tmp_path_factory.mktemp("start") / "bert", "bert")
-    modules = [
-        {"idx": 0, "name": "0", "path": "", "type": "sentence_transformers.models.Transformer"},
-        {"idx": 1, "name": "1", "path": "1_Pooling", "type": "sentence_transformers.models.Pooling"},
-    ]
-    Path(folder, "modules.json").write_text(json.dumps(modules))
-    Path(folder, "sentence_bert_config.json").write_text(json.dumps({"max_seq_length": 6}))
-    Path(folder, "1_Pooling").mkdir()
-    Path(folder, "1_Pooling", "config.json").write_text(json.dumps({"pooling_mode_mean_tokens": True}))
-    Path(folder, "config_sentence_transformers.json").write_text(json.dumps({"prompts": {"query": "a "}}))
+    kinds = {"": "Transformer", "1_Pooling": "Pooling"}
+    modules = [{"path": path, "type": f"sentence_transformers.models.{kind}"} for path, kind in kinds.items()]
+    for name, values in {
+        "modules.json": [{"idx": n, "name": f"{n}", **module} for n, module in enumerate(modules)],
+        "sentence_bert_config.json": {"max_seq_length": 6},
+        "1_Pooling/config.json": {"pooling_mode_mean_tokens": True},
+        "config_sentence_transformers.json": {"prompts": {"query": "a "}},
+    }.items():
+        files.write_json(f"{folder}/{name}", values)
     return folder
 
 
@@ -101,6 +86,13 @@ def lift_of(start, work, output, options=SETTINGS, command=None):
     """A lift that runs its commands in this process."""
     places = {"start": start, "work": work, "output": str(output)}
     return Lift(dataclasses.replace(options, **places), command or recorded([]))
+
+
+def untrained(*given):
+    """The commands of a lift whose commands do nothing; it ends where the trained model is missing."""
+    commands = []
+    refuses("layers", lift_of(*given, lambda arguments: commands.append(arguments) or 0).run)
+    return commands
 
 
 def recorded(commands):
@@ -141,8 +133,7 @@ def test_a_build_without_triplets_gives_words_and_keeps_the_layers(work, start, 
     np.testing.assert_array_equal(kept["token_embedding"], had["token_embedding"])
     (tmp_path / "work" / "triplets").mkdir()
     write_manifest(str(tmp_path / "work" / "triplets"), "triplets")
-    with pytest.raises(InputError, match="no finished build"):
-        lift_of(None, str(tmp_path / "work"), str(tmp_path / "other"))
+    refuses("no finished build", lift_of, None, str(tmp_path / "work"), str(tmp_path / "other"))
 
 
 def test_the_estimate_is_the_17_minutes_of_the_measured_lift_and_grows_with_the_work():
@@ -224,16 +215,14 @@ def test_the_result_is_the_average_and_reads_as_the_untrained(lifted):
 def test_layers_below_the_trained_ones_are_frozen_and_there_is_no_dropout(
     lifted, work, start, tmp_path, layers, pattern
 ):
-    output, commands = str(tmp_path / "out"), []
+    output = str(tmp_path / "out")
     for step in ("import", "examples", "centred", "teacher"):
         shutil.copytree(f"{lifted[0]}/{step}", f"{output}/{step}")
     shutil.copy(f"{lifted[0]}/lift.json", output)
     settings = json.loads(Path(output, "lift.json").read_text())
     Path(output, "lift.json").write_text(json.dumps(settings | {"trained_layers": layers}))
     settings = dataclasses.replace(SETTINGS, trained_layers=layers)
-    study = lift_of(start, work, output, settings, lambda arguments: commands.append(arguments) or 0)
-    with pytest.raises(InputError):  # nothing was trained
-        study.run()
+    commands = untrained(start, work, output, settings)
     assert any(word.endswith(pattern) or pattern in word for word in commands[-1] if "FROZEN" in word)
     assert "--gin.DROPOUT_RATE=0.0" in commands[-1]
 
@@ -250,11 +239,8 @@ def test_the_teacher_is_made_from_the_start_and_read_by_the_training(lifted, wor
     assert "--gin_file=runs/lift_distillation.gin" in train
     assert f'--gin.TEACHER_PATH="{output}/teacher/teacher.npz"' in train
     lengths = next(word for word in train if word.startswith("--gin.TASK_FEATURE_LENGTHS="))
-    assert ast.literal_eval(lengths.partition("=")[2]) == {
-        "anchor_tokens": SETTINGS.train_length,
-        "positive_tokens": SETTINGS.train_length,
-        "negative_tokens": 2,
-    }
+    expected = dict.fromkeys(("anchor_tokens", "positive_tokens"), SETTINGS.train_length) | {"negative_tokens": 2}
+    assert ast.literal_eval(lengths.partition("=")[2]) == expected
 
 
 def test_the_start_is_centred_by_the_archive(lifted, work):
@@ -270,13 +256,11 @@ def test_the_start_is_centred_by_the_archive(lifted, work):
 
 
 def test_the_contrastive_recipe_has_no_teacher_and_reads_negatives(lifted, work, start, tmp_path):
-    output, commands = str(tmp_path / "out"), []
+    output = str(tmp_path / "out")
     settings = dataclasses.replace(SETTINGS, recipe="contrastive")
     assert lift_of(start, work, output, settings, lambda _: 2).run() == 2
     shutil.copytree(f"{lifted[0]}/import", f"{output}/import")
-    study = lift_of(start, work, output, settings, lambda arguments: commands.append(arguments) or 0)
-    with pytest.raises(InputError):  # nothing was trained
-        study.run()
+    commands = untrained(start, work, output, settings)
     assert [command[0] for command in commands] == ["examples", "train"]
     assert "--gin_file=runs/lift.gin" in commands[1]
     lengths = next(word for word in commands[1] if word.startswith("--gin.TASK_FEATURE_LENGTHS="))
@@ -309,8 +293,7 @@ def test_all_models_are_evaluated_side_by_side(lifted, work, start):
     ],
 )
 def test_options_out_of_range_are_refused(option, value, message):
-    with pytest.raises(InputError, match=message):
-        dataclasses.replace(SETTINGS, **{option: value})
+    refuses(message, dataclasses.replace, SETTINGS, **{option: value})
 
 
 @pytest.mark.long  # `make attack`
@@ -336,22 +319,11 @@ def test_a_start_without_layers_is_refused_before_anything_else(work, tmp_path):
     static = EncoderConfig(
         vocab_size=30, hidden_size=8, num_layers=0, num_heads=1, mlp_size=1, embedding_size=6, pooling="weighted"
     )
-    start = write_model(tmp_path / "static", static)
+    start = write_model(tmp_path / "static", static, [*SPECIAL_TOKENS, *string.ascii_lowercase[:25]])
     commands = []
-    with pytest.raises(InputError, match="expected a transformer") as caught:
-        lift_of(start, work, tmp_path / "out", command=recorded(commands)).run()
-    assert caught.value.path == start
+    caught = refuses("expected a transformer", lift_of(start, work, tmp_path / "out", command=recorded(commands)).run)
+    assert caught.path == start
     assert commands == []
-
-
-def write_model(folder, config):
-    folder.mkdir()
-    pieces = [*SPECIAL_TOKENS, *(chr(ord("a") + number) for number in range(config.vocab_size - len(SPECIAL_TOKENS)))]
-    vocabulary = folder / "pieces.txt"
-    vocabulary.write_text("".join(f"{piece}\n" for piece in pieces))
-    write_model_files(str(folder), config, read_vocabulary(str(vocabulary)), None)
-    ModelFolder(str(folder)).write_import(drawn(config), architecture_gin(config), {})
-    return str(folder)
 
 
 def test_trained_words_and_the_projection_are_joined(lifted, work, start, tmp_path):
@@ -365,9 +337,7 @@ def test_trained_words_and_the_projection_are_joined(lifted, work, start, tmp_pa
     def command(arguments):
         if arguments[0] != "train":
             return recorded([])(arguments)
-        os.makedirs(f"{output}/words")
-        write_model_files(f"{output}/words", static, read_vocabulary(f"{output}/import/vocab.txt"), 16)
-        ModelFolder(f"{output}/words").write_import(drawn(static), architecture_gin(static), {})
+        write_model(f"{output}/words", static, read_vocabulary(f"{output}/import/vocab.txt").pieces, 16)
         return 0
 
     settings = dataclasses.replace(SETTINGS, words_steps=1, train_steps=0, projection_size=8, gin=())

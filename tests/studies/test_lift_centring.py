@@ -2,10 +2,11 @@
 
 import dataclasses
 
+import jax
 import numpy as np
 import pytest
+from manifests import doc
 from newsembed.formats.articles import ArticleText
-from newsembed.formats.records import make_doc_id
 from newsembed.formats.vocabulary import SPECIAL_TOKENS
 from newsembed.models.encoders import EncoderConfig
 from newsembed.serving.encoder import JaxEncoder
@@ -29,23 +30,16 @@ def model(tmp_path):
         pooling="mean", norm="pre", positions="rotary", max_length=40,
     )  # fmt: skip
     rng = np.random.default_rng(0)
-    params = {
-        "token_embedding": rng.normal(size=(13, UNITS)).astype(np.float32),
-        "mlm_bias": np.zeros(13, np.float32),
-        "output_norm": {"scale": np.ones(UNITS, np.float32), "bias": np.zeros(UNITS, np.float32)},
-        "embedding_head": {
-            "kernel": rng.normal(size=(UNITS, UNITS - 2)).astype(np.float32),
-            "bias": rng.normal(size=UNITS - 2).astype(np.float32) + 3,  # all texts are alike
-        },
-    }
+    params = {"token_embedding": rng.normal(size=(13, UNITS)), "mlm_bias": np.zeros(13)}
+    params |= {"output_norm": {"scale": np.ones(UNITS), "bias": np.zeros(UNITS)}}
+    kernel, bias = rng.normal(size=(UNITS, UNITS - 2)), rng.normal(size=UNITS - 2) + 3  # all texts are alike
+    params = jax.tree.map(np.float32, params | {"embedding_head": {"kernel": kernel, "bias": bias}})
     return Model("", config, str(vocabulary), 40, params=params)
 
 
 def article(number, letters, language):
     rng = np.random.default_rng(number)
-    doc_id = make_doc_id(f"http://p.example/{number}")
-    body = " ".join(rng.choice(list(letters), 12))
-    return ArticleText(doc_id=doc_id, url="", title="a", body=body, publisher="p", language=language)
+    return ArticleText(doc(number), "", "p", "a", " ".join(rng.choice(list(letters), 12)), language)
 
 
 def texts(articles):

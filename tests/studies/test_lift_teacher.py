@@ -5,38 +5,27 @@ import datetime
 
 import numpy as np
 import pytest
-from newsembed.errors import InputError
+from manifests import doc
 from newsembed.formats import parquet
 from newsembed.formats.arrays import NO_DAY
 from newsembed.formats.articles import ArticleText
-from newsembed.formats.records import Article, Triplet, make_doc_id, words_to_doc_id
+from newsembed.formats.records import Article, Triplet, words_to_doc_id
 from newsembed.studies.lift import teacher as module
 from newsembed.studies.lift.teacher import chosen_articles, make_teacher
+from refusals import refuses
 from sklearn.feature_extraction.text import TfidfVectorizer
-
-
-def doc(number):
-    return make_doc_id(f"http://p.example/{number}")
+from vectors import unit
 
 
 def some_articles(count, seed=0):
     rng = np.random.default_rng(seed)
     words = np.array(["flood", "river", "vote", "court", "strike", "rain", "judge", "mayor"])
-    return [
-        ArticleText(
-            doc_id=doc(number),
-            url=f"http://p.example/{number}",
-            title=" ".join(rng.choice(words, 3)),
-            body=" ".join(rng.choice(words, 20)),
-            publisher="p",
-        )
-        for number in range(count)
-    ]
+    texts = [[" ".join(rng.choice(words, length)) for length in (3, 20)] for _ in range(count)]
+    return [ArticleText(doc(number), f"http://p.example/{number}", "p", *two) for number, two in enumerate(texts)]
 
 
-def some_keys(count, size=5, seed=1):
-    keys = np.random.default_rng(seed).normal(size=(count, size))
-    return (keys / np.linalg.norm(keys, axis=1, keepdims=True)).astype(np.float32)
+def some_keys(count):
+    return unit(1, count, 5)
 
 
 @pytest.mark.parametrize("share", [0.0, 0.7, 1.0])
@@ -119,8 +108,7 @@ def test_articles_of_triplets_come_first_and_those_without_text_never(work):
 
 
 def test_one_article_is_too_few(work):
-    with pytest.raises(InputError, match=r"clean/articles: got 1 article with text, expected at least 2"):
-        chosen_articles(work, 1)
+    refuses(r"clean/articles: got 1 article with text, expected at least 2", chosen_articles, work, 1)
 
 
 def test_a_log_says_how_many_articles_of_all_chunks_are_embedded(monkeypatch, capsys):

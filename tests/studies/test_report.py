@@ -12,42 +12,18 @@ from newsembed.studies.report import parts_of, samples, write_report
 from newsembed.studies.shared.pages import Cell, shown_command
 from newsembed.tests.document_table import numbered_triplet
 
-ROWS = [
-    {
-        "job": "extract",
-        "in": 10,
-        "out": 7,
-        "rejected": {"no_title": 2},
-        "failed": {"truncated": 1},
-        "tallies": {},
-        "seconds": 1.5,
-        "documents_per_second": 6.7,
-        "skipped": False,
-    },
-    {
-        "job": "clean",
-        "in": 7,
-        "out": 7,
-        "rejected": {},
-        "failed": {},
-        "tallies": {"kept": 7},
-        "seconds": 0.0,
-        "documents_per_second": None,
-        "skipped": True,
-    },
-]
+FACTS = "job in out rejected failed tallies seconds documents_per_second skipped".split()
+VALUES = (
+    ("extract", 10, 7, {"no_title": 2}, {"truncated": 1}, {}, 1.5, 6.7, False),
+    ("clean", 7, 7, {}, {}, {"kept": 7}, 0.0, None, True),
+)
+ROWS = [dict(zip(FACTS, values, strict=True)) for values in VALUES]
 
 
 def article(number):
-    return Article(
-        f"{number:016x}",
-        f"http://p{number % 3}.example/{number}",
-        f"p{number % 3}.example",
-        f"Title <{number}>",
-        "body",
-        byline_date=datetime.date(2021 + number % 2, 1 + number % 12, 1),
-        language="en",
-    )
+    site, day = f"p{number % 3}.example", datetime.date(2021 + number % 2, 1 + number % 12, 1)
+    texts = (f"http://{site}/{number}", site, f"Title <{number}>", "body")
+    return Article(f"{number:016x}", *texts, byline_date=day, language="en")
 
 
 @pytest.fixture

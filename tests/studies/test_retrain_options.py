@@ -1,9 +1,9 @@
 """The options of a training on an archive at their bounds, and when it is due."""
 
 import pytest
-from newsembed.errors import InputError
 from newsembed.studies import retrain
 from newsembed.studies.retrain import Retraining, RetrainOptions
+from refusals import refuses
 
 
 @pytest.mark.parametrize(
@@ -18,8 +18,7 @@ def test_options_are_checked(name, good, bad):
     for value in good:
         assert getattr(RetrainOptions(**{name: value}), name) == value
     for value in bad:
-        with pytest.raises(InputError, match=f"--train.{name}: got "):
-            RetrainOptions(**{name: value})
+        refuses(f"--train.{name}: got ", RetrainOptions, **{name: value})
 
 
 @pytest.mark.parametrize(

@@ -6,11 +6,11 @@ import json
 import numpy as np
 import pytest
 from newsembed.beam_pipelines.workflow import STEPS
-from newsembed.errors import InputError
 from newsembed.formats import files, parquet
 from newsembed.formats.records import Article, make_doc_id
 from newsembed.studies import staleness
 from newsembed.studies.staleness import report
+from refusals import refuses
 
 CUTOFF = report.Cutoff(datetime.date(2021, 6, 30), "2021-06")
 
@@ -20,11 +20,8 @@ def days(build):
     """Writes the clean articles of the build: how many, by day."""
 
     def write(counts):
-        rows = [
-            Article(make_doc_id(f"{day} {n}"), "u", "p", "t", "b", byline_date=day)
-            for day, count in counts.items()
-            for n in range(count)
-        ]
+        each = [(day, n) for day, count in counts.items() for n in range(count)]
+        rows = [Article(make_doc_id(f"{day} {n}"), "u", "p", "t", "b", byline_date=day) for day, n in each]
         parquet.write_shard(f"{build}/clean/articles/part-00000-of-00001.parquet", rows, Article)
 
     return write
@@ -58,27 +55,19 @@ def test_a_month_means_its_last_day(text, days):
 
 @pytest.mark.parametrize("text", ["", "2018", "2018-13", "2018-02-30", "yesterday", "2018-01,2018-01-31"])
 def test_what_is_no_cutoff_is_refused(text):
-    with pytest.raises(InputError, match="--cutoffs"):
-        report.parse_cutoffs(text)
+    refuses("--cutoffs", report.parse_cutoffs, text)
 
 
 def test_months_are_counted_from_the_day_after_the_cutoff():
-    days = [
-        datetime.date(2021, 6, 30),
-        datetime.date(2021, 7, 1),
-        datetime.date(2021, 7, 30),
-        datetime.date(2021, 7, 31),
-    ]
-    assert report.months_since(days, CUTOFF).tolist() == [0, 1, 1, 2]
-    days = [datetime.date(2022, 6, 30), datetime.date(2022, 7, 1), datetime.date(2021, 5, 1)]  # 365 and 366 days after
-    assert report.months_since(days, CUTOFF).tolist() == [12, 13, -1]
+    days = {"2021-06-30": 0, "2021-07-01": 1, "2021-07-30": 1, "2021-07-31": 2, "2021-05-01": -1}
+    days |= {"2022-06-30": 12, "2022-07-01": 13}  # 365 and 366 days after
+    assert report.months_since([*map(datetime.date.fromisoformat, days)], CUTOFF).tolist() == [*days.values()]
 
 
 def test_a_cutoff_that_leaves_too_little_is_refused_with_what_there_is(days, build):
     days({datetime.date(2021, 6, 1): 40, datetime.date(2021, 7, 1): 60})
     assert staleness.count_articles(build, [CUTOFF], 40) == {"2021-06": 40}
-    with pytest.raises(InputError, match="leaves 40 of 100 articles, dated from 2021-06-01 to 2021-07-01"):
-        staleness.count_articles(build, [CUTOFF])
+    refuses("leaves 40 of 100 articles, dated from 2021-06-01 to 2021-07-01", staleness.count_articles, build, [CUTOFF])
 
 
 # Two queries of each of four events; months -1, 0 (up to the cutoff) and 1, 2 (after it).
@@ -193,13 +182,11 @@ def test_a_cutoff_without_triplets_fails_alone(study, bench, tmp_path):
     ],
 )
 def test_bad_input_is_named_before_anything_runs(words, message, study, bench):
-    with pytest.raises(InputError, match=message):
-        study(*words)
+    refuses(message, study, *words)
     assert bench.trained == bench.mined == []
 
 
 def test_documents_without_a_day_are_refused(study, heldout):
     with open(heldout, "a") as file:
         file.write('{"id": "x", "title": "event 1", "body": "y", "event": "event-1", "byline_date": null}\n')
-    with pytest.raises(InputError, match="1 of 25 documents have no date, the first is x"):
-        study()
+    refuses("1 of 25 documents have no date, the first is x", study)

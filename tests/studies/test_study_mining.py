@@ -7,8 +7,8 @@ import pytest
 from newsembed.beam_pipelines import workflow
 from newsembed.beam_pipelines.jobs import plain_options
 from newsembed.beam_pipelines.workflow import STEPS, load_job
-from newsembed.errors import InputError
 from newsembed.studies.shared import mining
+from refusals import refuses
 
 
 @pytest.fixture
@@ -38,8 +38,7 @@ def test_values_change_options_and_items_of_lists_and_unknown_ones_are_refused()
     found = mining.options_of(job, changes, base)
     assert (found.weights, found.max_length, found.translate_share) == ((1.0, 0.0, 3.0, 9.0), 96, 0.5)
     assert found.held_out_from == datetime.date(2020, 1, 2)
-    with pytest.raises(InputError, match="here: .*coffee"):
-        mining.options_of(job, {"coffee": 1}, path="here")
+    refuses("here: .*coffee", mining.options_of, job, {"coffee": 1}, path="here")
 
 
 @pytest.mark.parametrize(
@@ -70,8 +69,7 @@ def test_only_those_run_with_the_build_s_options_otherwise(build, tmp_path, ran)
 
 def test_a_build_is_named_by_its_folder_or_that_of_its_clean_articles(build, tmp_path):
     assert mining.build_folder(f"{build}/") == mining.build_folder(f"{build}/clean") == build
-    with pytest.raises(InputError, match="no finished build"):
-        mining.build_folder(str(tmp_path))
+    refuses("no finished build", mining.build_folder, str(tmp_path))
 
 
 def test_a_job_that_is_kept_does_not_run_again_nor_what_only_it_would_touch(build, tmp_path, ran):

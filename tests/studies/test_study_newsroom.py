@@ -6,12 +6,12 @@ import os
 import pytest
 from newsembed.beam_pipelines import jobs as jobs_module
 from newsembed.beam_pipelines.workflow import STEPS, load_job
-from newsembed.errors import InputError
 from newsembed.formats import files
 from newsembed.launch import build, cli
 from newsembed.launch.demo import Places, steps
 from newsembed.newsroom import NewsroomOptions
 from newsembed.studies.shared import newsroom
+from refusals import refuses
 
 BEAM = ("--direct_num_workers=1",)
 OPTIONS = NewsroomOptions(seed=3, scale=0.05)
@@ -78,8 +78,7 @@ def test_a_finished_newsroom_is_not_made_again(places, jobs, monkeypatch):
 @pytest.mark.parametrize("other", [NewsroomOptions(4, 0.05), NewsroomOptions(3, 0.1)])
 def test_a_folder_with_another_newsroom_is_refused(places, jobs, other):
     newsroom.make_newsroom(places, OPTIONS)
-    with pytest.raises(InputError, match="holds a newsroom with"):
-        newsroom.make_newsroom(places, other, BEAM)
+    refuses("holds a newsroom with", newsroom.make_newsroom, places, other, BEAM)
 
 
 @pytest.mark.parametrize(
@@ -108,9 +107,8 @@ def test_a_mistyped_folder_is_no_new_newsroom(tmp_path, monkeypatch, jobs, there
     monkeypatch.chdir(tmp_path)
     for path in there:
         files.write_json(path, {})
-    with pytest.raises(InputError, match=f"^mine: --newsroom: {problem}") as caught:
-        newsroom.find_newsroom("mine", "out")
-    assert "--newsroom without a folder: it makes one in out/newsroom" in str(caught.value.remedy)
+    caught = refuses(f"^mine: --newsroom: {problem}", newsroom.find_newsroom, "mine", "out")
+    assert "--newsroom without a folder: it makes one in out/newsroom" in str(caught.remedy)
     assert sorted(str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*.json*")) == list(there)
     assert not jobs
 

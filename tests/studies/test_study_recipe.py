@@ -4,10 +4,10 @@ import dataclasses
 
 import pytest
 from manifests import write_manifest
-from newsembed.errors import InputError
 from newsembed.studies.shared import recipe as module
 from newsembed.studies.shared.recipe import Recipe, StudyOptions, filled, own_lines, recipe_of, run_file
 from newsembed.training import gin_files
+from refusals import refuses
 
 RECIPE = Recipe("train.gin", "pretrain.gin", ("A = 1",), ("B = 2",), 100, 40, 8, 4, 2)
 
@@ -77,9 +77,8 @@ def test_a_base_is_a_file_of_the_package_or_an_absolute_path(gin_folder, tmp_pat
     assert run_file("mine.gin") == str(tmp_path / "mine.gin")
     assert own_lines("row.gin") == ["# row.gin", "included = 1", "A.b = 2  # x"]
     for path in ("absent.gin", "."):
-        with pytest.raises(InputError, match="no such file") as raised:
-            run_file(path)
-        assert (raised.value.path, raised.value.field) == (path, "--base")
+        raised = refuses("no such file", run_file, path)
+        assert (raised.path, raised.field) == (path, "--base")
 
 
 def test_a_recipe_has_the_steps_of_its_run_files_unless_they_are_given(tmp_path):
@@ -89,7 +88,5 @@ def test_a_recipe_has_the_steps_of_its_run_files_unless_they_are_given(tmp_path)
     found = recipe_of(options)
     assert (found.base, found.steps, found.checkpoint_period, found.evaluated) == (str(own), 17, 5, (5, 10, 17))
     assert recipe_of(dataclasses.replace(options, steps=9, pretrain_steps=8)).pretrain_steps == 8
-    with pytest.raises(InputError, match="got 3 evaluations of 2 steps"):
-        recipe_of(dataclasses.replace(options, steps=2))
-    with pytest.raises(InputError, match="BATCH_SIZES"):
-        recipe_of(dataclasses.replace(options, gin=("BATCH_SIZES = 3",)))
+    refuses("got 3 evaluations of 2 steps", recipe_of, dataclasses.replace(options, steps=2))
+    refuses("BATCH_SIZES", recipe_of, dataclasses.replace(options, gin=("BATCH_SIZES = 3",)))

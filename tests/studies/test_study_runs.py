@@ -22,14 +22,9 @@ def run(tmp_path, monkeypatch):
     monkeypatch.setenv("JAX_COMPILATION_CACHE_DIR", str(tmp_path / "compiled"))
     monkeypatch.setenv("XLA_FLAGS", "--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false")
     data, vocabulary = toy_corpus.write_corpus(tmp_path / "data"), toy_corpus.write_vocabulary(tmp_path / "vocab.txt")
-    changes = {
-        "TRAIN_STEPS": 20,
-        "CHECKPOINT_PERIOD": 5,
-        "KEEP_PERIOD": 10,
-        "LOG_PERIOD": 5,
-        "INITIAL_CHECKPOINT_PATH": None,
-    }
-    bindings = toy_corpus.tiny_bindings(tmp_path / "run" / "model", data, vocabulary, **changes)
+    periods = {"TRAIN_STEPS": 20, "CHECKPOINT_PERIOD": 5, "KEEP_PERIOD": 10, "LOG_PERIOD": 5}
+    given = (tmp_path / "run" / "model", data, vocabulary)
+    bindings = toy_corpus.tiny_bindings(*given, INITIAL_CHECKPOINT_PATH=None, **periods)
     bindings.append("MIXTURE_OR_TASK_NAME = 'triplets/en'")  # one program to compile
     bindings = [one for one in bindings if not one.startswith("WHITENING")]
     made = Run(str(tmp_path / "run"), "\n".join(['include "runs/train_demo.gin"', *bindings]), (10, 20))

@@ -8,6 +8,7 @@ from newsembed.errors import InputError
 from newsembed.formats.folders import locked
 from newsembed.formats.model_folder import ModelFolder
 from newsembed.studies.shared.steps import claim, once, train_model, write_examples
+from refusals import refuses
 
 
 def test_a_step_is_made_once_completely_or_not_at_all(tmp_path):
@@ -44,9 +45,8 @@ def test_a_folder_belongs_to_one_study(tmp_path, monkeypatch):
         ({"a": "x"}, "a", "the folder holds a lift with '.*out', this one has 'x'"),
         ({"a": "out", "c": (1,)}, "c", r"the folder holds a lift with None, this one has \[1\]"),
     ):
-        with pytest.raises(InputError, match=problem) as raised:
-            claim(str(output), "s.json", mine, paths, study="lift")
-        assert (raised.value.field, raised.value.path) == (field, f"{output}/s.json")
+        raised = refuses(problem, claim, str(output), "s.json", mine, paths, study="lift")
+        assert (raised.field, raised.path) == (field, f"{output}/s.json")
     (output / "s.json").unlink()
     with pytest.raises(InputError, match="the folder holds files that are of no lift"):
         claim(str(output), "s.json", {"a": "out"}, paths, study="lift")
@@ -88,8 +88,7 @@ def test_one_run_at_a_time_writes_the_steps_of_a_study_and_a_model(tmp_path, mon
     distillation = distil.DistilOptions(model="m", output=output)
     with locked(output):
         for start in (lambda: distil.run(distillation), lambda: lift.run(distillation)):
-            with pytest.raises(InputError, match="out: --output: another run is writing to this folder: process "):
-                start()
+            refuses("out: --output: another run is writing to this folder: process ", start)
         with pytest.raises(InputError, match="out: MODEL_DIR: another run is writing"), train._alone(output):
             pass
 
@@ -98,8 +97,7 @@ def test_one_run_at_a_time_writes_the_steps_of_a_study_and_a_model(tmp_path, mon
 def test_no_checkpoint_is_written_where_orbax_could_not_read_it(tmp_path, name):
     from newsembed.training import train
 
-    with pytest.raises(InputError, match=r"MODEL_DIR: checkpoints are written below folders without"):
-        train._alone(str(tmp_path / name))
+    refuses(r"MODEL_DIR: checkpoints are written below folders without", train._alone, str(tmp_path / name))
     with pytest.raises(InputError, match=r"--output: checkpoints are written below folders without"):
         ModelFolder(str(tmp_path / name / "model")).write_import({}, "", {})
     train._alone("gs://bucket/arch*")

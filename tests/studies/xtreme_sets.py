@@ -2,15 +2,13 @@
 
 import json
 import random
-from pathlib import Path
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from drawn_parameters import write_model
 from flax import linen as nn
-from newsembed.formats.model_folder import ModelFolder
-from newsembed.formats.vocabulary import SPECIAL_TOKENS, read_vocabulary
-from newsembed.learning.model_files import architecture_gin, write_model_files
+from newsembed.formats.vocabulary import SPECIAL_TOKENS
 from newsembed.models.encoders import EncoderConfig
 
 FILLERS = [f"w{number}" for number in range(12)]
@@ -87,14 +85,8 @@ def write_questions(path, drawn, count):
 
 def write_encoder(folder, *, seed=0, **shape):
     """A model folder with parameters as drawn."""
-    Path(folder).mkdir(parents=True)
-    vocabulary_path = Path(folder).parent / f"{Path(folder).name}.txt"
-    vocabulary_path.write_text("\n".join([*SPECIAL_TOKENS, *WORDS, *'"']) + "\n")
-    vocabulary = read_vocabulary(str(vocabulary_path))
+    pieces = [*SPECIAL_TOKENS, *WORDS, *'"']
     shape = {"hidden_size": 32, "num_layers": 1, "num_heads": 2, "mlp_size": 64, "embedding_size": 8} | shape
-    config = EncoderConfig(vocabulary.size, max_length=48, num_topics=1, **shape)
+    config = EncoderConfig(len(pieces), max_length=48, num_topics=1, **shape)
     params = config.module().init(jax.random.key(seed), jnp.zeros((1, 2), jnp.int32))["params"]
-    write_model_files(str(folder), config, vocabulary, 48)
-    plain = jax.tree.map(np.asarray, nn.meta.unbox(params))
-    ModelFolder(str(folder)).write_import(plain, architecture_gin(config), {"made_by": "a test"})
-    return str(folder)
+    return write_model(folder, config, pieces, 48, jax.tree.map(np.asarray, nn.meta.unbox(params)))

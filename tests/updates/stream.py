@@ -4,9 +4,11 @@ import datetime
 import hashlib
 import random
 import shutil
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+from json_lines import write_rows
 from newsembed.beam_pipelines.clean.rules import CleanOptions
 from newsembed.formats.archive import Archive, read_runs
 from newsembed.serving.events import EventOptions
@@ -78,9 +80,13 @@ def days_of_news(days=4, seed=0):
     return arriving
 
 
-def run(archive, *paths, encoder=None, options=OPTIONS, **more):
-    sources = Sources(articles=tuple(map(str, paths)))
-    return update(str(archive), encoder or Words(), CHOICE, sources, options, **more)
+def run(archive, *inputs, encoder=None, options=OPTIONS, choice=CHOICE, **more):
+    """Updates an archive from files, or from lists of articles."""
+    folder, files = Path(f"{archive}-inputs"), []
+    for one in inputs:
+        path = folder / f"{len(list(folder.glob('*')))}.jsonl"
+        files.append(write_rows(path, one) if isinstance(one, list) else str(one))
+    return update(str(archive), encoder or Words(), choice, Sources(articles=tuple(files)), options, **more)
 
 
 def articles_of(archive):

@@ -5,7 +5,6 @@ import shutil
 
 import numpy as np
 import pytest
-from json_lines import write_rows
 from newsembed.errors import InputError
 from newsembed.formats.archive import Archive, last_number
 from newsembed.formats.archive_writer import Writer
@@ -16,6 +15,7 @@ from newsembed.serving.index import DocumentIndex
 from newsembed.updates.options import EncoderChoice, current_choice
 from newsembed.updates.replacement import change_encoder, embedded_so_far
 from newsembed.updates.run import work_folder
+from refusals import refuses
 from stream import Killed, Words, articles_of, copied, days_of_news, events_of, merges_of, run
 
 OTHER = EncoderChoice("model:other")
@@ -33,8 +33,7 @@ class Halves(Words):
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
     folder = tmp_path_factory.mktemp("change")
-    paths = [write_rows(folder / f"{number}.jsonl", rows) for number, rows in enumerate(days_of_news())]
-    run(folder / "archive", *paths)
+    run(folder / "archive", *days_of_news())
     return folder / "archive"
 
 
@@ -82,8 +81,7 @@ def test_the_page_shows_an_event_under_the_id_of_one_that_was_merged_with_it(cha
 
 def test_the_next_run_needs_the_other_encoder(changed, tmp_path):
     assert current_choice(str(changed), None) == OTHER
-    with pytest.raises(InputError, match="encoder"):
-        run(changed, write_rows(tmp_path / "a.jsonl", days_of_news()[0]))
+    refuses("encoder", run, changed, days_of_news()[0])
     assert last_number(str(changed)) == 2
 
 
@@ -127,12 +125,9 @@ def test_two_at_once_and_a_training_do_not_work_in_one_folder(made, tmp_path):
 
 
 def test_what_cannot_be_changed_is_refused(made, tmp_path):
-    with pytest.raises(InputError, match="not a local archive"):
-        change_encoder("s3://bucket/archive", Halves(), OTHER)
-    with pytest.raises(InputError, match="no version"):
-        change_encoder(str(tmp_path / "none"), Halves(), OTHER)
+    refuses("not a local archive", change_encoder, "s3://bucket/archive", Halves(), OTHER)
+    refuses("no version", change_encoder, str(tmp_path / "none"), Halves(), OTHER)
     assert not (tmp_path / "none").exists()
     archive = copied(made, tmp_path / "archive")
     shutil.copytree(tmp_path / "archive" / "articles.lance", work_folder(str(archive)))
-    with pytest.raises(InputError, match="an update was cut off"):
-        change_encoder(str(archive), Halves(), OTHER)
+    refuses("an update was cut off", change_encoder, str(archive), Halves(), OTHER)

@@ -68,8 +68,8 @@ def test_an_article_without_a_date_stays_without_one_over_runs(tmp_path):
     options = dataclasses.replace(OPTIONS, clean=dataclasses.replace(CLEAN, require_byline_date=False))
     undated = {name: value for name, value in article(1, told("a", 1), 1).items() if name != "byline_date"}
     archive = tmp_path / "archive"
-    run(archive, write_rows(tmp_path / "1.jsonl", [undated, article(2, told("b", 2), 1)]), options=options)
-    report = run(archive, write_rows(tmp_path / "2.jsonl", [article(3, told("b", 3), 2)]), options=options)
+    run(archive, [undated, article(2, told("b", 2), 1)], options=options)
+    report = run(archive, [article(3, told("b", 3), 2)], options=options)
     assert (report.new, report.articles, report.superseded) == (1, 3, 0)
     rows = articles_of(archive)
     assert [row["event_id"] for row in rows if row["byline_date"] is None] == [""], "it has no event either"

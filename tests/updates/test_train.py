@@ -13,9 +13,7 @@ import jax
 import numpy as np
 import orbax.checkpoint as ocp
 import pytest
-from json_lines import write_rows
 from newsembed.beam_pipelines.jobs import input_digest
-from newsembed.errors import InputError
 from newsembed.formats import trust
 from newsembed.formats.archive import last_number, read_runs
 from newsembed.formats.digests import write_sums
@@ -29,10 +27,10 @@ from newsembed.serving.index import DocumentIndex
 from newsembed.serving.search import index_encoder
 from newsembed.serving.specs import encoder_from_spec
 from newsembed.studies.retrain import STEPS, Retraining, RetrainOptions
-from newsembed.updates.options import EncoderChoice, Sources, current_choice
+from newsembed.updates.options import EncoderChoice, current_choice
 from newsembed.updates.replacement import REPLACEMENT_STEPS, keep_decision, replace_encoder
-from newsembed.updates.run import update
-from stream import OPTIONS, Killed, article, articles_of, copied, events_of, kill_at
+from refusals import refuses
+from stream import Killed, article, articles_of, copied, events_of, kill_at, run
 
 WORDS = ["".join(pair) for pair in itertools.product("bcdfghjklm", "aeiou")]
 PIECES = [*SPECIAL_TOKENS, *WORDS, ".", *"0123456789", *(f"##{n}" for n in range(10)), "title"]
@@ -63,12 +61,10 @@ def write_model(folder, *, good, step):
     Path(folder, "model.json").write_text(json.dumps(description))
     path = os.path.abspath(ModelFolder(folder).checkpoint(step))
     with ocp.StandardCheckpointer() as checkpointer:
-        scale, bias = np.ones(WIDTH), np.zeros(WIDTH)
+        bias = np.zeros(WIDTH)
         params = {"token_embedding": table, "mlm_bias": np.zeros(len(PIECES))}
-        params |= {
-            "output_norm": {"scale": scale, "bias": bias},
-            "embedding_head": {"kernel": np.eye(WIDTH), "bias": bias},
-        }
+        params |= {"output_norm": {"scale": np.ones(WIDTH), "bias": bias}}
+        params |= {"embedding_head": {"kernel": np.eye(WIDTH), "bias": bias}}
         checkpointer.save(f"{path}/params", jax.tree.map(np.float32, params))
     write_sums(path)
     Path(folder, "config.gin").write_text(CONFIG)
@@ -134,19 +130,24 @@ def models(tmp_path_factory):
 def archives(models, tmp_path_factory):
     """An archive of each model with the same articles."""
     folder = tmp_path_factory.mktemp("archives")
-    path = write_rows(folder / "rows.jsonl", rows_of(range(DAYS)))
     for name in ("good", "bad"):
-        choice = EncoderChoice(f"model:{models / name}")
-        update(
-            str(folder / f"{name}-archive"), encoder_from_spec(choice.spec), choice, Sources(articles=(path,)), OPTIONS
-        )
+        run_by(folder / f"{name}-archive", EncoderChoice(f"model:{models / name}"), range(DAYS))
     return folder
 
 
+def run_by(archive, choice, days):
+    """Updates an archive with the reports of some days."""
+    return run(archive, rows_of(days), encoder=encoder_from_spec(choice.spec), choice=choice)
+
+
+def decision(archive):
+    """About the first training."""
+    return json.loads(Path(decision_file(str(archive), 1)).read_text())
+
+
 def training(archive, model, command, options=TRAIN, **more):
-    return Retraining(
-        str(archive), str(model), EncoderChoice("").reading(), options, command=command, mine=mine, **more
-    )
+    places = (str(archive), str(model))
+    return Retraining(*places, EncoderChoice("").reading(), options, command=command, mine=mine, **more)
 
 
 def run_all(archive, model, train, reached=lambda _: None, options=TRAIN):
@@ -179,8 +180,8 @@ def test_a_better_model_takes_the_place_of_the_old_one(archives, models, tmp_pat
     for row in articles_of(archive):
         np.testing.assert_allclose(row["vector"], encoder.encode([row["title"]], [row["body"]])[0], atol=1e-5)
     assert events_of(archive) == before
-    decision = json.loads(Path(decision_file(str(archive), 1)).read_text())
-    assert (decision["accepted"], decision["version"], decision["trained_on"]) == (True, 2, len(before))
+    decided = decision(archive)
+    assert (decided["accepted"], decided["version"], decided["trained_on"]) == (True, 2, len(before))
     assert read_runs(str(archive))[-1].report["training"] == 1
     assert all(not result.wrong for result in verify(str(archive)))
     assert not os.path.exists(training_work(str(archive)))
@@ -196,10 +197,9 @@ def test_the_next_update_and_the_next_training_go_on_with_the_new_model(archives
     choice = current_choice(str(archive), given)
     assert (choice.spec, choice.training) == (f"model:{trained_model(str(archive), 1)}", 1)
     assert current_choice(str(archive), None) == choice
-    with pytest.raises(InputError, match="--encoder: got model:elsewhere, but the archive began with"):
-        current_choice(str(archive), EncoderChoice("model:elsewhere"))
-    path = write_rows(tmp_path / "next.jsonl", rows_of([DAYS]))
-    report = update(str(archive), encoder_from_spec(choice.spec), choice, Sources(articles=(path,)), OPTIONS)
+    other = EncoderChoice("model:elsewhere")
+    refuses("--encoder: got model:elsewhere, but the archive began with", current_choice, str(archive), other)
+    report = run_by(archive, choice, [DAYS])
     assert (report.new, report.version) == (EVENTS * 3, 3)
     assert current_choice(str(archive), None) == choice
     small = RetrainOptions(steps=STEPS_TRAINED, held_out_days=3, least_new=20, least_events=4)
@@ -217,8 +217,7 @@ def test_a_worse_model_is_kept_aside_and_does_not_serve(archives, models, tmp_pa
     assert not outcome.trial["accepted"]
     assert outcome.trial["results"]["mined"]["difference"]["low"] < -0.01
     assert last_number(str(archive)) == before
-    decision = json.loads(Path(decision_file(str(archive), 1)).read_text())
-    assert (decision["accepted"], decision["version"]) == (False, None)
+    assert (decision(archive)["accepted"], decision(archive)["version"]) == (False, None)
     assert ModelFolder(trained_model(str(archive), 1)).steps() == [STEPS_TRAINED]
     assert sorted(os.listdir(archive / "trainings/000001/trial")) == ["archive_events.jsonl", "mined_events.jsonl"]
     # The next one has its own number; the model that was refused before is deleted, its decision stays.
@@ -245,8 +244,7 @@ def test_a_training_that_is_cut_off_at_any_step_leaves_the_version_before_and_is
         if step in ("record", "tidy"):  # it is decided: a run now would be another training
             break
     assert len(trains.calls) == 1, "a finished training is not repeated"
-    decision = json.loads(Path(decision_file(str(archive), 1)).read_text())
-    assert decision["version"] == (2 if good else None)
+    assert decision(archive)["version"] == (2 if good else None)
     whole = copied(archives / f"{name}-archive", tmp_path / "whole")
     run_all(whole, models / name, Trains(good=good))
     assert articles_of(archive) == articles_of(whole)
@@ -261,8 +259,7 @@ def test_an_update_between_a_training_and_its_continuation_loses_nothing(archive
         run_all(archive, models / "bad", Trains(good=True), kill_at("embed"))
     choice = current_choice(str(archive), None)
     for day in (DAYS, DAYS + 1, DAYS + 2):  # the version that the training began with is deleted
-        path = write_rows(tmp_path / f"{day}.jsonl", rows_of([day]))
-        update(str(archive), encoder_from_spec(choice.spec), choice, Sources(articles=(path,)), OPTIONS)
+        run_by(archive, choice, [day])
     run_all(archive, models / "bad", Trains(good=True))
     assert last_number(str(archive)) == 5
     encoder = encoder_from_spec(f"model:{trained_model(str(archive), 1)}")
@@ -272,28 +269,23 @@ def test_an_update_between_a_training_and_its_continuation_loses_nothing(archive
 
 def test_a_training_that_fails_or_ends_early_says_what_to_do(archives, models, tmp_path):
     archive = copied(archives / "bad-archive", tmp_path / "archive")
-    with pytest.raises(InputError, match="the training ended with exit code 3"):
-        training(archive, models / "bad", Trains(code=3)).run()
-    with pytest.raises(InputError, match="the training ended before its last step\n.*PATIENCE"):
-        training(archive, models / "bad", lambda arguments: 0).run()
-    with pytest.raises(InputError, match="--train, options: a training was cut off with"):
-        training(archive, models / "bad", Trains(), RetrainOptions(steps=9)).run()
+    refuses("the training ended with exit code 3", training(archive, models / "bad", Trains(code=3)).run)
+    early = training(archive, models / "bad", lambda arguments: 0)
+    refuses("the training ended before its last step\n.*PATIENCE", early.run)
+    other = training(archive, models / "bad", Trains(), RetrainOptions(steps=9))
+    refuses("--train, options: a training was cut off with", other.run)
     assert training(archive, models / "bad", Trains()).missing_articles() == 0
 
 
 def test_too_few_days_or_events_are_refused_before_training(archives, models, tmp_path):
     archive, trains = copied(archives / "bad-archive", tmp_path / "archive"), Trains()
-    with pytest.raises(
-        InputError, match=r"--train\.held_out_days: articles of 8 days, of which the last 8 are held out"
-    ):
-        training(archive, models / "bad", trains, RetrainOptions(held_out_days=DAYS)).run()
-    many = RetrainOptions(held_out_days=3, least_events=13)
-    with pytest.raises(InputError, match="12 events of 3 days have reports of several publishers, fewer than 13"):
-        training(archive, models / "bad", trains, many).run()
+    few = training(archive, models / "bad", trains, RetrainOptions(held_out_days=DAYS))
+    refuses(r"--train\.held_out_days: articles of 8 days, of which the last 8 are held out", few.run)
+    many = training(archive, models / "bad", trains, RetrainOptions(held_out_days=3, least_events=13))
+    refuses("12 events of 3 days have reports of several publishers, fewer than 13", many.run)
     assert not trains.calls
     # The next run begins anew: with the articles of its day, and with other options.
     assert not os.path.exists(training_work(str(archive)))
-    training(
-        archive, models / "bad", trains, RetrainOptions(steps=STEPS_TRAINED, held_out_days=3, least_events=4)
-    ).run()
+    options = RetrainOptions(steps=STEPS_TRAINED, held_out_days=3, least_events=4)
+    training(archive, models / "bad", trains, options).run()
     assert trains.calls

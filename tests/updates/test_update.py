@@ -27,6 +27,7 @@ from newsembed.serving.index import DocumentIndex
 from newsembed.updates.options import Sources, current_choice
 from newsembed.updates.report import print_report
 from newsembed.updates.run import STEPS, _emptied, unit_vectors, update, work_folder
+from refusals import refuses
 from stream import (
     CHOICE,
     CLEAN,
@@ -75,12 +76,9 @@ def first_day(tmp_path_factory, paths):
     return archive
 
 
-def without_events(archive):
-    return [{**row, "event_id": ""} for row in articles_of(archive)]
-
-
 def test_many_runs_keep_the_articles_of_one_run(daily, once):
-    assert without_events(daily[0]) == without_events(once[0])
+    one, other = ([{**row, "event_id": ""} for row in articles_of(made[0])] for made in (daily, once))
+    assert one == other
     assert sum(report.superseded for report in daily[1]) > 0, "the stream should try this"
     assert once[1].superseded == 0
 
@@ -127,10 +125,10 @@ def found(archive, words):
 def test_an_article_that_another_replaces_is_gone_at_once(tmp_path):
     texts = [told(f"e{number}", number) for number in range(3)]
     archive = tmp_path / "archive"
-    run(archive, write_rows(tmp_path / "1.jsonl", [article(number, text, 5) for number, text in enumerate(texts)]))
+    run(archive, [article(number, text, 5) for number, text in enumerate(texts)])
     # The page of one again with an earlier date, and a copy of another that is dated before.
     again = article(0, texts[0], 3) | {"title": "Title 9"}
-    report = run(archive, write_rows(tmp_path / "2.jsonl", [again, article(3, texts[1], 3)]))
+    report = run(archive, [again, article(3, texts[1], 3)])
     assert (report.new, report.superseded, report.articles) == (2, 2, 3)
     assert titles(archive) == ["Title 2", "Title 3", "Title 9"]
     assert found(archive, texts[0]) == ["Title 9"]
@@ -140,21 +138,19 @@ def test_an_article_that_another_replaces_is_gone_at_once(tmp_path):
 
 @pytest.mark.parametrize("limit", [50_000, 0])
 def test_a_corrected_text_is_searched_at_any_size_and_stays_in_its_event(tmp_path, monkeypatch, limit):
-    monkeypatch.setattr(
-        "newsembed.formats.archive_writer.EXACT_LIMIT", limit
-    )  # 0: nothing is indexed again for so few rows
-    monkeypatch.setattr("newsembed.formats.archive_writer._STALE_SHARE", 1.0)
+    monkeypatch.setattr(archive_module, "EXACT_LIMIT", limit)  # 0: nothing is indexed again for so few rows
+    monkeypatch.setattr(archive_module, "_STALE_SHARE", 1.0)
     archive, before = tmp_path / "archive", [article(number, told("e", number), 5) for number in range(2)]
-    run(archive, write_rows(tmp_path / "1.jsonl", before))
+    run(archive, before)
     events = events_of(archive)
     corrected = before[0] | {"body": before[0]["body"] + " The bridge was repaired."}
-    report = run(archive, write_rows(tmp_path / "2.jsonl", [corrected]))
+    report = run(archive, [corrected])
     assert (report.new, report.superseded, report.articles, report.opened) == (1, 1, 2, 0)
     assert events_of(archive) == events
     assert found(archive, "bridge") == ["Title 0"]
     index = DocumentIndex.load(str(archive))
     assert [word.frequency for word in index.read("bridge eword1")] == [1, 2]
-    again = run(archive, write_rows(tmp_path / "3.jsonl", before))  # what was read before does not come back
+    again = run(archive, before)  # what was read before does not come back
     assert (again.known, again.published) == (2, False)
 
 
@@ -170,9 +166,8 @@ def test_the_same_input_again_changes_nothing_and_says_so(daily, paths, capsys):
 
 
 def test_an_empty_day_is_fine(first_day, tmp_path):
-    empty = write_rows(tmp_path / "empty.jsonl", [])
-    assert (run(tmp_path / "new", empty).version, read_runs(str(tmp_path / "new"))) == (0, [])
-    report = run(copied(first_day, tmp_path / "archive"), empty)
+    assert (run(tmp_path / "new", []).version, read_runs(str(tmp_path / "new"))) == (0, [])
+    report = run(copied(first_day, tmp_path / "archive"), [])
     assert (report.read, report.published, report.version) == (0, False, 1)
 
 
@@ -189,15 +184,13 @@ def test_a_version_that_is_kept_comes_back(tmp_path, paths, capsys):
         run(archive, path)
         seen.append(articles_of(archive))
     line = ["--archive", str(archive), "--rollback"]
-    with pytest.raises(InputError, match="--rollback: version 9 is not there"):
-        rolled_back(*line, "9")
+    refuses("--rollback: version 9 is not there", rolled_back, *line, "9")
     assert rolled_back(*line, "2") == 0
     assert "version 4 is version 2 again" in capsys.readouterr().out
     assert articles_of(archive) == seen[1] != seen[2]
     assert run(archive, paths[2]).version == 5
     assert articles_of(archive) == seen[2]
-    with pytest.raises(InputError, match="--keep_versions: got 1, expected at least 2"):
-        rolled_back(*line, "3", "--keep_versions=1")
+    refuses("--keep_versions: got 1, expected at least 2", rolled_back, *line, "3", "--keep_versions=1")
 
 
 def rolled_back(*words):
@@ -236,11 +229,11 @@ def test_a_late_article_merges_two_events_and_the_merge_is_recorded(tmp_path):
     rows = [article(number, body, 5) for number, body in enumerate([*half[0], *half[1]])]
     options = dataclasses.replace(OPTIONS, events=EventOptions(threshold=0.35, day_decay=0))
     archive = tmp_path / "archive"
-    run(archive, write_rows(tmp_path / "1.jsonl", rows), options=options)
+    run(archive, rows, options=options)
     before = events_of(archive)
     assert len(set(before.values())) == 2
     both = f"{told('left', 10, 40)} {told('right', 10, 40)}"
-    run(archive, write_rows(tmp_path / "2.jsonl", [article(10, both, 4)]), options=options)
+    run(archive, [article(10, both, 4)], options=options)
     (merge,) = merges_of(archive)
     now = events_of(archive)
     assert set(now.values()) == {merge.into}
@@ -257,9 +250,9 @@ def test_reports_of_one_event_in_two_languages_are_one_event_in_one_run_and_in_m
         body = f"{told(f'e{event}', number)} {' '.join([fillers[language]] * 9)}."
         rows.append(article(number, body, event // 2) | {"language": language})
     options = dataclasses.replace(OPTIONS, events=EventOptions())
-    run(tmp_path / "once", write_rows(tmp_path / "all.jsonl", rows), options=options)
+    run(tmp_path / "once", rows, options=options)
     for half in (0, 160):
-        run(tmp_path / "twice", write_rows(tmp_path / f"{half}.jsonl", rows[half : half + 160]), options=options)
+        run(tmp_path / "twice", rows[half : half + 160], options=options)
     for name in ("once", "twice"):
         found = articles_of(tmp_path / name)
         assert {row["language"] for row in found} >= {"en", "de"}
@@ -296,9 +289,8 @@ def test_progress_counts_the_steps_and_the_articles(first_day, paths, tmp_path):
     said = []
     report = run(copied(first_day, tmp_path / "archive"), paths[1], progress=lambda *step: said.append(step))
     assert tuple(step for *_, step in said if step) == STEPS
-    assert [count for phase, *count, _ in said if phase == "vectors"] == [
-        [n, report.new] for n in range(report.new + 1)
-    ]
+    vectors = [count for phase, *count, _ in said if phase == "vectors"]
+    assert vectors == [[n, report.new] for n in range(report.new + 1)]
     for phase in ("read", "write"):
         *_, (done, total) = [count for name, *count, _ in said if name == phase]
         assert done == total
@@ -326,7 +318,7 @@ def test_a_first_run_that_was_cut_off_at_any_step_is_resumed(first_day, paths, t
 
 SCRIPT = """
 import os, signal, sys
-sys.path.insert(0, sys.argv[1])
+sys.path[:0] = [sys.argv[1], f"{sys.argv[1]}/.."]
 from stream import run
 
 def progress(phase, done, total, step):
@@ -370,14 +362,12 @@ def test_a_second_run_at_the_same_time_is_refused(first_day, paths):
 
 def test_other_options_than_those_of_the_archive_are_refused(first_day, paths):
     changed = dataclasses.replace(OPTIONS, clean=dataclasses.replace(CLEAN, min_words=7))
-    with pytest.raises(InputError, match=r"--clean\.min_words: got 7, expected 5"):
-        run(first_day, paths[1], options=changed)
+    refuses(r"--clean\.min_words: got 7, expected 5", run, first_day, paths[1], options=changed)
     with pytest.raises(InputError, match=r"--events\.days: got 9"):
         run(first_day, paths[1], options=dataclasses.replace(OPTIONS, events=EventOptions(threshold=0.5, days=9)))
     other = Words()
     other.digest = "other"
-    with pytest.raises(InputError, match="--encoder: not the encoder of earlier runs"):
-        run(first_day, paths[1], encoder=other)
+    refuses("--encoder: not the encoder of earlier runs", run, first_day, paths[1], encoder=other)
     assert last_number(str(first_day)) == 1
 
 
@@ -389,8 +379,7 @@ def test_bad_input_is_refused_before_anything_is_written(tmp_path):
         (Sources(feeds=str(tmp_path / "none.txt")), "--feeds: no such file"),
         (Sources(articles=(str(tmp_path / "*.jsonl"),)), "no file matches"),
     ):
-        with pytest.raises(InputError, match=problem):
-            update(str(archive), Words(), CHOICE, sources, OPTIONS)
+        refuses(problem, update, str(archive), Words(), CHOICE, sources, OPTIONS)
     assert not archive.exists()
 
 
@@ -410,12 +399,10 @@ def test_a_damaged_file_is_named(first_day, paths, tmp_path, table):
         raw = bytearray(path.read_bytes())
         raw[len(raw) // 3] ^= 1
         path.write_bytes(raw)
-    with pytest.raises(InputError, match=rf"archive: no readable archive: .*{table}\.lance/data|archive: no readable"):
-        run(archive, paths[1])
+    refuses(rf"archive: no readable archive: .*{table}\.lance/data|archive: no readable", run, archive, paths[1])
     for path in (archive / f"{table}.lance" / "data").iterdir():
         path.unlink()
-    with pytest.raises(InputError, match=r"no readable archive: .*\.lance"):
-        run(archive, paths[1])
+    refuses(r"no readable archive: .*\.lance", run, archive, paths[1])
 
 
 def test_a_folder_of_other_files_is_refused_and_stays_as_it_is(paths, tmp_path):
@@ -423,22 +410,18 @@ def test_a_folder_of_other_files_is_refused_and_stays_as_it_is(paths, tmp_path):
     archive.mkdir()
     for number in range(7):
         (archive / f"{number}.tex").write_text("text")
-    with pytest.raises(
-        InputError, match=r"thesis: --archive: is not an archive, and not empty: it has 0\.tex, .*and 2 more"
-    ):
-        run(archive, paths[0])
+    refuses(r"thesis: --archive: is not an archive, and not empty: it has 0\.tex, .*and 2 more", run, archive, paths[0])
     assert len(list(archive.iterdir())) == 7
     for path in archive.iterdir():
         path.unlink()
     assert run(archive, paths[0]).version == 1
-    with pytest.raises(InputError, match=r"0\.jsonl: --archive: is a file"):
-        current_choice(paths[0], CHOICE)
+    refuses(r"0\.jsonl: --archive: is a file", current_choice, paths[0], CHOICE)
 
 
 def test_what_a_run_rejects_is_kept_also_where_it_makes_no_version(paths, tmp_path, capsys):
     archive = tmp_path / "archive"
     undated = article(1, told("rain", 1), 0) | {"byline_date": "03/05/2018"}
-    odd = write_rows(tmp_path / "odd.jsonl", [undated, {"url": "nowhere"}])
+    odd = [undated, {"url": "nowhere"}]
     report = run(archive, odd)
     assert (report.version, report.published) == (0, False)
     assert sorted(one.reason for one in rejected_of(archive)) == ["missing_field", "no_byline_date"]
@@ -450,7 +433,7 @@ def test_what_a_run_rejects_is_kept_also_where_it_makes_no_version(paths, tmp_pa
     assert rejected_of(archive)
     run(archive, odd)
     assert sorted(one.reason for one in rejected_of(archive)) == ["missing_field", "no_byline_date"]
-    run(archive, write_rows(tmp_path / "empty.jsonl", []))
+    run(archive, [])
     assert rejected_of(archive) == []
     assert run(tmp_path / "clean", paths[0]).notes == []
 

@@ -12,6 +12,8 @@ from newsembed.models import losses
 from scipy import sparse
 from vectors import circle
 
+of_both_forms = pytest.mark.parametrize("form", [np.asarray, sparse.csr_matrix], ids=["dense", "sparse"])
+
 
 def drawn(rows, width=8, seed=0):
     return normalised(np.random.default_rng(seed).normal(size=(rows, width)))
@@ -21,7 +23,7 @@ def article(number, event="", topic="", language=""):
     return EventDocument(str(number), "title", "body", event=event, topic=topic, language=language)
 
 
-@pytest.mark.parametrize("form", [np.asarray, sparse.csr_matrix], ids=["dense", "sparse"])
+@of_both_forms
 def test_the_nearest_come_first_without_the_query_itself(form):
     vectors = form(circle(0, 10, 30, 180))
     places, cosines = similarity.nearest(vectors, [0, 3], 2)
@@ -43,14 +45,9 @@ def test_shared_neighbors_by_hand():
 
 
 def test_pairs_of_each_kind_by_hand():
-    articles = [
-        article(0, "storm", "weather", "en"),
-        article(1, "storm", "weather", "de"),
-        article(2, "storm", "weather", "en"),
-        article(3, "drought", "weather", "en"),
-        article(4, "", "weather", "en"),
-        article(5),
-    ]
+    labels = zip(["storm"] * 3 + ["drought", ""], ["en", "de", "en", "en", "en"], strict=True)
+    articles = [article(number, event, "weather", language) for number, (event, language) in enumerate(labels)]
+    articles.append(article(5))
     found = {kind: set(map(tuple, places.tolist())) for kind, places in similarity.draw_pairs(articles, 100).items()}
     assert found[PairKind.SAME_EVENT] == {(0, 1), (0, 2), (1, 2)}
     assert found[PairKind.ACROSS_LANGUAGES] == {(0, 1), (1, 2)}
@@ -71,7 +68,7 @@ def test_more_pairs_than_the_limit_are_drawn_once_each_and_by_seed():
     assert (found[PairKind.RANDOM] != similarity.draw_pairs(articles, 50, seed=2)[PairKind.RANDOM]).any()
 
 
-@pytest.mark.parametrize("form", [np.asarray, sparse.csr_matrix], ids=["dense", "sparse"])
+@of_both_forms
 def test_similarities_by_hand(form, monkeypatch):
     monkeypatch.setattr(similarity, "_PAIRS", 2)
     places = {PairKind.SAME_EVENT: np.array([[0, 1]]), PairKind.RANDOM: np.array([[0, 1], [0, 2], [1, 2]])}
@@ -80,19 +77,17 @@ def test_similarities_by_hand(form, monkeypatch):
     assert found[PairKind.RANDOM].mean == pytest.approx(-1 / 3, abs=1e-6)
     assert found[PairKind.RANDOM].quantiles[1] == pytest.approx(-0.5)
     assert found[PairKind.RANDOM].auc is None
-    assert found[PairKind.SAME_EVENT].auc == pytest.approx(
-        (1 + 1 + 0.5) / 3
-    )  # above two of three random ones and tied with itself
+    auc = (1 + 1 + 0.5) / 3  # above two of three random ones and tied with itself
+    assert found[PairKind.SAME_EVENT].auc == pytest.approx(auc)
 
 
-@pytest.mark.parametrize("form", [np.asarray, sparse.csr_matrix], ids=["dense", "sparse"])
+@of_both_forms
 def test_alignment_and_uniformity_are_the_trainer_s(form, monkeypatch):
     monkeypatch.setattr(similarity, "_BLOCK", 7)
     vectors = drawn(20)
     places = np.array([[0, 1], [2, 7], [3, 19]])
-    assert similarity.alignment(form(vectors), places) == pytest.approx(
-        float(losses.alignment(vectors[places[:, 0]], vectors[places[:, 1]])), rel=1e-5
-    )
+    expected = float(losses.alignment(vectors[places[:, 0]], vectors[places[:, 1]]))
+    assert similarity.alignment(form(vectors), places) == pytest.approx(expected, rel=1e-5)
     assert similarity.uniformity(form(vectors)) == pytest.approx(float(losses.uniformity(vectors)), rel=1e-5)
 
 
@@ -128,7 +123,7 @@ def test_redundancy_by_length_by_hand():
     assert tokens.redundancy_by_length(rows[:1], np.array([np.nan], np.float32)) == []
 
 
-@pytest.mark.parametrize("form", [np.asarray, sparse.csr_matrix], ids=["dense", "sparse"])
+@of_both_forms
 def test_a_map_keeps_groups_together(form):
     rng = np.random.default_rng(0)
     centres = np.eye(60)[:2].repeat(10, axis=0)

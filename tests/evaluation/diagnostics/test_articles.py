@@ -2,9 +2,9 @@
 
 import pytest
 from json_lines import write_rows
-from newsembed.errors import InputError
 from newsembed.evaluation.events import EventDocument, collect, sample
 from newsembed.formats.articles import write_articles
+from refusals import refuses
 
 
 def write(tmp_path, rows):
@@ -12,22 +12,14 @@ def write(tmp_path, rows):
 
 
 def rows(count=6):
-    return [
-        {"id": f"a{number}", "title": f"title {number}", "body": "", "event": f"e{number // 2}"}
-        for number in range(count)
-    ]
+    return [{"id": f"a{n}", "title": f"title {n}", "body": "", "event": f"e{n // 2}"} for n in range(count)]
 
 
 def test_articles_without_labels_go_by_doc_id_or_url_and_their_dates_are_not_read(tmp_path):
-    path = write(
-        tmp_path,
-        [
-            {"doc_id": "d", "url": "http://x.example/1", "title": "one", "body": "text", "byline_date": "1/21"},
-            {"url": "http://x.example/2", "title": None, "body": "two", "language": "zh"},
-            {"id": "", "url": "http://x.example/3", "title": " ", "body": "\n"},
-        ],
-    )
-    found = collect(path)
+    given = [{"doc_id": "d", "url": "http://x.example/1", "title": "one", "body": "text", "byline_date": "1/21"}]
+    given += [{"url": "http://x.example/2", "title": None, "body": "two", "language": "zh"}]
+    given += [{"id": "", "url": "http://x.example/3", "title": " ", "body": "\n"}]
+    found = collect(write(tmp_path, given))
     assert [article.id for article in found.articles] == ["d", "http://x.example/2"]
     assert (found.read, found.empty) == (3, 1)
     assert sorted(found.queries) == [0, 1]
@@ -39,10 +31,11 @@ def test_folders_of_parquet_are_read_as_by_index(tmp_path):
         article = {"doc_id": f"d{number}", "title": title, "body": "b", "byline_date": "2020-01-01", "topic": topic}
         write_articles(f"{tmp_path}/articles/part-{number}.parquet", [{**article, "authors": ["A"]}])
     found = collect(f"{tmp_path}/articles").articles
-    assert [(one.id, one.title, one.topic, one.event) for one in found] == [
-        ("d0", "title 0", "topic 0", ""),
-        ("d1", "title 1", "topic 1", ""),
-    ]
+    expected = [(f"d{n}", f"title {n}", f"topic {n}", "") for n in range(2)]
+    assert [(one.id, one.title, one.topic, one.event) for one in found] == expected
+
+
+BLANK = {"id": "blank", "title": "", "body": " "}
 
 
 @pytest.mark.parametrize(
@@ -53,17 +46,12 @@ def test_folders_of_parquet_are_read_as_by_index(tmp_path):
         (rows(1), {}, "1 of 1 articles have text, expected at least two"),
         (rows(), {"queries": ["a9"]}, "no article has the id 'a9'"),
         (rows(), {"queries": ["a33"]}, "did you mean 'a3'"),
-        (
-            [*rows(), {"id": "blank", "title": "", "body": " "}],
-            {"queries": ["blank"]},
-            "the article 'blank' has no text",
-        ),
+        ([*rows(), BLANK], {"queries": ["blank"]}, "the article 'blank' has no text"),
         (rows(), {"limit": 1}, "keeps 0 articles, expected at least two"),
     ],
 )
 def test_bad_input(tmp_path, lines, options, message):
-    with pytest.raises(InputError, match=message):
-        collect(write(tmp_path, lines), **options)
+    refuses(message, collect, write(tmp_path, lines), **options)
 
 
 def test_queries_keep_their_order_and_come_once(tmp_path):
@@ -79,9 +67,7 @@ def test_drawn_queries_have_company_in_their_event_where_there_is_any(tmp_path):
 
 
 def test_a_sample_holds_whole_events_and_the_queries():
-    articles = [
-        EventDocument(str(number), "t", "b", event=f"e{number // 4}" if number < 40 else "") for number in range(60)
-    ]
+    articles = [EventDocument(str(n), "t", "b", event=f"e{n // 4}" if n < 40 else "") for n in range(60)]
     kept = sample(articles, 20, keep=["13"], seed=5)
     ids = {article.id for article in kept}
     assert len(kept) <= 20

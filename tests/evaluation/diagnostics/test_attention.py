@@ -12,15 +12,13 @@ def row(*ids):
 def test_tokens_get_the_tag_of_their_word():
     own = [("Storm", "NOUN"), ("hits", "VERB"), ("Köln", "PROPN")]
     pieces = [row(10), row(11, 12), row(1)]
-    assert tag_tokens(row(2, 10, 3, 11, 12, 1, 3), own, pieces) == (
-        [SPECIAL, "NOUN", SPECIAL, "VERB", "VERB", "PROPN", SPECIAL],
-        3,
-    )
-    assert tag_tokens(row(2, 10, 3, 11, 3), own, pieces) == (
-        [SPECIAL, "NOUN", SPECIAL, "VERB", SPECIAL],
-        2,
-    )  # cut inside a word
-    assert tag_tokens(row(2, 10, 3, 11, 12, 3), own, pieces) == ([SPECIAL, "NOUN", SPECIAL, "VERB", "VERB", SPECIAL], 2)
+    for tokens, tags, words in (
+        ((11, 12, 1), ["VERB", "VERB", "PROPN"], 3),
+        ((11,), ["VERB"], 2),  # cut inside a word
+        ((11, 12), ["VERB", "VERB"], 2),
+    ):
+        expected = [SPECIAL, "NOUN", SPECIAL, *tags, SPECIAL]
+        assert tag_tokens(row(2, 10, 3, *tokens, 3), own, pieces) == (expected, words)
     assert tag_tokens(row(2, 10, 3, 12, 11, 1, 3), own, pieces) is None
     assert tag_tokens(row(2, 10, 11, 12, 1, 1, 3), own, pieces) is None
 

@@ -4,14 +4,14 @@ import datetime
 
 import numpy as np
 import pytest
-from newsembed.errors import InputError
 from newsembed.formats.archive import IndexedDocument
 from newsembed.formats.articles import ArticleText
 from newsembed.serving.events import EventOptions
 from newsembed.serving.explorer.book import EventBook, center_of, folded, found_events
 from newsembed.serving.filters import DateRange
+from refusals import refuses
 from tables import index_of
-from vectors import circle
+from vectors import circle, unit
 
 DAY = datetime.date(2024, 3, 1)
 
@@ -28,16 +28,9 @@ def book_of(articles, degrees, events):
 @pytest.fixture(scope="module")
 def book():
     """Three events: "a" with four articles of three publishers, "e" with two of one, "g" alone; "h" has no date."""
-    articles = [
-        article("a", "one.example"),
-        article("b", "two.example", 1, "de", "https://two.example/b.jpg"),
-        article("c", "three.example", 1),
-        article("d", "one.example", 3),
-        article("e", "one.example", 1),
-        article("f", "one.example", 2),
-        article("g", "two.example", 9),
-        article("h", "two.example", None),
-    ]
+    articles = [article("a", "one.example"), article("b", "two.example", 1, "de", "https://two.example/b.jpg")]
+    articles += [article("c", "three.example", 1), article("d", "one.example", 3), article("e", "one.example", 1)]
+    articles += [article("f", "one.example", 2), article("g", "two.example", 9), article("h", "two.example", None)]
     return book_of(articles, [0, 10, 12, 30, 90, 92, 180, 200], ["a", "a", "a", "a", "e", "e", "g", ""])
 
 
@@ -92,9 +85,7 @@ def test_a_whole_event_has_all_articles_by_date_with_near_copies_folded(book):
 
 
 def test_folding_loses_no_article():
-    draw = np.random.default_rng(3)
-    vectors = draw.normal(size=(60, 3))
-    vectors = (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).astype(np.float32)
+    vectors = unit(3, 60, 3)
     documents = [article(str(place)) for place in range(60)]
     reports = folded(documents, vectors)
     found = [one.doc_id for report in reports for one in (report, *report.copies)]
@@ -112,8 +103,7 @@ def test_events_are_looked_up_by_id_and_by_article(book):
     assert book.event_of("https://one.example/f") == book.number("e")
     assert book.event_of("https://two.example/h") is None
     assert [book.number(name) for name in ("b", "", "zzz")] == [None] * 3
-    with pytest.raises(InputError, match="no document with the URL"):
-        book.event_of("https://one.example/none")
+    refuses("no document with the URL", book.event_of, "https://one.example/none")
 
 
 def test_the_last_week_ends_with_the_last_date(book):
@@ -122,8 +112,7 @@ def test_the_last_week_ends_with_the_last_date(book):
     assert book.span() == (DAY, DAY + datetime.timedelta(9))
     undated = book_of([article("a", day=None)], [0], [""])
     assert undated.span() is None
-    with pytest.raises(InputError, match="no article of the index has a byline date"):
-        undated.last_days()
+    refuses("no article of the index has a byline date", undated.last_days)
     assert not len(undated.ranked(undated.index.filters()))
 
 
@@ -143,13 +132,8 @@ def test_the_shortest_period_with_enough_events_of_several_reports_is_shown_firs
 
 
 def test_a_last_article_years_after_all_events_is_not_the_period_that_is_shown():
-    articles = [
-        article("a", day=0),
-        article("b", day=1),
-        article("late", day=900),
-        article("x", day=None),
-        article("y", day=None),
-    ]
+    days = {"a": 0, "b": 1, "late": 900, "x": None, "y": None}
+    articles = [article(name, day=day) for name, day in days.items()]
     days = book_of(articles, [0, 1, 90, 5, 6], ["a", "a", "late", "", ""]).last_days()
     assert (days.since, days.until) == (DAY, DAY)
 
@@ -173,10 +157,8 @@ def test_the_first_publisher_is_named_if_it_was_alone_and_others_followed(book):
 def test_a_whole_event_says_what_each_report_adds_and_cards_have_a_summary():
     bodies = ["The river rose on Friday morning near the old stone bridge.", "Nobody was hurt. " * 2]
     bodies[1] = bodies[0] + " Rescue teams carried forty people out of flooded houses with boats."
-    texts = [
-        ArticleText(f"{n}", f"https://p{n}.example/", f"p{n}.example", "t", body, "en", DAY)
-        for n, body in enumerate(bodies)
-    ]
+    sites = [(f"{n}", f"https://p{n}.example/", f"p{n}.example") for n in range(2)]
+    texts = [ArticleText(*site, "t", body, "en", DAY) for site, body in zip(sites, bodies, strict=True)]
     book = EventBook(index_of(circle(0, 40), texts), ["0", "0"])
     (card,) = book.with_summaries([book.card(0)])
     assert card.summary in bodies[0] + bodies[1]
@@ -208,12 +190,7 @@ def test_the_center_is_the_mean_direction(book):
 
 
 def test_events_are_found_by_similarity_and_date_and_named_by_their_first_article():
-    articles = [
-        article("late", day=1),
-        article("first"),
-        article("far", day=30),
-        article("other"),
-        article("h", day=None),
-    ]
+    days = {"late": 1, "first": 0, "far": 30, "other": 0, "h": None}
+    articles = [article(name, day=day) for name, day in days.items()]
     index = index_of(circle(5, 0, 0, 90, 0), articles)
     assert found_events(index, EventOptions(threshold=0.8)) == ["first", "first", "far", "other", ""]

@@ -7,35 +7,24 @@ import threading
 from xml.etree import ElementTree
 
 import pytest
-from letters import Letters
+from letters import Letters, client_of
 from newsembed.formats.archive import IndexedDocument
 from newsembed.serving import explorer, server
 from newsembed.serving.events import EventOptions
-from starlette.testclient import TestClient
 from tables import index_of
 
 TITLES = ["aaab", "aaac", "aaad", "zzzz", "qqqq", "mm"]
-PUBLISHERS = ["one.example", "two.example", "three.example", "one.example", "one.example", "one.example"]
+PUBLISHERS = [f"{name}.example" for name in "one two three one one one".split()]
 DAYS = [1, 1, 2, 2, 20, None]
 KEY = "0123456789abcdef"
 
 
 def make_index(count=6, **more):
-    documents = [
-        IndexedDocument(
-            f"{n:016x}",
-            f"https://{PUBLISHERS[n]}/{n}",
-            PUBLISHERS[n],
-            title,
-            DAYS[n] and datetime.date(2024, 5, DAYS[n]),
-        )
-        for n, title in enumerate(TITLES[:count])
-    ]
+    documents = []
+    for n, (title, site, day) in enumerate(zip(TITLES[:count], PUBLISHERS, DAYS, strict=False)):
+        date = day and datetime.date(2024, 5, day)
+        documents.append(IndexedDocument(f"{n:016x}", f"https://{site}/{n}", site, title, date))
     return index_of(Letters().encode(TITLES[:count], [""] * count), documents, **more)
-
-
-def client_of(service, **options):
-    return TestClient(server.create_app(service, **options), base_url="http://localhost")
 
 
 @pytest.fixture
@@ -43,6 +32,11 @@ def client():
     books = explorer.Books(options=EventOptions(threshold=0.8))
     with client_of(server.Service(Letters(), make_index(), books=books)) as client:
         yield client
+
+
+def month(client):
+    """The events of the last thirty days."""
+    return client.get("/events", params={"days": 30}).json()
 
 
 def titles(reply):
@@ -89,7 +83,7 @@ def test_bad_days_are_refused(client, query):
 
 
 def test_an_event_by_id_and_by_article(client):
-    event = client.get("/events", params={"days": 30}).json()["events"][0]
+    event = month(client)["events"][0]
     whole = client.get("/event", params={"id": event["id"]}).json()
     assert sorted(report["title"] for report in whole["event"]["reports"]) == TITLES[:3]
     assert (whole["article"], whole["similar"]) == (None, [])
@@ -150,23 +144,22 @@ def test_while_events_are_found_the_answer_is_to_try_again(monkeypatch):
 
 
 def test_a_new_version_of_the_index_has_its_own_events(client):
-    before = client.get("/events", params={"days": 30}).json()["total"]
+    before = month(client)["total"]
     client.app.state.service.replace(make_index(1))
-    assert (before, client.get("/events", params={"days": 30}).json()["total"]) == (3, 1)
+    assert (before, month(client)["total"]) == (3, 1)
 
 
 def test_the_events_of_an_archive_are_those_that_it_keeps():
     names = [f"{n:016x}" for n in range(len(TITLES))]
     index = make_index(events=[names[0]] * 2 + names[2:5] + [""])
     with client_of(server.Service(Letters(), index)) as client:
-        found = client.get("/events", params={"days": 30}).json()["events"]
+        found = month(client)["events"]
         assert [(event["id"], event["articles"]) for event in found][0] == (names[0], 2)
         assert len(found) == 4
 
 
 def test_the_page_and_its_files_need_no_other_server():
-    access = server.Access(key=KEY)
-    with client_of(server.Service(Letters(), make_index()), access=access) as client:
+    with client_of(server.Service(Letters(), make_index()), None, server.Access(key=KEY)) as client:
         for path, kind in explorer.FILES.items():
             reply = client.get(path)
             assert (reply.status_code, reply.headers["content-type"].split(";")[0]) == (200, kind)
