@@ -112,7 +112,7 @@ class ImportedTokenizer:
     def shares(self) -> np.ndarray:
         """Of each piece among all that a Unigram model was learned from, float64 [V]; 0 if the file does not tell."""
         shares, model = np.zeros(self._files.size), json.loads(self._files.content)["model"]
-        if model["type"] == "Unigram":
+        if model.get("type") == "Unigram":  # old files do not name the type of others
             shares[: len(model["vocab"])] = np.exp([score for _, score in model["vocab"]])
         shares[list(self._files.special_ids)] = 0
         return shares[self._files.order]

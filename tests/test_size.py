@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[1]
 LAYOUT = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
 SLACK = 0.03  # of a limit: a package that is smaller by more lowers it
 LIMITS = {  # package: (lines, tokens)
-    "tests": (42_393, 503_839),
+    "tests": (42_398, 503_903),
     "beam_pipelines": (12_639, 143_909),
     "serving": (4_763, 53_516),
     "studies": (4_574, 51_069),
@@ -29,7 +29,7 @@ LIMITS = {  # package: (lines, tokens)
     "launch": (2_453, 23_144),
     "newsroom": (1_614, 18_409),
     "learning": (1_596, 18_264),
-    "tasks": (1_394, 14_221),
+    "tasks": (1_394, 14_223),
     "t5x_bridge": (798, 8_465),
     "updates": (858, 9_959),
     "root": (348, 2_254),
