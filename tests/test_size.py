@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[1]
 LAYOUT = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
 SLACK = 0.03  # of a limit: a package that is smaller by more lowers it
 LIMITS = {  # package: (lines, tokens)
-    "tests": (42_398, 503_903),
+    "tests": (42_405, 503_951),
     "beam_pipelines": (12_639, 143_909),
     "serving": (4_763, 53_516),
     "studies": (4_574, 51_069),

@@ -107,6 +107,8 @@ a heading that links to itself: <article><h2 id=walls><a href="#walls">The walls
   -> The walls / {body}
 a linked heading that introduces a paragraph: <article>{body}<h3><a href=https://shop.example/1>River boots</a></h3>
   <p>{sentence} They keep dry.</p></article> -> {body} / River boots / {sentence} They keep dry.
+a teaser below a linked heading: <article>{body}<div><h3><a href=/other>Ferry runs aground</a></h3>
+  <p>{sentence} It was a ferry.</p></div></article> -> {body} / {sentence} It was a ferry.
 an id made of the heading: <article>{body}<section id=spring-menu-ideas><h2>Spring menu ideas</h2>
   <p>{sentence} In this section.</p></section></article> -> {body} / Spring menu ideas / {sentence} In this section.
 an id that says what the element is: <article>{body}<section id=spring-menu-box><h2>Spring menu ideas</h2>

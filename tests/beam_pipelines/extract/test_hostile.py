@@ -17,6 +17,7 @@ from newsembed.beam_pipelines.extract.feeds import Feed
 from newsembed.beam_pipelines.extract.isolation import Limits, PageError, Reader, pack, read_payload, reader, unpack
 from newsembed.beam_pipelines.extract.job import ExtractOptions
 from newsembed.beam_pipelines.extract.page import ExtractedPage, PageTooLargeError, extract_page
+from newsembed.errors import InputError
 from newsembed.formats import parquet
 from newsembed.formats.records import Article, Rejection
 from newsembed.tests.example_inputs import dead_letters, manifest_of
@@ -218,3 +219,9 @@ def test_an_image_that_would_fill_the_memory_is_an_error(monkeypatch):
     monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 1_000)
     with pytest.raises(Image.DecompressionBombWarning):
         read_payload(99, "image", png(40), "", URL)
+
+
+@pytest.mark.parametrize("option", ["page_seconds", "max_links_per_page"])
+def test_limits_that_would_reject_every_page_or_link_are_rejected(option):
+    with pytest.raises(InputError, match=f"--{option}: got 0, expected at least"):
+        ExtractOptions(**{option: 0})
