@@ -230,11 +230,12 @@ HEADER = "topic\ttitle\tverdict\n"
         (f"{HEADER}a\tsports\tkept\nb\tsports\tkept\n", "line 3: got the title 'sports'"),
         (f"{HEADER} \tsports\tkept\n", "line 2: got the title 'sports' without a topic"),
         (f"{HEADER}a\ta\tkept\na\tb\tkept\nc\tc\tkept\nd\td\tkept\n", "got 3 topics, expected at most 2"),
+        ("\xff", "cannot be read: 'utf-8'"),
     ],
 )
 def test_broken_reviews_name_their_line(tmp_path, text, message):
     path = tmp_path / "topics.tsv"
-    path.write_text(text)
+    path.write_text(text, encoding="latin-1")
     with pytest.raises(InputError) as caught:
         read_review(str(path), max_topics=2)
     assert str(caught.value).startswith(f"{path}: {message}")

@@ -53,7 +53,7 @@ PAGE = "http://s.example/town/1"
     ],
 )
 def test_canonical_urls(url, canonical):
-    assert canonical_url(url) == canonical
+    assert canonical_url(url) == canonical == canonical_url(canonical)
 
 
 def test_relative_urls_are_resolved_on_their_page():

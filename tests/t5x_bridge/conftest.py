@@ -23,7 +23,7 @@ def articles(tmp_path_factory):
     rng = np.random.default_rng(0)
     rows = []
     for number in range(12):
-        words = [f"w{word}" for word in rng.integers(0, 50, 8)]
+        words = [f"w{word}" for word in rng.integers(0, 50, 4 + number % 7)]  # rows of 10 to 16 tokens
         row = {"id": str(number), "title": " ".join(words[:3]), "body": " ".join(words), "event": f"e{number % 4}"}
         row |= {"url": f"https://a.example/{number}", "publisher": "a", "language": "en", "byline_date": "2026-01-01"}
         rows.append(row)

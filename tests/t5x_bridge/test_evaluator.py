@@ -7,6 +7,7 @@ import pytest
 from newsembed.errors import InputError
 from newsembed.evaluation.benchmark import suites
 from newsembed.evaluation.encoders import Document, normalised
+from newsembed.serving import rows
 from newsembed.t5x_bridge.evaluator import SuiteEvaluator
 from newsembed.t5x_bridge.rows import ConverterClass
 
@@ -31,8 +32,12 @@ def make_evaluator(make, articles, **options):
     return SuiteEvaluator("any", ConverterClass(recipe)(), use_cached=False, seed=0, sequence_length=None, **values)
 
 
-def test_the_scores_are_those_of_the_suite_on_the_same_embeddings(make, articles, tmp_path):
-    evaluator, shapes = make_evaluator(make, articles, log_dir=str(tmp_path / "log")), []
+@pytest.mark.parametrize(("options", "length"), [({}, toy.LENGTH), ({"max_length": 14}, 14)])
+def test_the_scores_are_those_of_the_suite_on_the_same_embeddings(
+    make, articles, tmp_path, monkeypatch, options, length
+):
+    monkeypatch.setattr(rows, "SHORTEST_BUCKET", 12)  # rows of two lengths
+    evaluator, shapes = make_evaluator(make, articles, log_dir=str(tmp_path / "log"), **options), []
     future, _ = evaluator.evaluate(compute_metrics=True, step=7, predict_fn=predict(shapes))
     found = {name: scalar.value for name, scalar in future.result()["events"].items()}
 
@@ -42,11 +47,11 @@ def test_the_scores_are_those_of_the_suite_on_the_same_embeddings(make, articles
     documents = benchmark.documents()
     assert isinstance(documents[0], Document)
     vocabulary = Vocabulary.load(make().vocabulary.path)
-    rows = vocabulary.encode_documents([d.title for d in documents], [d.body for d in documents], toy.LENGTH)
-    counts = np.array([np.bincount(row, minlength=toy.VOCAB_SIZE)[5:13] for row in rows], np.float32)
+    tokens = vocabulary.encode_documents([d.title for d in documents], [d.body for d in documents], length)
+    counts = np.array([np.bincount(row, minlength=toy.VOCAB_SIZE)[5:13] for row in tokens], np.float32)
     scores = benchmark.score(normalised(counts))
     assert found == {s.metric if s.part == "all" else f"{s.metric}/{s.part}": s.value for s in scores}
-    assert shapes == [(12, toy.LENGTH)]
+    assert shapes == [(6, 12), (6, length)]
     (line,) = (tmp_path / "log" / "events-metrics.jsonl").read_text().splitlines()
     assert json.loads(line) == {"step": 7, **found}
     assert list((tmp_path / "log" / "events").glob("events.out.tfevents*"))

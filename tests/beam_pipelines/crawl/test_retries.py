@@ -1,6 +1,7 @@
 """Servers that are busy or broken: retried within limits, then reported; every URL is accounted for."""
 
 from crawling import crawl, cut_off, letters, page, stored
+from newsembed.tests.example_inputs import dead_letters
 
 HOME = "http://www.a.example"
 BUSY = {"body": "busy", "status": 503}
@@ -35,6 +36,8 @@ def test_retry_after_is_obeyed(tmp_path, web, clock):
 def test_a_host_without_an_answer_is_reported(tmp_path, web):
     counts = crawl(tmp_path, web, "http://a.example/", resolve=("a.example=127.0.0.1:1",), max_attempts=2)
     assert (counts["failed"], counts["tallies"]) == ({"robots_unavailable": 1}, {"retries": 1})
+    (letter,) = dead_letters(tmp_path / "out")
+    assert letter.detail.startswith("http://a.example/robots.txt: fetch_error: ClientConnectorError: ")
 
 
 def test_the_rules_of_a_busy_host_are_asked_for_again(tmp_path, web):
