@@ -97,7 +97,7 @@ def inputs(tmp_path):
     logo, texts = b"\x01" * 8, {"a": "flood", "b": "vote", "c": "vote flood", "d": "x", "e": "x"}
     bodies, images = {"a": "Jane Roe came."}, {"d": b"\x02" * 8}
     articles = [
-        Article(make_doc_id(name), name, "p", title, bodies.get(name, "x"), byline_date=DAY,
+        Article(make_doc_id(name), name, "q" if name in "de" else "p", title, bodies.get(name, "x"), byline_date=DAY,
                 image_hash=images.get(name, logo))
         for name, title in texts.items()
     ]  # fmt: skip
@@ -109,7 +109,7 @@ def inputs(tmp_path):
 
 @pytest.mark.parametrize("uses", [3, 4])
 def test_an_image_of_more_documents_than_the_limit_is_a_logo(tmp_path, inputs, uses):
-    """Four documents of two shards share an image."""
+    """Four documents of two shards and two publishers share an image."""
     options = VectorsOptions(max_image_uses=uses)
     manifest_of(JOB, inputs, tmp_path / "out", options)
     images = {row.doc_id for row in parquet.read_stream(str(tmp_path / "out/image"), Vector)}
