@@ -148,13 +148,13 @@ def test_macro_f1_is_over_the_classes_that_the_test_part_has(head, score, monkey
 
 
 def test_few_shot_is_left_out_where_a_class_is_too_small_and_clustering_sees_the_test_part(tmp_path, monkeypatch):
-    path = labelled(tmp_path / "l.jsonl", "ab" * 7, "ab" * 4)
+    path = labelled(tmp_path / "l.jsonl", "ab" * 5, "ab" * 4)
     seen = []
     monkeypatch.setattr(
         classification, "span_mlp", lambda e, labels, drawn, rest, seed: seen.append(len(drawn)) or labels[rest]
     )
     benchmark = NewsClassification(path, "l", format="labels", tasks=("few_shot", "clustering"), repeats=2, seeds=1)
-    vectors = np.concatenate([circle(*[0] * 14), circle(*[0, 90] * 4)])  # only the test part has two clusters
+    vectors = np.concatenate([circle(*[0] * 10), circle(*[0, 90] * 4)])  # only the test part has two clusters
     scores = found(benchmark.score(vectors))
     assert set(scores) == {("5-shot macro-F1", "all"), ("ARI", "all"), ("V", "all")}
     assert seen == [10, 10]
