@@ -160,9 +160,9 @@ def test_pairs_have_the_positives_of_the_batch_as_candidates_and_not_those_of_th
     pairs = pair_rows(batches)
     pairs["anchor_doc_id"] = pairs["positive_doc_id"]
     pairs["anchor_doc_id"][3] = pairs["positive_doc_id"][3] = pairs["anchor_doc_id"][5]  # two halves of one article
-    loss, metrics = loss_of("pairs", pairs)
+    loss, metrics = loss_of("pairs", pairs, temperature=0.1)
     anchor, positive = (np.float64(method_of("embed")(pairs[f"{name}_tokens"])) for name in ("anchor", "positive"))
-    scores = np.exp(anchor @ positive.T / 0.05)
+    scores = np.exp(anchor @ positive.T / 0.1)
     own = np.diag(scores).copy()
     scores[3, 5] = scores[5, 3] = 0
     assert loss == pytest.approx(np.mean(np.log(scores.sum(1) / own)), rel=1e-5)
