@@ -399,7 +399,8 @@ def test_a_damaged_file_is_named(first_day, paths, tmp_path, table):
         raw = bytearray(path.read_bytes())
         raw[len(raw) // 3] ^= 1
         path.write_bytes(raw)
-    refuses(rf"archive: no readable archive: .*{table}\.lance/data|archive: no readable", run, archive, paths[1])
+    named = "" if table == "runs" else rf".*{table}\.lance"  # of a run, the flipped bit is in its report
+    refuses(f"archive: no readable archive: {named}", run, archive, paths[1])
     for path in (archive / f"{table}.lance" / "data").iterdir():
         path.unlink()
     refuses(r"no readable archive: .*\.lance", run, archive, paths[1])
