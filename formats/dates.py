@@ -37,7 +37,9 @@ _EAST_ASIAN: Final = re.compile(
     rf"(?<!\d)(?:({'|'.join(_ERAS)})\s*)?(\d{{1,4}})\s*[年년]\s*(\d{{1,2}})\s*[月월]\s*(\d{{1,2}})\s*[日号號일]"
 )
 # Around the name of a month: a day with a short suffix or word ("12th of", "12. "), and a year ("de 2024", "năm 2024").
-_DAY_BEFORE: Final = re.compile(r"(?<![\d:])(\d{1,2})(?:-?[^\W\d_]{1,3})?[.,/]?[\s'’-]*(?:[^\W\d_]{1,4}[\s'’.]+)?$")
+_DAY_BEFORE: Final = re.compile(
+    r"(?<!\d)(?<!\d:)(\d{1,2})(?:-?[^\W\d_]{1,3})?[.,/]?[\s'’-]*(?:[^\W\d_]{1,4}[\s'’.]+)?$"
+)
 _YEAR_BEFORE: Final = re.compile(r"(?<!\d)(\d{4})[^\d|·•;\n]{0,8}$")
 _YEAR_DAY_BEFORE: Final = re.compile(r"(?<!\d)(\d{4})[^\d|·•;\n]{1,8}(\d{1,2})[.,]?[\s-]*$")
 _CLOCK: Final = r"\d{1,2}:\d\d(?::\d\d)?(?:\.\d+)?(?:\s?(?:gmt|utc)?[+-]\d\d:?\d\d\b)?"

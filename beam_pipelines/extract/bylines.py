@@ -19,7 +19,7 @@ from ...formats.jsonl import load_json
 from ...formats.months import is_month
 from .. import read_lists
 from .layout import Name, any_of, judge_name, letters_of, text_of, words
-from .lists import BESIDE, BYLINE, Region
+from .lists import BESIDE, BYLINE, MAX_DATED, Region
 
 _MAX_AUTHORS = 10
 _MAX_NAME_CHARACTERS = 60
@@ -37,6 +37,7 @@ _WAW_NAMES = re.compile(
 )
 _WAW = re.compile(r"(?<!\s)\s+(?=[وו]\w{2})")
 _HAN_AND = re.compile(r"(?<=[\u4e00-\u9fff]{2})[和與与同 ](?=[\u4e00-\u9fff]{2,4}(?: |$))")
+_GLUED = re.compile(r"^By(?=[A-Z][\w.'’-]* )")
 _BY = re.compile(rf"(?i)^\W*(?!von\s+(?:de[mnr]|und)\s){any_of(_LISTS['by'])}\b[\s:.：／/]+")
 _JOB_AFTER = re.compile(rf"(?i)^((?:\S+\s+){{1,2}}?\S+)\s+{any_of(_LISTS['job'])}\b.*$")
 _JOB_BEHIND = re.compile(r"(?:(?<!\s)\s+)?(?:기자|특파원|記者|记者|报道|報導|報道)$")
@@ -52,7 +53,7 @@ _FAMILY = re.compile(
 )
 _GIVEN = re.compile(r"[^\W\d_a-z](?:[\w’'-]*|\.)(?:\s*[^\W\d_a-z]\.?(?!\w)){0,2}")
 _GIVEN_NAMES = re.compile(rf"{_GIVEN.pattern}(?:\s+[^\W\d_a-z][\w’'-]+)?")
-_EDGES = re.compile(r"^[ .,:\"'“”*–_-]+|(?:[ ,:\"'“”*–_-]|(?<!\b[^\W\d_])\.)+$")  # the point after an initial stays
+_EDGES = re.compile(r"^[ .,:\"'“”*–~_-]+|(?:[ ,:\"'“”*–~_-]|(?<!\b[^\W\d_])\.)+$")  # the point after an initial stays
 _MAX_LITERAL = 5_000
 _LITERAL = re.compile(r"(?:\w+\()?([\[{(].*?[\]})])(?:, dtype=\w+)?\)?", re.DOTALL)  # also of pandas: array(['Ann'])
 _KEYS = (
@@ -62,13 +63,15 @@ _KEYS = (
 )
 # No value, or the account of a content management system.
 _NOBODY = re.compile(
-    r"(?i)^\W*(?:none|nan|null|n/?a|nil|undefined|unknown|anonymous|admin\d*|administrator|webmaster|root|user|guest)?\W*$",
+    r"(?i)^\W*(?:none|nan|null|n/?a|nil|undefined|unknown|anonymous|no author|admin\d*|administrator|webmaster|root"
+    r"|user|guest)?\W*$",
 )
 _ASIDE = re.compile(r"\([^()]*\)|\[[^\[\]]*\]|<[^<>]*>|@\w+|\S{1,64}@\S+|https?://\S+|\bwww\.\S+")
 _TITLE = re.compile(r"(?i)^(?:dr|mr|mrs|ms|prof)\.?\s+(?=\w+\s+\w)")
 _GENERATION = re.compile(r"(?i)^(?:jr|sr|ii|iii|iv)\.?$")
 _DEGREE = re.compile(r"(?i)^(?:m\.?d|ph\.?d|esq|j\.?d|m\.?p|mba|rn|d\.?o)\.?$")
 _POST = re.compile(rf"(?i)\b{any_of(_LISTS['post'])}\b")
+_LOGIN = re.compile(r"(?=.{5})[a-z][a-z0-9]*(?:[._-][a-z0-9]+)*")
 _AGENCY = re.compile(rf"(?i)^(?:the\s+)?{any_of(_LISTS['agency'])}$")
 _ROLES_END = re.compile(
     r"(?<!\s)\s+(?:is\s+an?|(?:for\s+[Tt]|of\s+t|at\s+t)he|in(?:\s+[A-Z]\w+){1,2}$|contributed\b).*$"
@@ -89,7 +92,8 @@ _OTHERS = re.compile(rf"(?i)(?:^|[\s_-]){any_of(_LISTS['others'])}(?:$|[\s_-])")
 _FIRST_YEAR = 1990  # of pages
 _MAX_LABEL = 60
 _MAX_BEHIND = 5
-_POSTED = re.compile(r"(?i)publi|post|creat|issued|entry-date|dateline|date_?time|timestamp|byline")
+_DATELINE = re.compile(r"(.{6,40}?)(?:\s?[–—|]\s|\s-\s|(?<=\d{4})[.:]\s)")  # "Berlin, 29.11.2022 | The text"
+_POSTED = re.compile(r"(?i)publi|post|submit|creat|issued|entry-date|dateline|date_?time|timestamp|byline")
 
 
 def people(text: str | tuple[str, ...], site: str = "", language: str = "") -> tuple[str, ...]:
@@ -164,7 +168,8 @@ def names_person(names: tuple[str, ...], site: str = "") -> bool:
 
 
 def _is_person(name: str, site: str) -> bool:
-    return not (_POST.search(name) or _AGENCY.match(name) or (site and letters_of(name) == letters_of(site)))
+    is_site = bool(site) and letters_of(name) == letters_of(site)
+    return not (is_site or _POST.search(name) or _AGENCY.match(name) or _LOGIN.fullmatch(name))
 
 
 @functools.lru_cache(maxsize=100)
@@ -219,7 +224,7 @@ def _bare(part: str) -> str:
             part = name.rpartition(" ")[0]  # "Marta Olsen Nov 4", "Nov 4"
         elif " " in name or not name.isascii():
             part = name  # "Marta Olsen 5 minutes ago"
-    return _EDGES.sub("", _BY.sub("", part))
+    return _EDGES.sub("", _BY.sub("", _GLUED.sub("", part)))
 
 
 def _is_inverted(family: str, given: str, site: str, is_one: bool = False) -> bool:
@@ -352,7 +357,8 @@ def days(tree: Any, region: Region, place: str = "") -> tuple[Day | None, Day | 
                 break
         if published:
             return published, next((day for day in changed if day.day >= published.day), None)
-    return None, next(iter(changed), None)
+    heads = (_DATELINE.match(block.text) for block in region.lines(2) if block.prose and not changed)
+    return next((day for head in heads if head for day in _shown(head[1], place)), None), next(iter(changed), None)
 
 
 def _day_of_lines(region: Region, place: str, changed: list[Day]) -> Day | None:
@@ -396,7 +402,8 @@ def _shown(text: str, place: str) -> list[Day]:
 
 
 def _is_other_story(node: Any) -> bool:
-    return node.tag == "a" or bool(_OTHERS.search(_label(node)))
+    is_link = node.tag == "a" and len(text_of(node, MAX_DATED + 1)) > MAX_DATED  # a day may link to its own article
+    return is_link or bool(_OTHERS.search(_label(node)))
 
 
 def _dated_text(node: Any) -> str:

@@ -245,8 +245,8 @@ class _Page:
     def _joined(self, first: Element, holders: Iterable[Element]) -> Element:
         """Returns the element around all parts of an article: some templates split it for advertisements.
 
-        In an ``article`` the parts are all marked ones. Elsewhere they are the short ones of the same name; where
-        another part is as long, or has a main heading, the parts are several stories.
+        In an ``article`` the parts are all marked ones. Elsewhere they are those of the same name, unless another main
+        heading or article, or between long parts a heading that is a link, says that they are several stories.
         """
         holding = _with_ancestors(holders)
         around = next((above for above in first.ancestors() if above.tag == "article"), None)
@@ -254,11 +254,14 @@ class _Page:
             parts = [one for one in self.bodies if one in holding][:_MAX_MARKED]
             return _common([first, *(one for one in parts if around in (one, *one.ancestors()))])
         alike = [one for one in self.bodies if one in holding and one.label == first.label][:_MAX_MARKED]
-        if len(alike) < 2 or any(self.weights[one] >= 0.5 * self.weights[first] for one in alike if one is not first):
-            return first
-        common = _common([first, *alike])
-        stories = sum(element.tag in ("h1", "article") for element in self.inside(common))
-        return common if stories < 2 else first
+        is_long = any(self.weights[one] >= 0.5 * self.weights[first] for one in alike if one is not first)
+        elements = self.layout.elements
+        among = elements[elements.index(alike[0]) : elements.index(alike[-1])] if len(alike) > 1 else []
+        for one in among:
+            is_story = one.tag == "h1" or (one.tag == "article" and self.weights[one] > 0)
+            if is_story or (is_long and one.tag in HEADINGS and one.node.find(".//a") is not None):
+                return first
+        return _common([first, *alike])
 
     def descend(self, element: Element, share: float) -> Element:
         """Returns the deepest element inside this one with nearly all of its prose."""

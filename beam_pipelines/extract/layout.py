@@ -218,7 +218,7 @@ def _element(node: Any, tag: str, parent: Any) -> Element:
     if name is Name.BOILERPLATE and of_id.count("-") >= _MIN_SLUG - 1 and _is_of_heading(node):
         known = of_class[:_MAX_LABEL]
         name = judge_name(known)
-    is_body = is_body_name(known) or "articlebody" in node.get("itemprop", "").lower()
+    is_body = tag not in PARAGRAPHS and (is_body_name(known) or "articlebody" in node.get("itemprop", "").lower())
     if tag in ("body", "html") or (tag in ("ul", "ol") and name is Name.BOILERPLATE and may_be_text(known)):
         name = Name.NEUTRAL  # lists of links are left out as such
     # Some sites hide whole pages until a script shows them, or put them in a form. Such elements are therefore only

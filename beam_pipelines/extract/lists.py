@@ -8,9 +8,11 @@ from collections.abc import Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from typing import Any
 
+from ...formats.dates import stated_days
 from .layout import HEADINGS, PARAGRAPHS, SENTENCE, Block, Element, Layout, letters_of, text_of, total_of, words
 
 _LISTS = words("ul ol dl table")
+_STORIES = words("article main header section")
 _CELLS = words("td th")
 _MAX_AFTER_END = 0.3
 _MIN_ROWS, _MAX_CELL, _MAX_LINKED_DATA = 3, 400, 0.1
@@ -18,11 +20,15 @@ _WHOLE_LINK, _MIN_LINKED, _FULL_STOPS = 0.97, 60, (".", ".”", '."')
 _MIN_RUNNING_PARAGRAPHS = 3
 _COLONS = (":", "\uff1a")
 _MAX_LINKED = 0.7
+MAX_DATED = 40  # longest text of a link around a day
 _MIN_TEASERS, _MIN_TITLE_WORDS, _MAX_TO_TITLE = 2, 3, 3
-_MANY_HEADLINES, _MAX_BOX, _MAX_FOOT, _MAX_HEADLINE = 2, 300, 2, 200
+_MANY_HEADLINES, _MAX_BOX, _MAX_FOOT, _MAX_HEADLINE, _MAX_ABOVE = 2, 300, 2, 200, 3
 OUTSIDE, BYLINE, BESIDE = 0, 1, 2  # a node is in another story, between heading and text, elsewhere in the article
-# A link with more words, or more letters without a space, than an author or a section has.
-_HEADLINE = re.compile(r"(?:\S+ ){3}\S|^\S{11,}$")
+# A link with more words, or in a script without spaces more letters, than an author or a section has.
+_HEADLINE = re.compile(r"(?<!\S)(?:\S++ ){3}\S|^[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\u9fff]\S{10,}$")
+_NO_STORY = re.compile(
+    r"(?i)^(?:#|javascript:|mailto:|whatsapp:)|[/.]share(?:r|Article)?\b|intent/tweet"
+)  # links to share it
 
 
 class Region:
@@ -44,6 +50,7 @@ class Region:
         heads = [number for number, block in before if letters_of(block.text) == self.title]
         heads = (heads or [number for number, block in before if block.element.tag == "h1"])[-1:]
         nodes = [layout.blocks[number].element.node for number in (*heads, *own)]
+        self.above = _above(layout, heads[0]) if heads else None
         above = [dict.fromkeys((node, *node.iterancestors())) for node in nodes]
         self.held = set[Any]().union(*above)  # the elements with the heading or a part of the text
         around = [one for one in above[0] if all(one in line for line in above)] if heads else []
@@ -62,6 +69,8 @@ class Region:
         if not self.held:
             return OUTSIDE if beside else BYLINE
         others = self.headlines(line[-1])
+        if self.above is not None and self.above in line and not others and not beside:
+            return BESIDE
         if self.start <= _place(node) < self.end and others + beside < _MANY_HEADLINES:
             return BYLINE
         if not others and not beside and line[-1].getparent() not in self.outside:
@@ -79,11 +88,27 @@ class Region:
         return [block for block, node in nodes if node in self.held or self.rank(node) != OUTSIDE]
 
 
+def _above(layout: Layout, heading: int) -> Any:
+    """Returns the element right above a heading, if it begins a box with it; None above that, where today's date is."""
+    nodes = [block.element.node for block in layout.blocks[max(0, heading - _MAX_ABOVE) : heading + 1]]
+    if len(nodes) < 2:
+        return None
+    first, above, own = ([node, *node.iterancestors()] for node in (nodes[0], *nodes[-2:]))
+    box = next(one for one in own if one in above)
+    is_own = above[0].tag in HEADINGS or any(one.tag in _STORIES for one in [box, *box.iterancestors()])
+    return above[0] if is_own and (len(nodes) <= _MAX_ABOVE or box not in first) else None
+
+
 def _headlines(box: Any) -> int:
     """Returns the headlines that a box links, up to a few; without any, whether it has much text."""
-    links = (link for link in box.iter("a") if not link.get("href", "#").startswith(("#", "javascript:")))
-    titles = filter(_HEADLINE.search, (text_of(link, _MAX_HEADLINE) for link in links))
+    links = (link for link in box.iter("a") if not _NO_STORY.search(link.get("href", "#")[:_MAX_HEADLINE]))
+    found = ((link, text_of(link, _MAX_HEADLINE)) for link in links)
+    titles = (title for link, title in found if _HEADLINE.search(title) and not _is_day(link, title))
     return len(set(itertools.islice(titles, _MANY_HEADLINES))) or len(text_of(box, _MAX_BOX + 1)) > _MAX_BOX
+
+
+def _is_day(link: Any, text: str) -> bool:
+    return len(text) <= MAX_DATED and (link.find(".//time") is not None or bool(stated_days(text)))
 
 
 def _place(node: Any) -> tuple[int, ...]:

@@ -241,11 +241,13 @@ def _is_hub(structured: Structured, layout: Layout, url: str, characters: int, h
       characters: length of the text outside links.
       headlines: number of links with several words.
     """
-    if headlines >= _MIN_HUB_LINKS and urlsplit(url).path == "/":
+    parts = urlsplit(url)
+    has_id = _ITEM_QUERY.search(parts.query) is not None
+    if headlines >= _MIN_HUB_LINKS and parts.path == "/" and not has_id:
         return True
     if structured.is_article or structured.is_video or running_text(layout) >= _MIN_RUNNING_CHARACTERS:
         return False
-    is_item = _ITEM.search(urlsplit(url).path.removesuffix("/").rpartition("/")[2]) is not None
+    is_item = has_id or _ITEM.search(parts.path.removesuffix("/").rpartition("/")[2]) is not None
     if headlines >= _MIN_HUB_LINKS and characters < 60 * headlines:
         return not (is_item and characters >= _MIN_ITEM_CHARACTERS) and not _is_text_beside_links(layout)
     linked = sum(map(_is_linked_line, layout.blocks))

@@ -24,6 +24,7 @@ _ARTICLE_TYPES = words(_LISTS["article_types"])
 _MAX_SCRIPT_CHARACTERS = 2_000_000
 _MAX_OBJECTS = 2_000
 _OPENING = re.compile(r"\s*+(?:<!--|(?:(?://|/\*)\s*+)?<!\[CDATA\[\s*+(?:\*/)?)")
+_UNTYPED = re.compile(r"\s*+[\[{]\s*+(?:{\s*+)?\"@context\"")  # some templates leave the type out
 _CLOSINGS = (";", "-->", "/*]]>*/", "/* ]]> */", "//]]>", "// ]]>", "]]>")
 # Commas before an end, comments and escaped apostrophes, which are script and not JSON.
 _NO_JSON = re.compile(r",(?=\s{0,100}[}\]])|^[ \t]{0,100}//[^\n]*|/\*[^*]{0,500}\*/|\\(?=')", re.MULTILINE)
@@ -105,7 +106,8 @@ def read_structured(tree: Any, url: str, titles: Sequence[str] = ()) -> Structur
     language = _language(tree, item, first("og:locale", "language", "dc.language", "content-language"))
     place = place_of(language, url)
     days = [item.get(name) for name in ("datePublished", "dateCreated", "dateModified")]
-    published = _first_day([days[:2], _values(meta, _PUBLISHED)], place)
+    pages = (one.get("datePublished") for one in items if "webpage" in _types(one) and _is_of(one, own, url))
+    published = _first_day([days[:2], _values(meta, _PUBLISHED), pages], place)
     modified = _first_day([days[2:], _values(meta, _MODIFIED)], place)
     from_json_ld = {
         "title": _text(item.get("headline")),
@@ -121,7 +123,7 @@ def read_structured(tree: Any, url: str, titles: Sequence[str] = ()) -> Structur
     sources = {field: JSON_LD if from_json_ld[field] else META for field, value in chosen.items() if value}
     for field, found in (("byline_date", published), ("modified_date", modified)):
         if found:
-            sources[field] = (JSON_LD, META)[found[0]]
+            sources[field] = (JSON_LD, META, JSON_LD)[found[0]]
     kind = first("og:type").lower()
     return Structured(
         is_article=bool(item) or kind.startswith(("article", "liveblog", "news")),
@@ -176,7 +178,7 @@ def _head(tree: Any) -> tuple[dict[str, list[str]], list[str], str]:
             if name and content and next(node.iterancestors("aside", "nav"), None) is None:
                 meta.setdefault(name, []).append(content)
         elif node.tag == "script":
-            if "ld+json" in (node.get("type") or "").lower() and node.text:
+            if node.text and ("ld+json" in (node.get("type") or "").lower() or _UNTYPED.match(node.text)):
                 scripts.append(node.text)
         elif node.get("rel") == "image_src":
             meta.setdefault("image_src", []).append((node.get("href") or "").strip())
@@ -252,6 +254,12 @@ def _article_item(
         if ranked >= 2 <= best[0]:  # of this page, too
             whole |= {name: value for name, value in item.items() if not whole.get(name)}
     return whole
+
+
+def _is_of(item: Mapping[str, Any], own: Collection[str], url: str) -> bool:
+    """Returns whether an item states one of the URLs of the page."""
+    stated = {_page_key(canonical_url(address, url)) for address in _addresses(item, ("url", "@id"), 1)}
+    return not stated.isdisjoint(map(_page_key, own))
 
 
 def _addresses(value: Any, names: Collection[str], depth: int) -> Iterator[str]:

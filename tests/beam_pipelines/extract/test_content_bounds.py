@@ -52,7 +52,7 @@ def test_a_second_opinion_does_not_know_names_except_those_of_comments():
 
 def test_further_marked_bodies_are_not_part_of_the_page_of_a_story():
     first, second = box("story-body", p("a", 1_000)), box("story-body", p("b", 400), box("entry-content", p("c", 600)))
-    found = content_of(first + second + p("d", 500))
+    found = content_of(f"{first}<h2><a href=/b>Second</a></h2>{second}{p('d', 500)}")
     assert (found.text, found.confidence) == (text("a", 1_000), 1_000 / 1_500)
     articles = f"<article>{p('a', 1_000)}</article><article>{p('b', 1_000)}</article>{p('c', 500)}"
     found = content_of(articles)
@@ -141,7 +141,8 @@ def test_the_first_of_several_large_articles_counts(first, second, rest, expecte
 
 @pytest.mark.parametrize(("first", "expected"), [(400, "a"), (399, "a b c")])
 def test_a_marked_body_has_a_tenth_of_the_prose(first, expected):
-    page = box("story-body", p("a", first)) + box("story-body", p("b", 700)) + p("c", 3_300 - first)
+    stories = box("story-body", p("a", first)) + "<h1>Second</h1>" + box("story-body", p("b", 700))
+    page = stories + p("c", 3_300 - first)
     assert marks(page) == expected
 
 
@@ -185,10 +186,26 @@ def test_an_article_in_an_article_is_no_other_story(page):
     assert found.confidence == 1_000 / 1_500
 
 
-@pytest.mark.parametrize(("second", "expected"), [(500, "a"), (499, "a b")])
-def test_a_shorter_part_of_the_same_name_belongs_to_a_text(second, expected):
-    parts = "".join(f"<div>{box('story-text', part)}</div>" for part in (p("a", 1_000), p("b", second)))
+@pytest.mark.parametrize(
+    ("second", "between", "expected"),
+    [
+        (900, "", "a b"),
+        (900, "<h2>Afterwards</h2>", "a Afterwards b"),
+        (900, "<article class=related-story><h2>Another</h2></article>", "a b"),  # which has no prose
+        (500, "<h2><a href=/b>Another</a></h2>", "a"),
+        (499, "<h2><a href=/b>Another</a></h2>", "a b"),
+        (499, "<h1>Another</h1>", "a"),
+        (499, f"<article>{p('d', 100)}</article>", "a"),
+    ],
+)
+def test_a_part_of_the_same_name_belongs_to_a_text_unless_it_is_another_story(second, between, expected):
+    parts = f"<div>{box('story-text', p('a', 1_000))}</div>{between}<div>{box('story-text', p('b', second))}</div>"
     assert marks(f"<main>{parts}</main>{p('c', 400)}") == expected
+
+
+def test_paragraphs_of_typo3_have_the_name_of_a_body_but_are_none():
+    parts = "".join(p(letter, 500).replace("<p", "<p class=bodytext") for letter in "abc")
+    assert marks(f"<main>{parts}</main>") == "a b c"
 
 
 # The lead

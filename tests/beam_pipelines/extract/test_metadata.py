@@ -219,6 +219,58 @@ def test_words_around_visible_days(markup):
     assert article.modified_date in (None, datetime.date(2021, 3, 4))
 
 
+HEADING = "<h1>Council raises embankment</h1>"
+TAGS = "<a href=/t/1>Hochwasserschutzanlagen</a> <a href=/t/2>Bundesverkehrsministerium</a>"
+WEB_PAGE = ld(**{"@context": "https://schema.org", "@type": "WebPage", "url": URL, "datePublished": "2021-03-02"})
+SHARE = (
+    "<a href='mailto:?subject=x'>Send this page by mail</a> <a href=//f.example/sharer.php>Show this to all friends</a>"
+)
+
+
+@pytest.mark.parametrize(
+    "around",
+    [
+        f"{HEADING}<div><span class=date>2 March 2021</span>{TAGS}</div>TEXT",  # one long word is no headline
+        f"{HEADING}<div class=info><span class=date>2 March 2021</span>{SHARE}</div>TEXT",
+        f"<header><p><a href=/1><time datetime=2021-03-02>2 March 2021</time></a></p>{HEADING}</header>TEXT",
+        f"<header><a href=/1><time datetime=2021-03-02>2 March</time> <i>3 March</i></a>{HEADING}</header>TEXT",
+        f"<main><div><b>Press release</b> <time datetime='2021-03-02 12:22'>12:22</time></div>{HEADING}TEXT</main>",
+        f"<div><h2 class=date-header>Tuesday, 2 March 2021</h2>{HEADING}</div>TEXT",
+        f"{HEADING}TEXT<div class=submitted>Saved by ann on 2 March 2021</div>",
+        f"{HEADING}TEXT<span class=post-created>02.03.21</span>",
+        f"{HEADING}<p>Riverton, 2 March 2021 – The council has decided that the embankment rises, at last.</p>TEXT",
+        f"{HEADING}<p>2 March 2021. The council has decided that the embankment rises, at long last.</p>TEXT",
+        '<script>{"@context": "https://schema.org", "@type": "Report", "datePublished": "2021-03-02"}</script>TEXT',
+        WEB_PAGE + "TEXT",
+    ],
+)
+def test_places_of_the_day_of_an_article(around):
+    article = extract_page(html(body=f"<div>{around.replace('TEXT', BODY)}</div>"), URL).article
+    assert article.byline_date == datetime.date(2021, 3, 2)
+
+
+@pytest.mark.parametrize(
+    "around",
+    [
+        f"{HEADING}<p>The council said on 2 March 2021 that it would raise the embankment – at long last.</p>TEXT",
+        WEB_PAGE.replace(URL, "http://rivernews.example/") + "TEXT",
+    ],
+)
+def test_a_day_of_another_page_or_in_the_text_is_not_its_own(around):
+    assert extract_page(html(body=f"<div>{around.replace('TEXT', BODY)}</div>"), URL).article.byline_date is None
+
+
+def test_a_full_name_on_the_page_counts_before_the_name_of_an_account():
+    byline = "<p class=byline>By Ann Lee</p>"
+    for account, shown, names in (
+        ("ann.lee", byline, "Ann Lee"),
+        ("ann.lee", "", "ann.lee"),
+        ("Bo Chen", byline, "Bo Chen"),
+    ):
+        page = html(ld(author=account), f"{HEADING}{shown}{BODY}")
+        assert extract_page(page, URL).article.authors == (names,)
+
+
 @pytest.mark.parametrize(
     ("author", "name"),
     [

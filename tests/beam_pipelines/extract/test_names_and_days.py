@@ -19,7 +19,7 @@ DAYS = """
 2016-11-08 <- 2016-11-8T23:59 | 201611081200 | 20161108120030 | Nov. 8, 2016 | november 8th 2016 | 8-Nov-2016
 2016-11-08 <- 2016년 11월 8일 | 8 ноября 2016 | xxx 2016-11-08
 2016-11-09 <- Mon, 08 Nov 2016 23:00:00 -0500
-2016-03-01 <- 1er mars 2016
+2016-03-01 <- 1er mars 2016 | Datum:1. März 2016
 2016-05-08 <- 8 de mayo del 2016 | 8º maggio 2016
 1899-11-08 <- 18991108
 2018-06-18 <- 1529283660000
@@ -121,6 +121,17 @@ Propos recueillis par Ann Lee -> Ann Lee
 山田太郎 5分前 -> 山田太郎
 ['Ann Lee' 'Bo Chen'] -> Ann Lee; Bo Chen
 array(['Ann Lee', 'Bo Chen'], dtype=object) -> Ann Lee; Bo Chen
+ByAnn Lee -> Ann Lee
+Veröffentlicht von Ann Lee -> Ann Lee
+Eingestellt von der Ann -> der Ann
+Publiziert am ->
+Ann Lee Stand: 2. März 2021 -> Ann Lee
+Ann Lee am Samstag, 2. März 2021 -> Ann Lee
+Ann Lee Fr, 2. März 2021 -> Ann Lee
+Ann Lee Alle Artikel -> Ann Lee
+Ann Lee im Gespräch mit Bo Chen -> Ann Lee; Bo Chen
+~ Ann Lee ~ -> Ann Lee
+No Author ->
 [{"first_name": "Ann", "last_name": "Lee"}, {"displayName": "Bo Chen"}] -> Ann Lee; Bo Chen
 """
 
@@ -147,6 +158,8 @@ def test_a_person_is_neither_a_site_nor_an_agency_nor_a_job():
     assert not names_person(("Riverine-24",), site="Riverine 24")
     assert names_person(("Riverine-24",), site="")
     assert names_person(("Apple Lee",)), "AP only as the whole name"
+    assert not names_person(("annlee", "ann.lee", "ann-l2"))
+    assert names_person(("anna",)), "the name of an account has five letters"
     assert not names_person(())
 
 

@@ -166,3 +166,5 @@ def test_an_item_with_text_beside_many_headlines_is_no_hub():
     found = page(f"<h1>Harbour</h1><div>{between}</div>{''.join(links)}")
     assert extract_page(found, "http://rivernews.example/what-the-harbour-is").article is not None
     assert extract_page(found, "http://rivernews.example/harbour").hub_title == "Harbour"
+    front = {query: extract_page(found, f"http://rivernews.example/{query}").hub_title for query in ("", "?p=31228")}
+    assert front == {"": "Harbour", "?p=31228": None}
