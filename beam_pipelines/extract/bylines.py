@@ -19,7 +19,7 @@ from ...formats.jsonl import load_json
 from ...formats.months import is_month
 from .. import read_lists
 from .layout import Name, any_of, judge_name, letters_of, text_of, words
-from .lists import BESIDE, BYLINE, MAX_DATED, Region
+from .lists import BESIDE, BYLINE, Region, is_day
 
 _MAX_AUTHORS = 10
 _MAX_NAME_CHARACTERS = 60
@@ -357,7 +357,7 @@ def days(tree: Any, region: Region, place: str = "") -> tuple[Day | None, Day | 
                 break
         if published:
             return published, next((day for day in changed if day.day >= published.day), None)
-    heads = (_DATELINE.match(block.text) for block in region.lines(2) if block.prose and not changed)
+    heads = (_DATELINE.match(block.text) for block in region.lines(2))
     return next((day for head in heads if head for day in _shown(head[1], place)), None), next(iter(changed), None)
 
 
@@ -402,7 +402,7 @@ def _shown(text: str, place: str) -> list[Day]:
 
 
 def _is_other_story(node: Any) -> bool:
-    is_link = node.tag == "a" and len(text_of(node, MAX_DATED + 1)) > MAX_DATED  # a day may link to its own article
+    is_link = node.tag == "a" and not is_day(text_of(node, _MAX_BYLINE))  # a day may link to its own article
     return is_link or bool(_OTHERS.search(_label(node)))
 
 

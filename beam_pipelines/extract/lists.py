@@ -8,7 +8,6 @@ from collections.abc import Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from typing import Any
 
-from ...formats.dates import stated_days
 from .layout import HEADINGS, PARAGRAPHS, SENTENCE, Block, Element, Layout, letters_of, text_of, total_of, words
 
 _LISTS = words("ul ol dl table")
@@ -20,11 +19,11 @@ _WHOLE_LINK, _MIN_LINKED, _FULL_STOPS = 0.97, 60, (".", ".”", '."')
 _MIN_RUNNING_PARAGRAPHS = 3
 _COLONS = (":", "\uff1a")
 _MAX_LINKED = 0.7
-MAX_DATED = 40  # longest text of a link around a day
 _MIN_TEASERS, _MIN_TITLE_WORDS, _MAX_TO_TITLE = 2, 3, 3
 _MANY_HEADLINES, _MAX_BOX, _MAX_FOOT, _MAX_HEADLINE, _MAX_ABOVE = 2, 300, 2, 200, 3
 OUTSIDE, BYLINE, BESIDE = 0, 1, 2  # a node is in another story, between heading and text, elsewhere in the article
 # A link with more words, or in a script without spaces more letters, than an author or a section has.
+_WORDS, _MAX_DAY_WORDS = re.compile(r"[^\W\d_]+"), 3
 _HEADLINE = re.compile(r"(?<!\S)(?:\S++ ){3}\S|^[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\u9fff]\S{10,}$")
 _NO_STORY = re.compile(
     r"(?i)^(?:#|javascript:|mailto:|whatsapp:)|[/.]share(?:r|Article)?\b|intent/tweet"
@@ -102,13 +101,14 @@ def _above(layout: Layout, heading: int) -> Any:
 def _headlines(box: Any) -> int:
     """Returns the headlines that a box links, up to a few; without any, whether it has much text."""
     links = (link for link in box.iter("a") if not _NO_STORY.search(link.get("href", "#")[:_MAX_HEADLINE]))
-    found = ((link, text_of(link, _MAX_HEADLINE)) for link in links)
-    titles = (title for link, title in found if _HEADLINE.search(title) and not _is_day(link, title))
-    return len(set(itertools.islice(titles, _MANY_HEADLINES))) or len(text_of(box, _MAX_BOX + 1)) > _MAX_BOX
+    titles = filter(_HEADLINE.search, (text_of(link, _MAX_HEADLINE) for link in links))
+    found = set(itertools.islice((title for title in titles if not is_day(title)), _MANY_HEADLINES))
+    return len(found) or len(text_of(box, _MAX_BOX + 1)) > _MAX_BOX
 
 
-def _is_day(link: Any, text: str) -> bool:
-    return len(text) <= MAX_DATED and (link.find(".//time") is not None or bool(stated_days(text)))
+def is_day(text: str) -> bool:
+    """Returns whether the text of a link is a day, with a word or two at most, and not a headline."""
+    return any(map(str.isdecimal, text)) and len(_WORDS.findall(text)) <= _MAX_DAY_WORDS
 
 
 def _place(node: Any) -> tuple[int, ...]:

@@ -204,8 +204,7 @@ def test_a_part_of_the_same_name_belongs_to_a_text_unless_it_is_another_story(se
 
 
 def test_paragraphs_of_typo3_have_the_name_of_a_body_but_are_none():
-    parts = "".join(p(letter, 500).replace("<p", "<p class=bodytext") for letter in "abc")
-    assert marks(f"<main>{parts}</main>") == "a b c"
+    assert marks(f"<main>{p('a', 500)}<p class=bodytext>{text('b', 900)}</p>{p('c', 500)}</main>") == "a b c"
 
 
 # The lead

@@ -221,6 +221,9 @@ def test_words_around_visible_days(markup):
 
 HEADING = "<h1>Council raises embankment</h1>"
 TAGS = "<a href=/t/1>Hochwasserschutzanlagen</a> <a href=/t/2>Bundesverkehrsministerium</a>"
+CARDS = "".join(
+    f"<p><a href=/b>渡し船の運賃が再び値上げへ{letter}</a> <i class=date>2 March 2021</i></p>" for letter in "甲乙"
+)
 WEB_PAGE = ld(**{"@context": "https://schema.org", "@type": "WebPage", "url": URL, "datePublished": "2021-03-02"})
 SHARE = (
     "<a href='mailto:?subject=x'>Send this page by mail</a> <a href=//f.example/sharer.php>Show this to all friends</a>"
@@ -235,8 +238,9 @@ SHARE = (
         f"<header><p><a href=/1><time datetime=2021-03-02>2 March 2021</time></a></p>{HEADING}</header>TEXT",
         f"<header><a href=/1><time datetime=2021-03-02>2 March</time> <i>3 March</i></a>{HEADING}</header>TEXT",
         f"<main><div><b>Press release</b> <time datetime='2021-03-02 12:22'>12:22</time></div>{HEADING}TEXT</main>",
-        f"<div><h2 class=date-header>Tuesday, 2 March 2021</h2>{HEADING}</div>TEXT",
-        f"{HEADING}TEXT<div class=submitted>Saved by ann on 2 March 2021</div>",
+        f"<header><a href=/day>Topic of March: 2 March 2021</a>{HEADING}</header>TEXT",
+        f"<div><h2 class=date-header>Tuesday, 2 March 2021</h2><div>{HEADING}TEXT</div></div>",
+        f"{HEADING}TEXT<p>Tags<p>Share<div class=submitted>Saved by ann on 2 March 2021</div>",
         f"{HEADING}TEXT<span class=post-created>02.03.21</span>",
         f"{HEADING}<p>Riverton, 2 March 2021 – The council has decided that the embankment rises, at last.</p>TEXT",
         f"{HEADING}<p>2 March 2021. The council has decided that the embankment rises, at long last.</p>TEXT",
@@ -252,6 +256,10 @@ def test_places_of_the_day_of_an_article(around):
 @pytest.mark.parametrize(
     "around",
     [
+        f"<main><p>Town<p>Sport<p>Weather<p class=date>2 March 2021</p><div>{HEADING}TEXT</div></main>",  # today
+        f"<main><p>2 March 2021 <a href=/b>Ferry fares rise by 5 per cent</a></p><div>{HEADING}TEXT</div></main>",
+        f"{HEADING}<div><a href=/b>Ferry fares rise again, it says <time datetime=2021-03-02></time></a></div>TEXT",
+        f"{HEADING}<div>{CARDS}</div>TEXT",
         f"{HEADING}<p>The council said on 2 March 2021 that it would raise the embankment – at long last.</p>TEXT",
         WEB_PAGE.replace(URL, "http://rivernews.example/") + "TEXT",
     ],
