@@ -342,7 +342,8 @@ def _write_triplets(shard: Shard, _: Any, options: CategoriesOptions) -> None:
         shard.read()
         row = table.row(member.doc_id)
         if row < 0:
-            detail = f"{len(member.categories)} categories, none of which separates" if member.categories else "none"
+            missing = f"it has no {options.category}; another --category: {', '.join(SOURCES)}"
+            detail = f"{len(member.categories)} categories, none of which separates" if member.categories else missing
             shard.reject(member.doc_id, Rejection.NO_CATEGORY, detail)
             continue
         # Several draws may find the same documents; what is not there for one is there for none.

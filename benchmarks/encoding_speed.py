@@ -1,4 +1,4 @@
-"""Compares the speed of our encoder and of sentence-transformers on torch: the same weights and texts, in one run.
+r"""Compares the speed of our encoder and of sentence-transformers on torch: the same weights and texts, in one run.
 
     python benchmarks/encoding_speed.py --models minilm all-MiniLM-L6-v2 --headlines newsapi-headlines.jsonl.zst \
         --articles allsides.jsonl.zst --torch_python /path/to/venv/bin/python

@@ -1,4 +1,4 @@
-"""Whether an encoder has one space for all languages: rated pairs of news, and translations in a pool of ten languages.
+r"""Whether an encoder has one space for all languages: rated pairs of news, and translations in a pool of ten of them.
 
     python benchmarks/languages.py --data ../shared/data --encoder e5=model:e5 --encoder lifted=model:lifted/model \
         --output languages

@@ -1,4 +1,4 @@
-"""One table of the quality of encoders: a recipe is written from the folders that are there, and evaluated.
+r"""One table of the quality of encoders: a recipe is written from the folders that are there, and evaluated.
 
     python benchmarks/quality.py --data ../shared/data --newsroom newsroom --since 2019-01-01 --output quality \
         --model "MiniLM-L6=lifted/import" --model "words=lifted/words" --model "lifted=lifted/model"

@@ -1,4 +1,4 @@
-"""How often search finds the right articles: by vectors, by words, and by both, with bm25s as a peer.
+r"""How often search finds the right articles: by vectors, by words, and by both, with bm25s as a peer.
 
     python benchmarks/search_quality.py --encoder savedmodel:demo/saved_model --articles demo/work/clean/articles \
         --truth demo/newsroom/truth.jsonl

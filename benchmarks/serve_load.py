@@ -1,4 +1,4 @@
-"""Compares `newsembed serve` under load with a plain FastAPI server around sentence-transformers, in one run.
+r"""Compares `newsembed serve` under load with a plain FastAPI server around sentence-transformers, in one run.
 
     python benchmarks/serve_load.py --model work/minilm --peer_model all-MiniLM-L6-v2 \
         --peer_python /path/to/venv/bin/python --texts newsapi-headlines.jsonl.zst

@@ -7,7 +7,6 @@ task are a folder with the task's name: a copy of its dataset as ``mteb``'s meta
 import functools
 import hashlib
 import importlib
-import importlib.util
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
@@ -89,16 +88,18 @@ def run_tasks(
       (encoder, task, its main score in [0, 1], or the error of a task that failed).
 
     Raises:
-      InputError: if ``mteb`` is not installed, and for an encoder that is fitted on a collection, an unknown task and a
-        task without a folder.
+      InputError: if ``mteb``, or a library that it needs, is not installed, and for an encoder that is fitted on a
+        collection, an unknown task and a task without a folder.
     """
-    if fitted := [name for name, spec in specs.items() if spec.partition(":")[0] in _OF_COLLECTIONS]:
+    if fitted := [f"{name}={spec}" for name, spec in specs.items() if spec.partition(":")[0] in _OF_COLLECTIONS]:
         remedy = "leave it out: its vectors are fitted on a collection, and mteb embeds parts of one"
         raise InputError(f"got {', '.join(fitted)}", field="--encoder", remedy=remedy)
-    if importlib.util.find_spec("mteb") is None:
-        raise InputError("mteb is not installed", field="--mteb", remedy="run: pip install 'newsembed[mteb]'")
     os.environ["HF_HUB_OFFLINE"] = os.environ["HF_DATASETS_OFFLINE"] = "1"  # read when datasets is imported
-    mteb: Any = importlib.import_module("mteb")
+    try:
+        mteb: Any = importlib.import_module("mteb")
+    except ModuleNotFoundError as error:  # mteb, or a library that it needs
+        problem, remedy = f"{error.name} is not installed", "run: pip install 'newsembed[mteb]'"
+        raise InputError(problem, field="--mteb", remedy=remedy) from error
     tasks = [_local_task(mteb, name, os.path.join(data, name)) for name in names]
     cache = mteb.ResultCache(cache_path=output)
     found: list[tuple[str, str, float | str]] = []

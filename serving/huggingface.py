@@ -31,7 +31,7 @@ from ..tasks.vocabulary import Vocabulary
 from .model import Model
 
 _SPECIAL_NAMES: Final = ("pad_token", "unk_token", "cls_token", "sep_token", "mask_token")
-_OTHER_FORMATS: Final = "Export it as savedmodel, onnx or safetensors; a lift has this form in `layers`."
+_OTHER_FORMATS: Final = "Export it as savedmodel or safetensors. Of a lift, `layers` has this form."
 TEXTS: Final = (
     "",
     "Storm reaches the coast: 1,200 homes lost",

@@ -98,7 +98,7 @@ def find(
         numbers, cosines = index.nearest(vector, most, filters, cosines)
         scores = cosines.astype(np.float64)
     else:
-        found = evidence(index, words, vector, filters, cosines=cosines)
+        found = evidence(index, words, vector, filters, cosines=cosines, depth=max(count, DEPTH))
         scores = Ranking.from_dict(index.settings.get("ranking")).scores(found)
         order = np.lexsort((found.numbers, -scores))[:most]
         numbers, scores = found.numbers[order], scores[order]
@@ -133,8 +133,9 @@ def evidence(
     filters: Filters = NO_FILTERS,
     without: int | None = None,
     cosines: FloatArray | None = None,
+    depth: int | None = None,
 ) -> Evidence:
-    """What words and vectors say about the `DEPTH` best documents by each of both.
+    """What words and vectors say about the best documents by each of both.
 
     Args:
       index: what is searched.
@@ -143,18 +144,23 @@ def evidence(
       filters: what the documents must be.
       without: a document that is not a candidate.
       cosines: of `vector` with all articles, if they are known.
+      depth: the documents by each, `DEPTH` by default. Those beyond `DEPTH` have no rank, as the weights expect.
     """
-    best, bm25 = (part.tolist() for part in index.matching(words, DEPTH + 1, filters))
-    near = index.nearest(vector, DEPTH + 1, filters, cosines)[0].tolist()
-    nearest, by_words = ([number for number in found if number != without][:DEPTH] for found in (near, best))
+    depth = depth or DEPTH
+    best, bm25 = (part.tolist() for part in index.matching(words, depth + 1, filters))
+    near = index.nearest(vector, depth + 1, filters, cosines)[0].tolist()
+    nearest, by_words = ([number for number in found if number != without][:depth] for found in (near, best))
     numbers = np.array(sorted({*nearest, *by_words}), np.int64)
     scores = dict(zip(best, bm25, strict=True))
-    if len(best) > DEPTH:  # others may hold words, too
+    if len(best) > depth:  # others may hold words, too
         others = [number for number in numbers.tolist() if number not in scores]
         more = index.matching(words, len(others), among=others)
         scores |= dict(zip(*(part.tolist() for part in more), strict=True))
     near_to, places = index.cosines(vector, numbers), index.places(numbers)
-    held, word_ranks = np.array([scores.get(number, 0.0) for number in numbers.tolist()]), _ranks(numbers, by_words)
+    held, word_ranks = (
+        np.array([scores.get(number, 0.0) for number in numbers.tolist()]),
+        _ranks(numbers, by_words[:DEPTH]),
+    )
     rarity = sum(word.rarity for word in words)
     known = sum(word.rarity for word in words if word.frequency)
     return Evidence(
@@ -162,7 +168,7 @@ def evidence(
         near_to,
         index.deviations(vector, near_to, places),
         held,
-        _ranks(numbers, nearest),
+        _ranks(numbers, nearest[:DEPTH]),
         word_ranks,
         _foreign(index.groups.of[places], held, word_ranks),
         len(words),

@@ -30,6 +30,7 @@ from ..formats.digests import check_sums
 from ..formats.imports import without
 from ..formats.model_folder import ONNX_FILE, ModelFolder
 from ..formats.vocabulary import PAD_ID
+from ..models.architecture import Architecture
 from ..models.transformer import HALF_LENGTH, TransformerConfig
 from .interface import FloatArray, TokenizedEncoder
 from .model import Model, described
@@ -51,8 +52,10 @@ _LARGEST_BYTES: Final = 2**31 - 2**20  # of a graph in one file
 _LARGE_BYTES: Final = 2**16  # of a constant that has a file of its own
 
 
-def obstacle(config: TransformerConfig) -> str | None:
+def obstacle(config: Architecture) -> str | None:
     """Why the graph of a model cannot be written; None if it can."""
+    if not isinstance(config, TransformerConfig):
+        return f"the architecture is {config.kind!r}, the graph has encoders of BERT's shape"
     wanted: dict[str, Any] = {"norm": "post", "positions": "learned", "mlp": "dense", "activation": "gelu"}
     wanted |= {"biases": True, "dtype": "float32", "local_distance": 0}
     for name, value in wanted.items():
@@ -328,7 +331,7 @@ def encoder_of(model: Model, **reading: Any) -> "OnnxEncoder | None":
       model: with its parameters.
       reading: see :class:`TokenizedEncoder`.
     """
-    if not isinstance(model.config, TransformerConfig) or obstacle(model.config):
+    if obstacle(model.config):
         return None
     with tempfile.TemporaryDirectory(prefix="newsembed-") as folder:
         onnx.save(build(model.config, flatten(model.params), folder), f"{folder}/{ONNX_FILE}")

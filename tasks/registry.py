@@ -264,7 +264,7 @@ class RowMaker:
             values = example[name]
             if values.size and not 0 <= values.min() <= values.max() < bound:
                 problem = f"got ids from {values.min()} to {values.max()}, expected 0 to {bound - 1}"
-                remedy = "Train with the vocabulary (or the number of topics) that the data were written with."
+                remedy = "Train with the VOCABULARY_PATH, NUM_TOPICS or NUM_LANGUAGES that the data were written with."
                 raise InputError(problem, path=path, field=name, remedy=remedy)
         return {
             name: self._rules[name].fit(example[name], shape) if name in self._rules else example[name]

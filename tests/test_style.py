@@ -1,6 +1,7 @@
 """Limits that the linter does not check: the length of functions and files, and the number of parameters."""
 
 import ast
+import re
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
@@ -39,6 +40,12 @@ def test_functions_are_short_and_take_few_parameters():
 def test_files_are_short_with_few_exceptions():
     long = {str(path.relative_to(ROOT)) for path in SOURCES if len(path.read_text().splitlines()) > LONGEST_FILE}
     assert long == set(LONG_FILES), "split the file, or remove it from LONG_FILES when it has become short"
+
+
+def test_help_keeps_the_lines_of_its_commands():
+    """A backslash at the end of a line joins it with the next, unless the docstring is raw or doubles it."""
+    joined = re.compile(r'"""(?:(?!""").)*?[^\\\n]\\\n', re.DOTALL)
+    assert [str(path.relative_to(ROOT)) for path in SOURCES if joined.match(path.read_text())] == []
 
 
 def test_the_limits_are_noticed():

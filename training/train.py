@@ -33,7 +33,7 @@ from .loop import Loop, Patience, TaskStep
 from .metrics import Means, MetricWriter, Progress, Report, step_flops, total_peak_flops
 from .options import CalibrationOptions, CheckpointOptions, OptimizerOptions, RunOptions
 from .processes import check_joined, wait_for_all
-from .train_state import StateLayout, make_train_steps, plan_state
+from .train_state import StateLayout, TrainState, make_train_steps, plan_state
 
 
 @dataclasses.dataclass(frozen=True)
@@ -239,14 +239,21 @@ def _run(loop: Loop, calibration: Calibration, start: Start, train_steps: int) -
 
     A second Ctrl-C ends it with a KeyboardInterrupt that says which step is saved.
     """
+    rows, is_pretraining = calibration.options.whitening_rows, calibration.is_pretraining
+
+    def finished(state: TrainState) -> TrainState:
+        if rows and is_pretraining:
+            loop.report.progress.say(f"computing the embedding head from {rows:,} rows")
+        return state.replace(params=calibration.finished(state.params))
+
     try:
         if start.is_random:
-            if (rows := calibration.options.whitening_rows) and not calibration.is_pretraining:
+            if rows and not is_pretraining:
                 how = "latent semantics, " if calibration.options.latent_semantics else ""
                 loop.report.progress.say(f"computing the start from {rows:,} rows: {how}weights of pieces, the head")
             state = start.state.replace(params=calibration.started(start.state.params))
             start = dataclasses.replace(start, state=state)
-        return loop.run(start, train_steps, lambda state: state.replace(params=calibration.finished(state.params)))
+        return loop.run(start, train_steps, finished)
     except KeyboardInterrupt:
         latest = loop.checkpoints.latest_step()
         raise KeyboardInterrupt("no step is saved" if latest is None else f"step {latest} is saved") from None

@@ -11,7 +11,7 @@ from newsembed.beam_pipelines.triplets.table import STORIES, write_stories
 from newsembed.errors import InputError
 from newsembed.formats import files, parquet
 from newsembed.formats.records import Article, Rejection, TopicLabels, Triplet, make_doc_id
-from newsembed.tests.example_inputs import manifest_of, split, write_stream
+from newsembed.tests.example_inputs import dead_letters, manifest_of, split, write_stream
 
 DAY = datetime.date(2019, 3, 1)
 TOPICS = ("floods", "elections", "football")
@@ -61,6 +61,8 @@ def test_positives_share_a_category_negatives_share_none_and_all_have_one_langua
         assert np.isnan([*triplet.positive_similarity, *triplet.negative_similarity, triplet.evergreen_score]).all()
     counts = manifest["counts"]
     assert (counts["in"], counts["out"], counts["rejected"]) == (39, 36, {"no_category": 3})
+    details = [letter.detail for letter in dead_letters(tmp_path / "out", "draw")]
+    assert sum("it has no keywords; another --category: keywords, hub" in detail for detail in details) == 1
     assert manifest["categories"] == 6  # three topics in two languages; "news" is in 25 of 26 English articles
     tallies = {"categories": 6, "categories that are too rare": 1, "categories that are too wide": 1}
     assert manifest["phases"]["table"]["tallies"] == tallies

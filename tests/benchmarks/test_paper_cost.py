@@ -30,10 +30,14 @@ def test_the_figures_follow_from_the_shapes(cost, monkeypatch, tmp_path):
 def test_a_page_without_marks_is_left_as_it_is(cost, monkeypatch, tmp_path):
     page = tmp_path / "page.md"
     page.write_text("text\n")
-    monkeypatch.setattr(cost, "RUNS", [])
-    monkeypatch.setattr(sys, "argv", ["paper_cost.py", f"--write={page}"])
-    with pytest.raises(SystemExit, match="has no lines <!-- paper_cost: begin -->"):
-        cost.main()
+    monkeypatch.setattr(cost, "RUNS", ["what is not computed"])
+    for path, message in (
+        (page, "has no lines <!-- paper_cost: begin -->"),
+        (tmp_path / "none.md", "--write: .*none.md"),
+    ):
+        monkeypatch.setattr(sys, "argv", ["paper_cost.py", f"--write={path}"])
+        with pytest.raises(SystemExit, match=message):
+            cost.main()
     assert page.read_text() == "text\n"
 
 

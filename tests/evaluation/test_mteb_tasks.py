@@ -1,8 +1,8 @@
 """Tasks of MTEB: what the adapter gives to the library, what the command refuses, and a task of a local folder."""
 
 import enum
-import importlib.util
 import json
+import re
 import sys
 
 import numpy as np
@@ -52,11 +52,17 @@ def test_texts_titles_and_queries_reach_the_encoder_and_empty_texts_stay_zero():
 
 def test_the_command_refuses_what_mteb_cannot_use(tmp_path, refused, monkeypatch):
     given = ["evaluate", "--mteb", "STS12", "--data", str(tmp_path), "--output", str(tmp_path / "out")]
-    assert "fitted on a collection" in refused(*given, "--encoder", "base=lsa:100")
+    assert re.search(r"got base=lsa:100\n.*fitted on a collection", refused(*given, "--encoder", "base=lsa:100"))
     assert "--mteb: given with --suite" in refused(*given, "--encoder", "base=lsa:100", "--suite", "sts")
+    for name in ("HF_HUB_OFFLINE", "HF_DATASETS_OFFLINE"):
+        monkeypatch.setenv(name, "1")  # as the command sets them, but not for other tests
     monkeypatch.setitem(sys.modules, "mteb", None)
-    monkeypatch.setattr(importlib.util, "find_spec", lambda _name: None)
-    refuses(r"mteb is not installed\n.*newsembed\[mteb\]", run_tasks, ["STS12"], str(tmp_path), {}, {}, str(tmp_path))
+    remedy = r"mteb is not installed\n.*newsembed\[mteb\]"
+    refuses(remedy, run_tasks, ["STS12"], str(tmp_path), {}, {}, str(tmp_path))
+    (tmp_path / "mteb.py").write_text("import a_library_that_mteb_needs\n")
+    monkeypatch.delitem(sys.modules, "mteb")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    refuses("a_library_that_mteb_needs is not installed", run_tasks, ["STS12"], str(tmp_path), {}, {}, str(tmp_path))
 
 
 def test_mteb_scores_a_task_of_a_local_folder_and_writes_its_own_results(tmp_path):

@@ -115,6 +115,13 @@ def test_words_beyond_the_depth_still_have_their_scores(monkeypatch):
     assert len(found.numbers) == 4  # two by words, two others by vectors
 
 
+def test_more_documents_than_the_depth_are_found(monkeypatch):
+    monkeypatch.setattr(hybrid, "DEPTH", 2)
+    index = indexed([ArticleText(f"d{n}", "", "", f"storm {'b' * n}", "", "en") for n in range(8)], Letters())
+    assert len(find(index, "storm", 7).hits) == 7
+    assert titles(find(index, "storm", 7))[:1] == titles(find(index, "storm", 1))
+
+
 def evidence(bm25, cosines, **facts):
     bm25, cosines = np.array(bm25, float), np.array(cosines, float)
     ranks = [np.argsort(np.argsort(-array, kind="stable")).astype(float) for array in (cosines, bm25)]

@@ -14,6 +14,7 @@ import pytest
 from drawn_parameters import drawn
 from json_lines import write_rows
 from newsembed.formats.arrays import flatten
+from newsembed.models.encoders.autoencoder import AutoencoderConfig
 from newsembed.models.encoders.hybrid import HybridConfig
 from newsembed.models.encoders.news import EncoderConfig
 from newsembed.serving import onnx_engine
@@ -225,5 +226,6 @@ def test_a_damaged_graph_is_named(exported, tmp_path):
 def test_a_model_that_the_graph_does_not_have_is_named(model_dir, tmp_path, refused):
     assert "pooling is 'max'" in str(onnx_engine.obstacle(dataclasses.replace(SMALL, pooling="max")))
     assert onnx_engine.obstacle(dataclasses.replace(SMALL, num_layers=0)) == "it has no layers"
+    assert "the architecture is 'autoencoder'" in str(onnx_engine.obstacle(AutoencoderConfig(vocab_size=10)))
     arguments = ["export", "--model", model_dir, "--format", "onnx", "--precision", "float16"]
     assert "the format onnx holds float32" in refused(*arguments, "--output", f"{tmp_path}/x")

@@ -128,7 +128,9 @@ def test_a_pretraining_run_ends_with_it_and_resumes_to_the_same(tmp_path, capsys
 
     unbroken, resumed = head("one", 4), head("two", 2, 4)
     np.testing.assert_array_equal(unbroken, resumed)
-    assert "computing the start" not in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert "computing the start" not in said
+    assert said.count("computing the embedding head from 40 rows") == 3
     assert np.abs(unbroken).max() > 0.1  # at random it would be 0.02
 
 
