@@ -133,7 +133,7 @@ def evidence(
     filters: Filters = NO_FILTERS,
     without: int | None = None,
     cosines: FloatArray | None = None,
-    depth: int | None = None,
+    depth: int = DEPTH,
 ) -> Evidence:
     """What words and vectors say about the best documents by each of both.
 
@@ -144,9 +144,8 @@ def evidence(
       filters: what the documents must be.
       without: a document that is not a candidate.
       cosines: of `vector` with all articles, if they are known.
-      depth: the documents by each, `DEPTH` by default. Those beyond `DEPTH` have no rank, as the weights expect.
+      depth: the documents by each. Those beyond `DEPTH` have no rank, as the weights expect.
     """
-    depth = depth or DEPTH
     best, bm25 = (part.tolist() for part in index.matching(words, depth + 1, filters))
     near = index.nearest(vector, depth + 1, filters, cosines)[0].tolist()
     nearest, by_words = ([number for number in found if number != without][:depth] for found in (near, best))
@@ -157,10 +156,7 @@ def evidence(
         more = index.matching(words, len(others), among=others)
         scores |= dict(zip(*(part.tolist() for part in more), strict=True))
     near_to, places = index.cosines(vector, numbers), index.places(numbers)
-    held, word_ranks = (
-        np.array([scores.get(number, 0.0) for number in numbers.tolist()]),
-        _ranks(numbers, by_words[:DEPTH]),
-    )
+    held, word_ranks = np.array([scores.get(one, 0.0) for one in numbers.tolist()]), _ranks(numbers, by_words[:DEPTH])
     rarity = sum(word.rarity for word in words)
     known = sum(word.rarity for word in words if word.frequency)
     return Evidence(

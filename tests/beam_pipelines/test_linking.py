@@ -213,3 +213,11 @@ def test_the_more_frequent_of_words_that_are_equally_alike_is_meant():
     assert pair.apply(["Кристин", "Пелоси"], "ru") == ["Christine", "Pelosi"]
     assert pair.apply(["Кристин", "Блази"], "ru") == ["Кристин", "Блази"]  # both must sound alike
     assert pair.apply(["Пелоси", "Кристин"], "ru") == ["Пелоси", "Кристин"]
+
+
+def test_meanings_are_found_again_when_too_many_are_remembered(monkeypatch):
+    monkeypatch.setattr(spellings, "_MOST_REMEMBERED", 2)
+    found = Spellings({"Berlin": 0}, {})
+    for _ in range(2):
+        assert found.apply(["Berlins", "Paris", "Rome", "Berlins"], "de") == ["Berlin", "Paris", "Rome", "Berlin"]
+    assert len(found._meant("de")) <= 2
