@@ -104,12 +104,11 @@ def test_documents_in_another_language_than_the_first_by_words_are_foreign():
     assert not hybrid.evidence(one, one.read("storm"), Letters().encode_queries(["storm"])[0]).foreign.any()
 
 
-def test_words_beyond_the_depth_still_have_their_scores(monkeypatch):
-    monkeypatch.setattr(hybrid, "DEPTH", 2)
+def test_words_beyond_the_depth_still_have_their_scores():
     many = [ArticleText(f"d{n}", "", "", f"storm {'b' * n}", "", "en") for n in range(8)]
     index = indexed(many, Letters())
     words = index.read("storm")
-    found = hybrid.evidence(index, words, Letters().encode_queries(["bbbbbbb"])[0])
+    found = hybrid.evidence(index, words, Letters().encode_queries(["bbbbbbb"])[0], depth=2)
     expected = dict(zip(*(part.tolist() for part in index.matching(words, 8)), strict=True))
     assert found.bm25.tolist() == [expected[n] for n in found.numbers.tolist()]
     assert len(found.numbers) == 4  # two by words, two others by vectors
