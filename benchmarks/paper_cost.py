@@ -199,27 +199,18 @@ def compile_one(row: int) -> str:
     return f"| {shape} | {remat} | {f'{chunk:,}' if chunk else 'all'} | {sizes} | {seconds:.0f} |"
 
 
-def around(path: str, mark: str) -> tuple[str, str]:
-    """What is before and after the two lines of a Markdown file that have a mark, with these lines.
+def write_between(path: str, mark: str, text: str) -> None:
+    """Replaces what is between the two lines of a Markdown file that have a mark.
 
     Raises:
-      SystemExit: if the file cannot be read, or lacks one of them.
+      SystemExit: if the file lacks one of them.
     """
-    begin, end = f"<!-- {mark}: begin -->", f"<!-- {mark}: end -->"
-    try:
-        before, found, rest = Path(path).read_text(encoding="utf-8").partition(begin)
-    except OSError as error:
-        raise SystemExit(f"--write: {error}") from error
+    page, begin, end = Path(path), f"<!-- {mark}: begin -->", f"<!-- {mark}: end -->"
+    before, found, rest = page.read_text(encoding="utf-8").partition(begin)
     _, ended, after = rest.partition(end)
     if not found or not ended:
         raise SystemExit(f"{path} has no lines {begin} and {end}")
-    return before + begin, end + after
-
-
-def write_between(path: str, mark: str, text: str) -> None:
-    """Replaces what is between the two lines of a Markdown file that have a mark, see `around`."""
-    before, after = around(path, mark)
-    Path(path).write_text(f"{before}\n{text}\n{after}", encoding="utf-8")
+    page.write_text(f"{before}{begin}\n{text}\n{end}{after}", encoding="utf-8")
 
 
 def main() -> None:
@@ -228,8 +219,8 @@ def main() -> None:
     if args.one is not None:
         print(compile_one(int(args.one)))
         return
-    if args.write:
-        around(args.write, "paper_cost")  # before the minutes of --compile
+    if args.write and not Path(args.write).is_file():  # before the minutes of --compile
+        raise SystemExit(f"--write: no such file: {args.write}")
     text = "\n\n".join(tables(args, [describe(name, args.devices) for name in RUNS]))
     print(text)
     if args.write:

@@ -77,7 +77,7 @@ _ROLES_END = re.compile(
     r"(?<!\s)\s+(?:is\s+an?|(?:for\s+[Tt]|of\s+t|at\s+t)he|in(?:\s+[A-Z]\w+){1,2}$|contributed\b).*$"
 )
 _NO_NAME = re.compile(
-    r"(?i)\d{2}|[:!?]|^(?:the|about|more|share|follow|a|an|by|see|all|view|unknown|anonymous|none|null|undefined|n)$"
+    r"(?i)\d{2}|[:!?{}=]|^(?:the|about|more|share|follow|a|an|by|von|see|all|view|unknown|anonymous|none|null|undefined|n)$"
     r"|^(?:follow|share|read)\b",
 )
 _MAX_BYLINE = 200

@@ -132,6 +132,8 @@ Ann Lee Alle Artikel -> Ann Lee
 Ann Lee im Gespräch mit Bo Chen -> Ann Lee; Bo Chen
 ~ Ann Lee ~ -> Ann Lee
 No Author ->
+Von ->
+window.x.push(function {load.Inline ->
 [{"first_name": "Ann", "last_name": "Lee"}, {"displayName": "Bo Chen"}] -> Ann Lee; Bo Chen
 """
 
