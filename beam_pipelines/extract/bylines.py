@@ -92,7 +92,9 @@ _OTHERS = re.compile(rf"(?i)(?:^|[\s_-]){any_of(_LISTS['others'])}(?:$|[\s_-])")
 _FIRST_YEAR = 1990  # of pages
 _MAX_LABEL = 60
 _MAX_BEHIND = 5
-_DATELINE = re.compile(r"(.{6,40}?)(?:\s?[–—|]\s|\s-\s|(?<=\d{4})[.:]\s)")  # "Berlin, 29.11.2022 | The text"
+_DATELINE = re.compile(  # "Berlin, 29.11.2022 | The text", not "On 11 September 2001 | a day"
+    r"((?:[^\d,]{2,30},\s|\w{1,30} vom\s)?(?:[^\W\d_]{3,12}\.?\s)?\d.{5,25}?)(?:\s?[–—|]\s|\s-\s|(?<=\d{4})[.:]\s)"
+)
 _POSTED = re.compile(r"(?i)publi|post|submit|creat|issued|entry-date|dateline|date_?time|timestamp|byline")
 
 
