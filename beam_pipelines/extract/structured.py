@@ -106,8 +106,7 @@ def read_structured(tree: Any, url: str, titles: Sequence[str] = ()) -> Structur
     language = _language(tree, item, first("og:locale", "language", "dc.language", "content-language"))
     place = place_of(language, url)
     days = [item.get(name) for name in ("datePublished", "dateCreated", "dateModified")]
-    pages = (one.get("datePublished") for one in items if "webpage" in _types(one) and _is_of(one, own, url))
-    published = _first_day([days[:2], _values(meta, _PUBLISHED), pages], place)
+    published = _first_day([days[:2], _values(meta, _PUBLISHED)], place)
     modified = _first_day([days[2:], _values(meta, _MODIFIED)], place)
     from_json_ld = {
         "title": _text(item.get("headline")),
@@ -123,7 +122,7 @@ def read_structured(tree: Any, url: str, titles: Sequence[str] = ()) -> Structur
     sources = {field: JSON_LD if from_json_ld[field] else META for field, value in chosen.items() if value}
     for field, found in (("byline_date", published), ("modified_date", modified)):
         if found:
-            sources[field] = (JSON_LD, META, JSON_LD)[found[0]]
+            sources[field] = (JSON_LD, META)[found[0]]
     kind = first("og:type").lower()
     return Structured(
         is_article=bool(item) or kind.startswith(("article", "liveblog", "news")),
@@ -254,12 +253,6 @@ def _article_item(
         if ranked >= 2 <= best[0]:  # of this page, too
             whole |= {name: value for name, value in item.items() if not whole.get(name)}
     return whole
-
-
-def _is_of(item: Mapping[str, Any], own: Collection[str], url: str) -> bool:
-    """Returns whether an item states one of the URLs of the page."""
-    stated = {_page_key(canonical_url(address, url)) for address in _addresses(item, ("url", "@id"), 1)}
-    return not stated.isdisjoint(map(_page_key, own))
 
 
 def _addresses(value: Any, names: Collection[str], depth: int) -> Iterator[str]:

@@ -224,7 +224,6 @@ TAGS = "<a href=/t/1>Hochwasserschutzanlagen</a> <a href=/t/2>Bundesverkehrsmini
 CARDS = "".join(
     f"<p><a href=/b>渡し船の運賃が再び値上げへ{letter}</a> <i class=date>2 March 2021</i></p>" for letter in "甲乙"
 )
-WEB_PAGE = ld(**{"@context": "https://schema.org", "@type": "WebPage", "url": URL, "datePublished": "2021-03-02"})
 SHARE = (
     "<a href='mailto:?subject=x'>Send this page by mail</a> <a href=//f.example/sharer.php>Show this to all friends</a>"
 )
@@ -246,7 +245,6 @@ SHARE = (
         f"{HEADING}<p>Press release of 2021: Riverton</p><p>March 2, 2021 | The council decided that it rises.</p>TEXT",
         f"{HEADING}<p>2 March 2021. The council has decided that the embankment rises, at long last.</p>TEXT",
         '<script>{"@context": "https://schema.org", "@type": "Report", "datePublished": "2021-03-02"}</script>TEXT',
-        WEB_PAGE + "TEXT",
     ],
 )
 def test_places_of_the_day_of_an_article(around):
@@ -263,7 +261,6 @@ def test_places_of_the_day_of_an_article(around):
         f"{HEADING}<div>{CARDS}</div>TEXT",
         f"{HEADING}<p>On 2 March 2021 – a day that nobody in the river town forgets – the embankment broke.</p>TEXT",
         f"{HEADING}<p>The council said on 2 March 2021 that it would raise the embankment – at long last.</p>TEXT",
-        WEB_PAGE.replace(URL, "http://rivernews.example/") + "TEXT",
     ],
 )
 def test_a_day_of_another_page_or_in_the_text_is_not_its_own(around):
