@@ -17,15 +17,15 @@ ROOT = Path(__file__).parents[1]
 LAYOUT = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
 SLACK = 0.03  # of a limit: a package that is smaller by more lowers it
 LIMITS = {  # package: (lines, tokens)
-    "tests": (42_405, 503_951),
-    "beam_pipelines": (12_639, 143_909),
-    "serving": (4_763, 53_516),
+    "tests": (42_532, 504_755),
+    "beam_pipelines": (12_682, 144_498),
+    "serving": (4_767, 53_548),
     "studies": (4_574, 51_069),
-    "formats": (4_270, 43_458),
-    "benchmarks": (3_497, 38_176),
+    "formats": (4_272, 43_458),
+    "benchmarks": (3_499, 38_198),
     "models": (3_062, 35_446),
-    "evaluation": (3_987, 47_138),
-    "training": (2_288, 23_834),
+    "evaluation": (3_988, 47_138),
+    "training": (2_293, 23_863),
     "launch": (2_453, 23_144),
     "newsroom": (1_614, 18_409),
     "learning": (1_596, 18_264),
