@@ -17,8 +17,8 @@ ROOT = Path(__file__).parents[1]
 LAYOUT = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
 SLACK = 0.03  # of a limit: a package that is smaller by more lowers it
 LIMITS = {  # package: (lines, tokens)
-    "tests": (42_532, 504_755),
-    "beam_pipelines": (12_682, 144_498),
+    "tests": (42_538, 504_832),
+    "beam_pipelines": (12_681, 144_480),
     "serving": (4_767, 53_548),
     "studies": (4_574, 51_069),
     "formats": (4_272, 43_458),

@@ -359,16 +359,20 @@ def days(tree: Any, region: Region, place: str = "") -> tuple[Day | None, Day | 
                 break
         if published:
             return published, next((day for day in changed if day.day >= published.day), None)
-    heads = (_DATELINE.match(block.text) for block in region.lines(2))
-    return next((day for head in heads if head for day in _shown(head[1], place)), None), next(iter(changed), None)
+    return None, next(iter(changed), None)
 
 
 def _day_of_lines(region: Region, place: str, changed: list[Day]) -> Day | None:
-    """Returns the day that a short line below the heading or below the text states, and adds those of changes."""
+    """Returns the day that a short line below the heading or below the text states, and adds those of changes.
+
+    Of a paragraph only its dateline is such a line.
+    """
     label = ""  # such as "Updated", in the block before
     for block in region.lines(2):
-        found = _shown(f"{label} {block.text}", place) if len(block.text) <= _MAX_BYLINE // 2 else []
-        if not block.prose or {day.role for day in found} >= {PUBLISHED, UPDATED}:
+        dateline = _DATELINE.match(block.text) if block.prose else None
+        line = dateline[1] if dateline else block.text
+        found = _shown(f"{label} {line}", place) if len(line) <= _MAX_BYLINE // 2 else []
+        if dateline or not block.prose or {day.role for day in found} >= {PUBLISHED, UPDATED}:
             changed += [day for day in found if day.role == UPDATED]
             if first := next((day for day in found if day.role not in (UPDATED, EVENT)), None):
                 return first

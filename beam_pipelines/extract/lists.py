@@ -22,12 +22,11 @@ _MAX_LINKED = 0.7
 _MIN_TEASERS, _MIN_TITLE_WORDS, _MAX_TO_TITLE = 2, 3, 3
 _MANY_HEADLINES, _MAX_BOX, _MAX_FOOT, _MAX_HEADLINE, _MAX_ABOVE = 2, 300, 2, 200, 3
 OUTSIDE, BYLINE, BESIDE = 0, 1, 2  # a node is in another story, between heading and text, elsewhere in the article
-# A link with more words, or in a script without spaces more letters, than an author or a section has.
 _WORDS, _MAX_DAY_WORDS = re.compile(r"[^\W\d_]+"), 3
+# A link with more words, or in a script without spaces more letters, than an author or a section has.
 _HEADLINE = re.compile(r"(?<!\S)(?:\S++ ){3}\S|^[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\u9fff]\S{10,}$")
-_NO_STORY = re.compile(
-    r"(?i)^(?:#|javascript:|mailto:|whatsapp:)|[/.]share(?:r|Article)?\b|intent/tweet"
-)  # links to share it
+# Links to parts of the page, and links that share it.
+_NO_STORY = re.compile(r"(?i)^(?:#|javascript:|mailto:|whatsapp:)|[/.]share(?:r|Article)?\b|intent/tweet")
 
 
 class Region:

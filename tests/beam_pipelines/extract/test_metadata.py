@@ -267,6 +267,14 @@ def test_a_day_of_another_page_or_in_the_text_is_not_its_own(around):
     assert extract_page(html(body=f"<div>{around.replace('TEXT', BODY)}</div>"), URL).article.byline_date is None
 
 
+def test_a_dateline_is_read_as_other_lines_are():
+    for words, day, changed in (("1 March 2021", "2021-03-02", None), ("3 March 2021", "2021-03-02", "2021-03-03")):
+        dateline = "<p>Riverton, 2 March 2021 – The council has decided that the embankment rises, at last.</p>"
+        page = html(body=f"<div>{HEADING}<p>Updated {words}</p>{dateline}{BODY}</div>")
+        article = extract_page(page, URL).article
+        assert (str(article.byline_date), article.modified_date and str(article.modified_date)) == (day, changed)
+
+
 def test_a_full_name_on_the_page_counts_before_the_name_of_an_account():
     byline = "<p class=byline>By Ann Lee</p>"
     for account, shown, names in (
