@@ -399,14 +399,18 @@ def keep_best(found: Pairs, counts: Mapping[Side, int]) -> Pairs:
       counts: number of pairs to keep by side; 1 for a side that is not given.
     """
     similarity = found["similarity"][np.arange(len(found)), found["space"]]
-    found = found[np.lexsort((found["neighbor"], -similarity, found["space"], found["side"], found["query"]))]
-    found = found[_changes(found[["query", "side", "space", "neighbor"]])]
-    starts = _changes(found[["query", "side", "space"]])
-    rank = np.arange(len(found)) - np.flatnonzero(starts)[np.cumsum(starts) - 1]
+    kinds = found["side"] * len(SPACES) + found["space"]
+    order = np.lexsort((found["neighbor"], -similarity, kinds, found["query"]))
+    # Columns are compared one by one, and rows are copied once: a row is large.
+    query, kind, neighbor = found["query"][order], kinds[order], found["neighbor"][order]
+    starts = _changes(query) | _changes(kind)
+    is_first = starts | _changes(neighbor)
+    number = np.cumsum(is_first)
+    rank = number - number[np.flatnonzero(starts)][np.cumsum(starts) - 1]
     limit = np.array([counts.get(side, 1) for side in Side])
-    return found[rank < limit[found["side"]]]
+    return found[order[is_first & (rank < limit[kind // len(SPACES)])]]
 
 
-def _changes(rows: Pairs) -> Any:
-    """Returns whether each row differs from the one before it, bool ``[N]``."""
-    return np.append(True, rows[1:] != rows[:-1])[: len(rows)]
+def _changes(values: Array) -> Any:
+    """Returns whether each value differs from the one before it, bool ``[N]``."""
+    return np.append(True, values[1:] != values[:-1])[: len(values)]
