@@ -39,6 +39,9 @@ _MOST_LIST_BYTES: Final = 1 << 30
 _PARALLEL = 16  # concurrent lookups
 _RENAME: Final = "rename the file, or fetch it again: its compression differs from its name"
 
+# By path: how many rows of the last file a process has read, and the rest. A compressed file can only be read from its
+# start, so the next slice goes on from there.
+_unread: Final = dict[str, tuple[int, Iterator[Any]]]()
 _Line = tuple[str, str, int, str]  # "path:line", name of a WARC file or "", offset, URL or what is wrong
 
 
@@ -308,8 +311,10 @@ def row_slices(paths: Iterable[str], holds: str) -> list[Slice]:
         else:
             remedy = "give .jsonl, .json, .csv, .tsv (also .gz, .bz2, .zst) or .parquet"
             raise InputError(f"unknown type of file of {holds}", path=path, field=f"--{holds}", remedy=remedy)
-        for start in range(0, max(rows, 1), LINES_PER_SLICE):
-            slices.append(Slice(path, kind, start, LINES_PER_SLICE, holds, min(rows - start, LINES_PER_SLICE)))
+        starts = range(0, max(rows, 1), LINES_PER_SLICE)
+        for start in starts:
+            count = LINES_PER_SLICE if start != starts[-1] else -1  # the last finds where a file is broken
+            slices.append(Slice(path, kind, start, count, holds, min(rows - start, LINES_PER_SLICE)))
     return slices
 
 
@@ -328,23 +333,34 @@ def read_rows(piece: Slice) -> Iterator[tuple[str, dict[str, Any] | str | EOFErr
 
     An invalid row is the text of its line. The rest of a truncated file is represented by the error.
     """
-    number, end = 0, piece.start + piece.count
-    if piece.kind == "parquet":
-        for batch in read_batches(piece.path):
-            if number + batch.num_rows > piece.start and number < end:
-                for place, row in enumerate(batch.to_pylist(), number + 1):
-                    if piece.start < place <= end:
-                        yield f"{piece.path}:{place}", row
-            number += batch.num_rows
-        return
+    number, rows = _unread.pop(piece.path, (piece.start + 1, iter(())))
+    if number > piece.start:
+        number, rows = piece.start, _rows_after(piece)
     try:
-        for number, line in enumerate(_lines(piece.path), 1):
-            if number > end:
-                return
-            if number > piece.start and line.strip():
-                yield f"{piece.path}:{number}", _json_object(line)
+        number += sum(1 for _ in itertools.islice(rows, piece.start - number))
+        for number, row in enumerate(rows if piece.count < 0 else itertools.islice(rows, piece.count), number + 1):
+            if isinstance(row, dict):
+                yield f"{piece.path}:{number}", row
+            elif row.strip():
+                yield f"{piece.path}:{number}", _json_object(row)
     except EOFError as error:
         yield f"{piece.path}:{number + 1}", error
+    else:
+        _unread.clear()
+        if piece.count >= 0:  # a file that has been read to its end may grow before the next job
+            _unread[piece.path] = number, rows
+
+
+def _rows_after(piece: Slice) -> Iterator[bytes | dict[str, Any]]:
+    """Yields the lines, or the rows of Parquet, of a whole file after the first ``piece.start``."""
+    if piece.kind != "parquet":
+        yield from itertools.islice(_lines(piece.path), piece.start, None)
+        return
+    left = piece.start
+    for batch in read_batches(piece.path):
+        if batch.num_rows > left:
+            yield from batch.slice(left).to_pylist()
+        left = max(0, left - batch.num_rows)
 
 
 def _json_object(line: bytes) -> dict[str, Any] | str:

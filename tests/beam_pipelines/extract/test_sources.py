@@ -140,7 +140,22 @@ def test_the_slices_of_rows_have_each_row_once_with_its_number(tmp_path, kind, m
     else:
         pq.write_table(pa.table({"n": range(1, 8)}), path, row_group_size=2)
     pieces_of_file = row_slices((str(path),), "articles")
-    assert [(one.start, one.count, one.records) for one in pieces_of_file] == [(0, 3, 3), (3, 3, 3), (6, 3, 1)]
+    assert [(one.start, one.count, one.records) for one in pieces_of_file] == [(0, 3, 3), (3, 3, 3), (6, -1, 1)]
     rows = [list(read_rows(one)) for one in pieces_of_file]
     assert [[row["n"] for _, row in part] for part in rows] == [[1, 2, 3], [4, 5, 6], [7]]
     assert [place for part in rows for place, _ in part] == [f"{path}:{n}" for n in range(1, 8)]
+    for place in (1, 0, 2, 2, 1, 2, 0, 1):  # in any order
+        assert list(read_rows(pieces_of_file[place])) == rows[place]
+    next(read_rows(pieces_of_file[1]))  # and after one that was left
+    assert list(read_rows(pieces_of_file[2])) == rows[2]
+
+
+def test_a_process_that_reads_one_slice_after_another_reads_a_compressed_file_once(tmp_path, monkeypatch):
+    monkeypatch.setattr(sources, "LINES_PER_SLICE", 3)
+    path = tmp_path / "a.jsonl.gz"
+    path.write_bytes(gzip.compress(b"".join(b'{"n": %d}\n' % n for n in range(20))))
+    pieces, opened = row_slices((str(path),), "articles"), []
+    monkeypatch.setattr(sources, "_lines", lambda path, read=sources._lines: opened.append(path) or read(path))
+    rows = [row["n"] for piece in pieces[::2] for _, row in read_rows(piece)]  # another process has the others
+    assert rows == [0, 1, 2, 6, 7, 8, 12, 13, 14, 18, 19]
+    assert opened == [str(path)]
