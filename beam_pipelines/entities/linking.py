@@ -157,7 +157,7 @@ class Linker:
 
     def _find(self, words: Sequence[str], language: str) -> list[str]:
         """Returns the aliases in a text, in order; of overlapping matches the leftmost, then longest."""
-        lengths = self._lengths
+        lengths, meanings, base = self._lengths, self._meanings, language.partition("-")[0]
         found: list[str] = []
         free_from = 0
         for place in itertools.compress(itertools.count(), map(lengths.__contains__, words)):
@@ -165,7 +165,7 @@ class Linker:
                 continue
             for length in lengths[words[place]]:
                 key = " ".join(words[place : place + length])
-                if self._meanings_of(key, language):
+                if key in meanings and self._in_language(key, base):
                     found.append(key)
                     free_from = place + length
                     break

@@ -32,6 +32,7 @@ example:
 """
 
 import dataclasses
+import functools
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -339,7 +340,7 @@ class Lift:
         from ...training import lexical
 
         start, options = self._start(), self.options
-        shape, params, (words, languages) = start.config, _all_params(start.folder), self._lexical_part()
+        shape, params, (words, languages) = start.config, _all_params(start.folder), self._lexical_part
         share = options.words_share or (_SHARE_ACROSS if languages > 1 else _SHARE)
         if options.train_steps and average:
             params = _averaged(params, _all_params(self.folder("layers")), average)
@@ -359,7 +360,7 @@ class Lift:
 
     def _write_words(self, target: str) -> None:
         """Writes the words alone, as a static model."""
-        words = self._lexical_part()[0]
+        words = self._lexical_part[0]
         write_static_model(
             target,
             read_vocabulary(self.vocabulary),
@@ -370,6 +371,7 @@ class Lift:
             origin={"lifted_from": None} | self._settings(),
         )
 
+    @functools.cached_property  # the untrained and the trained hybrid have the same
     def _lexical_part(self) -> tuple[Any, int]:
         """The words of the static model and TF-IDF, or one of them; and the number of the archive's languages."""
         from ...serving.encoder import load_model

@@ -88,7 +88,7 @@ def count_pieces(
         titles, bodies = [article.title for article in chunk], [article.body for article in chunk]
         for article, row in zip(chunk, vocabulary.encode_documents(titles, bodies, max_length), strict=True):
             own, values = term_counts(row, lead_length)
-            counts += np.bincount(row, minlength=vocabulary.size)
+            np.add.at(counts, row, 1)
             language = base_language(article.language)
             texts = of_language.setdefault(language, np.zeros(vocabulary.size + 1, np.int64))
             texts[own] += 1
@@ -115,11 +115,10 @@ def term_counts(row: npt.NDArray[Any], lead_length: int) -> tuple[IntArray, npt.
     >>> term_counts(np.array([2, 7, 9, 7, 3]), 0)
     (array([7, 9]), array([1.09861229, 0.69314718]))
     """
-    places = np.arange(len(row))
-    counts = np.bincount(row, 1 / (1 + places / lead_length) if lead_length else None)
-    counts[: len(SPECIAL_TOKENS)] = 0
-    pieces = np.flatnonzero(counts)
-    return pieces, np.log1p(counts[pieces])
+    places = np.flatnonzero(row >= len(SPECIAL_TOKENS))
+    pieces, copies = np.unique(row[places].astype(np.int64), return_inverse=True)
+    counts = np.bincount(copies, 1 / (1 + places / lead_length) if lead_length else None)
+    return pieces, np.log1p(counts)
 
 
 def chunks(articles: Iterable[ArticleText]) -> Iterator[list[ArticleText]]:
