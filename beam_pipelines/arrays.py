@@ -140,11 +140,17 @@ def lowest_connected(one: Places, two: Places, count: int) -> Places:
     return first[components]
 
 
+def changes(*keys: Array) -> npt.NDArray[np.bool_]:
+    """Returns whether each row has other keys than the row before it, bool ``[N]``."""
+    found = np.ones(len(keys[0]), bool)
+    found[1:] = np.any([key[1:] != key[:-1] for key in keys], axis=0)
+    return found
+
+
 def rank_within(*keys: Array) -> Places:
     """Returns the number of earlier rows with the same keys, int64 ``[N]``."""
     order = np.lexsort(keys[::-1])  # stable
-    is_first = np.ones(len(order), bool)
-    is_first[1:] = np.any([key[order][1:] != key[order][:-1] for key in keys], axis=0)
+    is_first = changes(*(key[order] for key in keys))
     ranks = np.empty(len(order), np.int64)
     ranks[order] = np.arange(len(order)) - np.flatnonzero(is_first)[np.cumsum(is_first) - 1]
     return ranks

@@ -14,7 +14,7 @@ import numpy as np
 
 from ...formats import parquet
 from ...formats.records import Neighbor, Rejection, Space
-from ..arrays import doc_id_of, doc_ids_of, slices
+from ..arrays import changes, doc_id_of, doc_ids_of, slices
 from ..entities.tables import NamedCounts
 from ..graph import Received, Rows, send
 from ..jobs import InputSpec, Job, JobRun
@@ -103,8 +103,8 @@ def _merge(shard: Shard, received: Received, options: NeighborsOptions) -> None:
     """Writes the neighbors of every document of a shard, one row per pair and space in which both have a vector."""
     documents = np.sort(received.rows[_DOCUMENTS.stream])
     pairs = keep_best(received.rows[_FOUND.stream], options.counts)
-    _, first = np.unique(pairs[["query", "neighbor"]], return_index=True)
-    pairs = pairs[first]
+    order = np.lexsort((pairs["neighbor"], pairs["query"]))
+    pairs = pairs[order[changes(pairs["query"][order], pairs["neighbor"][order])]]
     alone = documents[~np.isin(documents, pairs["query"])]
     shard.read(len(documents))
     shard.written(len(documents) - len(alone))

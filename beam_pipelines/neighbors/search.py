@@ -13,7 +13,7 @@ from ...formats import files, parquet
 from ...formats.arrays import highest, read_arrays, unit_rows, write_arrays
 from ...formats.command_line import Options, option
 from ...formats.records import Space
-from ..arrays import Array, Floats, Ids, doc_numbers_of, slices
+from ..arrays import Array, Floats, Ids, changes, doc_numbers_of, slices
 from .index import Engine, Index, build_index, choose_engine, highest_of_parts, queries_at_once
 
 
@@ -403,14 +403,8 @@ def keep_best(found: Pairs, counts: Mapping[Side, int]) -> Pairs:
     order = np.lexsort((found["neighbor"], -similarity, kinds, found["query"]))
     # Columns are compared one by one, and rows are copied once: a row is large.
     query, kind, neighbor = found["query"][order], kinds[order], found["neighbor"][order]
-    starts = _changes(query) | _changes(kind)
-    is_first = starts | _changes(neighbor)
+    starts, is_first = changes(query, kind), changes(query, kind, neighbor)
     number = np.cumsum(is_first)
     rank = number - number[np.flatnonzero(starts)][np.cumsum(starts) - 1]
     limit = np.array([counts.get(side, 1) for side in Side])
     return found[order[is_first & (rank < limit[kind // len(SPACES)])]]
-
-
-def _changes(values: Array) -> Any:
-    """Returns whether each value differs from the one before it, bool ``[N]``."""
-    return np.append(True, values[1:] != values[:-1])[: len(values)]
