@@ -181,7 +181,7 @@ setup(
         "newsembed": ["gin/*/*.gin", "py.typed"],
         "newsembed.beam_pipelines": ["*.json", "*/*.json", "*.txt", "*/*.txt", "*/*.tsv"],
         "newsembed.newsroom": ["*.txt"],
-        "newsembed.studies": ["*/*.html", "*/*/*.toml"],
+        "newsembed.studies": ["*/*.html", "*/*.json", "*/*/*.toml"],
         "newsembed.formats": ["*.txt"],
         "newsembed.tasks": ["*.json"],
         "newsembed.serving": ["*.html", "*.md", "*/*.*ml", "*/*.css", "*/*.js"],

@@ -338,7 +338,8 @@ def read_rows(piece: Slice) -> Iterator[tuple[str, dict[str, Any] | str | EOFErr
         number, rows = piece.start, _rows_after(piece)
     try:
         number += sum(1 for _ in itertools.islice(rows, piece.start - number))
-        for number, row in enumerate(rows if piece.count < 0 else itertools.islice(rows, piece.count), number + 1):
+        for row in rows if piece.count < 0 else itertools.islice(rows, piece.count):
+            number += 1
             if isinstance(row, dict):
                 yield f"{piece.path}:{number}", row
             elif row.strip():

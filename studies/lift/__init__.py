@@ -13,7 +13,8 @@ which knows the names, places and numbers of the corpus. In order:
 6. layers: the checkpoint learns to find the articles that the teacher calls near, and the positives of the triplets,
    among all articles (`runs/lift_distillation.gin`);
 7. untrained: the checkpoint and the words as one model, to compare with;
-8. model: the trained layers and the words as one model. It reads longer texts than the checkpoint, in windows.
+8. model: the trained layers and the words as one model. It reads longer texts than the checkpoint, in windows. Of a
+   checkpoint for many languages, 7 and 8 are without what tells apart 25 languages, which the archive may lack.
 
 Without --start there are only steps 2 and 3, in the word pieces of the build, and the result is a static model: any
 language, no checkpoint.
@@ -54,7 +55,7 @@ from ..shared.mining import build_folder
 from ..shared.runs import run_command
 from ..shared.static import count_pieces, write_latent_semantics, write_static_model
 from ..shared.steps import Command, claim, once, train_model, write_examples
-from .centring import centred_head, sampled, words_without_languages
+from .centring import centred_head, head_without_languages, sampled, words_without_languages
 from .teacher import DOCUMENTS, WORDS_SHARE, chosen_articles, embedded, make_teacher
 
 _DISTILLATION: Final = "distillation"
@@ -344,6 +345,9 @@ class Lift:
         share = options.words_share or (_SHARE_ACROSS if languages > 1 else _SHARE)
         if options.train_steps and average:
             params = _averaged(params, _all_params(self.folder("layers")), average)
+        if shape.embedding_activation == "identity":
+            length = min(options.train_length, start.text_length)
+            params["embedding_head"] = head_without_languages(dataclasses.replace(start, params=params), length)
         window = context = min(_WINDOW, start.text_length)
         if shape.pooling in ("mean", "weighted"):  # other heads read the vectors of one window only
             context = options.context_length

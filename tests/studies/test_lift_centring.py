@@ -12,7 +12,7 @@ from newsembed.models.encoders import EncoderConfig
 from newsembed.serving.encoder import JaxEncoder
 from newsembed.serving.model import Model
 from newsembed.studies.lift import centring
-from newsembed.studies.lift.centring import centred_head, sampled, words_without_languages
+from newsembed.studies.lift.centring import centred_head, head_without_languages, sampled, words_without_languages
 from newsembed.studies.shared.static import Corpus
 from newsembed.training.lexical import LexicalPart
 from scipy.sparse import csr_array
@@ -87,6 +87,38 @@ def test_the_directions_of_languages_are_taken_out_and_each_language_counts_the_
     changed = with_head(model, centred_head(model, articles, 40))
     np.testing.assert_allclose(unscaled(changed, articles), expected, atol=2e-3)
     np.testing.assert_allclose(unscaled(changed, articles)[:100].mean(axis=0), 0, atol=2e-3)
+
+
+def test_the_reports_are_ten_in_each_of_25_languages():
+    reports = centring._reports()
+    assert len(reports) == 25
+    assert {len(texts) for texts in reports.values()} == {10}
+    assert len({text for texts in reports.values() for text in texts}) == 250
+
+
+@pytest.mark.parametrize("unknown", [1, 2])
+def test_a_model_that_knows_most_languages_loses_what_tells_them_apart(model, monkeypatch, unknown):
+    """German is English in other letters, whose vectors have one more direction; other languages are noise."""
+    letters = np.random.default_rng(0).choice(list("abcd"), (10, 12))
+    english = [" ".join(row) for row in letters]
+    german = [text.translate(str.maketrans("abcd", "efgh")) for text in english]
+    noise = {f"n{number}": english[number + 1 :] + english[: number + 1] for number in range(unknown)}
+    reports = {"de": german, **noise, "en": english}
+    monkeypatch.setattr(centring, "_reports", lambda: reports)
+    table = model.params["token_embedding"]
+    table[9:13] = table[5:9] + np.linspace(-0.5, 0.5, UNITS, dtype=np.float32)
+    head = head_without_languages(model, 40)
+    if unknown == 2:  # as many as are known
+        assert head is model.params["embedding_head"]
+        return
+    before, after = (
+        [centring._unscaled(one, [""] * 10, reports[name], 40) for name in ("en", "de")]
+        for one in (model, with_head(model, head))
+    )
+    apart = before[0].mean(axis=0) - before[1].mean(axis=0)
+    direction = apart / np.linalg.norm(apart)
+    for own, found in zip(before, after, strict=True):
+        np.testing.assert_allclose(found, own - np.outer(own @ direction, direction), atol=2e-3)
 
 
 def test_a_sample_has_as_many_of_each_language_and_none_without_text(monkeypatch):
