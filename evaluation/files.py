@@ -14,7 +14,7 @@ import hashlib
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -69,6 +69,24 @@ def read_rows(
                 problem = f"got {len(fields)} columns, expected at least {columns}"
                 raise InputError(problem, path=where, remedy=remedy)
             yield where, fields
+
+
+def read_texts(
+    path: str, fields: Sequence[str], remedy: str, *, may_be_empty: Sequence[str] = ()
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yields ("path:line", row) of each line of a JSONL file, in which some fields are strings.
+
+    Args:
+      path: the file.
+      fields: those that each row must have.
+      remedy: for a row without one.
+      may_be_empty: those of the fields that need no text.
+    """
+    for where, row in read_jsonl(path):
+        for field in fields:
+            if not isinstance(row.get(field), str) or not (row[field].strip() or field in may_be_empty):
+                raise InputError(f"got {row.get(field)!r}, expected a string", path=where, field=field, remedy=remedy)
+        yield where, row
 
 
 def folder_entries(path: str, remedy: str) -> list[str]:
@@ -279,10 +297,7 @@ def read_jsonl_labels(path: str) -> Split:
     """Reads JSONL with ``title``, ``body``, ``label`` and, for an official split, ``split`` ("train" or "test")."""
     parts: dict[str, list[Labelled]] = {"train": [], "test": []}
     remedy = remedy_of("labels")
-    for where, row in read_jsonl(path):
-        for field in ("title", "body", "label"):
-            if not isinstance(row.get(field), str):
-                raise InputError("expected a string", path=where, field=field, remedy=remedy)
+    for where, row in read_texts(path, ("title", "body", "label"), remedy, may_be_empty=("title", "body", "label")):
         part = row.get("split", "train")
         if part not in parts:
             raise InputError(f"got {part!r}, expected train or test", path=where, field="split", remedy=remedy)
@@ -317,10 +332,7 @@ def read_arxiv(path: str) -> Split:
     """
     file, remedy = os.path.join(path, "arxiv-metadata-oai-snapshot.json"), remedy_of("arxiv")
     documents = []
-    for where, row in read_jsonl(file):
-        for field in ("title", "abstract", "categories"):
-            if not isinstance(row.get(field), str) or not row[field].strip():
-                raise InputError(f"got {row.get(field)!r}, expected a string", path=where, field=field, remedy=remedy)
+    for _, row in read_texts(file, ("title", "abstract", "categories"), remedy):
         documents.append(_labelled(row["categories"].split()[0].partition(".")[0], row["title"], row["abstract"]))
     return Split(_checked(documents, path, "arxiv"))
 

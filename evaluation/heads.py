@@ -143,32 +143,14 @@ class Perceptron:
     epochs: int = 500
 
 
-@dataclasses.dataclass(frozen=True)
-class Trained:
-    """A trained classifier.
-
-    Attributes:
-      layers: weights and bias of each.
-    """
-
-    layers: Layers
-
-    def predict(self, features: Features) -> Classes:
-        """Returns the class of each row, int32 ``[N]``, from float32 ``[N, F]``."""
-        *hidden, (weights, bias) = self.layers
-        for inner, shift in hidden:
-            features = np.tanh(features @ inner + shift)
-        return np.argmax(features @ weights + bias, axis=1).astype(np.int32)
-
-
 def train(
     head: Perceptron,
     known: tuple[Features, Classes],
     dev: tuple[Features, Classes],
     classes: int,
     seed: int = 0,
-) -> Trained:
-    """Trains the classifier; the same seed gives the same result.
+) -> Layers:
+    """Trains the classifier, and returns the weights and bias of each layer; the same seed gives the same result.
 
     Args:
       head: its options.
@@ -179,7 +161,13 @@ def train(
     """
     import jax
 
-    return Trained(jax.device_get(_trainer()(head, classes, *known, *dev, jax.random.key(seed))))
+    layers: Layers = jax.device_get(_trainer()(head, classes, *known, *dev, jax.random.key(seed)))
+    return layers
+
+
+def predict(layers: Layers, features: Features) -> Classes:
+    """Returns the class of each row, int32 ``[N]``, from float32 ``[N, F]``."""
+    return np.argmax(np.asarray(_logits(layers, features)), axis=1).astype(np.int32)
 
 
 @functools.cache

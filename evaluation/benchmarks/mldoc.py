@@ -31,7 +31,7 @@ from ...formats.command_line import option
 from ..benchmark import ARROW, Benchmark, Score, Suite, by_average, languages_option, over_runs, seeds_option
 from ..encoders import Document, Embeddings
 from ..files import FORMATS, Labelled, read_mldoc_part
-from ..heads import Classes, Perceptron, Rows, span_features, train
+from ..heads import Classes, Perceptron, Rows, predict, span_features, train
 from .classification import languages
 
 _LARGEST_HALF: Final = 1000
@@ -201,8 +201,7 @@ def _predict(
         found: Classes = machine.predict(asked).astype(np.int32)
         return found
     count = int(classes.max()) + 1
-    trained = train(head, (known, classes[source.train]), (dev, classes[source.dev]), count, seed)
-    return trained.predict(asked)
+    return predict(train(head, (known, classes[source.train]), (dev, classes[source.dev]), count, seed), asked)
 
 
 SUITES: Final = {

@@ -28,7 +28,7 @@ from ...errors import InputError
 from ..benchmark import ALL, ARROW, Benchmark, Score, Suite, has, languages_option, with_averages
 from ..encoders import Document, Embeddings, dense_rows
 from ..files import read_rows
-from ..heads import Classes, Features, Perceptron, logistic_regression, train
+from ..heads import Classes, Features, Perceptron, logistic_regression, predict, train
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -184,7 +184,7 @@ class Xnli(Benchmark):
         known, dev, test = self._parts
         if not known or not dev:
             raise InputError("no English pairs to train on", path=self.path, field="language", remedy=_XNLI_REMEDY)
-        head = train(self.head, self._of(embeddings, known), self._of(embeddings, dev), len(CLASSES), self.seed)
+        layers = train(self.head, self._of(embeddings, known), self._of(embeddings, dev), len(CLASSES), self.seed)
         names = list(dict.fromkeys(pair.language for pair in test))
         by_id = {name: {pair.pair_id: pair for pair in test if pair.language == name} for name in names}
         cells = {}
@@ -196,7 +196,7 @@ class Xnli(Benchmark):
             ]
             if pairs:
                 features, labels = self._of(embeddings, pairs)
-                accuracy = float(np.mean(head.predict(features) == labels))
+                accuracy = float(np.mean(predict(layers, features) == labels))
                 cells[one, two] = Score("accuracy", accuracy, f"{one}{ARROW}{two}", len(pairs))
         return with_averages(cells)
 

@@ -33,10 +33,10 @@ import numpy.typing as npt
 
 from ...errors import InputError
 from ...formats.command_line import option
-from ...formats.jsonl import read_jsonl
 from ..benchmark import Benchmark, Score, Suite, by_language, draws_option, intervals_option
 from ..encoders import Document, Embeddings, cosine_similarities
 from ..events import EventDocument, codes, read_events
+from ..files import read_texts
 from ..statistics import FloatArray, Interval, mean_interval, resampled_means
 
 _AT_ONCE: Final = 256  # rows of the similarity matrix held at once: 256 x 100 000 candidates are 100 MB
@@ -184,14 +184,8 @@ class PostLinking(Benchmark):
         posts: list[Document] = []
         owners: list[int] = []
         fields = ("title", "body") if self.titles else ("title", "body", "post")
-        for where, row in read_jsonl(self.path):
-            for field in fields:
-                may_be_empty = field == "title" and not self.titles
-                if not isinstance(row.get(field), str) or not (row[field].strip() or may_be_empty):
-                    remedy = f"each line needs {', '.join(fields)}"
-                    raise InputError(
-                        f"got {row.get(field)!r}, expected a string", path=where, field=field, remedy=remedy
-                    )
+        remedy, may_be_empty = f"each line needs {', '.join(fields)}", () if self.titles else ("title",)
+        for _, row in read_texts(self.path, fields, remedy, may_be_empty=may_be_empty):
             article = Document("" if self.titles else row["title"], row["body"])
             post = Document(row["title" if self.titles else "post"], "")
             if self.keeps(article, post):

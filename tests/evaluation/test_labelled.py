@@ -145,7 +145,7 @@ def test_broken_folders(tmp_path, read, files, message):
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ({"title": "t", "body": "b"}, "label: expected a string"),
+        ({"title": "t", "body": "b"}, "label: got None, expected a string"),
         ({"title": "t", "body": "b", "label": "x", "split": "dev"}, "got 'dev'"),
     ],
 )
