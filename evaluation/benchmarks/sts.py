@@ -28,6 +28,7 @@ less than 1, there as here. Here the vectors have length 1.
 
 import dataclasses
 import functools
+import math
 import os
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
@@ -36,6 +37,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...errors import InputError
+from ...formats.names import number_in
 from ..benchmark import ALL, Benchmark, Score, Suite, has, here, intervals_option
 from ..encoders import Document, Embeddings, dense_rows, paired_cosines
 from ..files import folder_entries, read_text
@@ -207,9 +209,9 @@ def _layout(lines: list[str], path: str) -> _Layout:
     if set(sick) <= set(first):
         score, left, right = map(first.index, sick)
         return _Layout("SICK", score, left, right, headers=1)
-    if len(first) >= _STSB.columns and _number(first[_STSB.score]) is not None:
+    if len(first) >= _STSB.columns and math.isfinite(number_in(first[_STSB.score])):
         return _STSB
-    if not first[0].strip() or _number(first[0]) is not None:
+    if not first[0].strip() or math.isfinite(number_in(first[0])):
         for layout in (_SEMEVAL, _PARTED):
             if len(first) == layout.columns and (first[0].strip() or layout is _SEMEVAL):
                 return layout
@@ -224,22 +226,14 @@ def _pair(columns: list[str], layout: _Layout, where: str) -> Pair | None:
     text = columns[layout.score].strip()
     if not text:
         return None
-    score = _number(text)
-    if score is None:
+    score = number_in(text)
+    if not math.isfinite(score):
         raise InputError(f"got {text!r}, expected a number", path=where, field="score", remedy="fix the line")
     left, right = columns[layout.first].strip(), columns[layout.second].strip()
     if not left or not right:
         field = "sentence2" if left else "sentence1"
         raise InputError("a sentence is empty", path=where, field=field, remedy="fix or remove the line")
     return Pair(score, left, right, "" if layout.genre is None else columns[layout.genre])
-
-
-def _number(text: str) -> float | None:
-    try:
-        value = float(text)
-    except ValueError:
-        return None
-    return value if np.isfinite(value) else None
 
 
 def _spearman(gold: Any, predicted: Any, part: str) -> Score:
