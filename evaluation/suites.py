@@ -29,9 +29,8 @@ from .table import report, shots_plot
 RESULTS_FILE: Final = "results.json"
 TABLE_FILE: Final = "results.md"
 SHOTS_FILE: Final = "shots.svg"
-_PACKAGES: Final = (
-    *("newsembed", "numpy", "scipy", "scikit-learn", "jax", "jaxlib", "flax", "tensorflow", "tensorflow-text"),
-    "sentence-transformers",
+_PACKAGES: Final = str.split(
+    "newsembed numpy scipy scikit-learn jax jaxlib flax tensorflow tensorflow-text sentence-transformers"
 )
 
 _logger = logging.getLogger(__name__)

@@ -34,17 +34,10 @@ _ADDRESS_SPACE: Final = 16 << 30  # bytes that libraries may reserve, most of wh
 IMPORTS: Final = "NEWSEMBED_IMPORT"
 _VERBOSE: Final = "--verbose"
 # The first screen: the commands of every day, those of a model, and those of a pipeline from zero.
-_FIRST: Final = (
-    *("explore", "update", "search", "serve"),
-    *("lift", "evaluate", "embed", "export"),
-    *("demo", "build", "train", "doctor"),
-)
+_FIRST: Final = str.split("explore update search serve lift evaluate embed export demo build train doctor")
 _ALL: Final = ["help", "all"]
 # Commands that keep nothing of a run that was stopped.
-_WHOLE: Final = (
-    *("newsroom", "import-hf", "export", "embed", "index", "search"),
-    *("evaluate", "diagnose", "cluster", "dedup", "verify"),
-)
+_WHOLE: Final = str.split("newsroom import-hf export embed index search evaluate diagnose cluster dedup verify")
 _CLOSED_OUTPUT: Final = 141  # as a shell reports SIGPIPE
 
 

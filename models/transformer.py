@@ -74,10 +74,12 @@ class TransformerConfig(Architecture):
     """
 
     execution_options: ClassVar[tuple[str, ...]] = EXECUTION_OPTIONS
-    later_options: ClassVar[tuple[str, ...]] = (
-        *("positions", "rotary_theta", "local_rotary_theta", "local_distance", "global_every", "mlp", "activation"),
-        *("biases", "layer_norm_epsilon", "lead_length", "sublinear", "relative_buckets", "embedding_activation"),
-        *("family", "window_length", "global_tokens"),
+    later_options: ClassVar[tuple[str, ...]] = tuple(
+        str.split(
+            "positions rotary_theta local_rotary_theta local_distance global_every mlp activation biases "
+            "layer_norm_epsilon lead_length sublinear relative_buckets embedding_activation family window_length "
+            "global_tokens"
+        )
     )
     least: ClassVar[Mapping[str, int]] = {
         **dict.fromkeys(("num_layers", "local_distance", "global_every", "global_tokens"), 0),

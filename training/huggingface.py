@@ -21,14 +21,8 @@ from ..models.huggingface.interface import UnsupportedArrayError, UnsupportedMod
 from ..tasks.huggingface_tokenizer import import_vocabulary
 
 # Fields that may differ between a folder and the run that starts from it.
-_OF_HEADS: Final = (
-    "embedding_init",
-    "embedding_size",
-    "num_topics",
-    "embedding_activation",
-    "pooling",
-    "lead_length",
-    "sublinear",
+_OF_HEADS: Final = str.split(
+    "embedding_init embedding_size num_topics embedding_activation pooling lead_length sublinear"
 )
 
 

@@ -19,15 +19,11 @@ from ..arrays import Array
 from .table import DocumentTable
 
 _DOC_ID = re.compile(r"[0-9a-f]{16}")
-FEATURES = (
-    "entropy_anchor",
-    "entropy_other",
-    "own_mass_anchor",
-    "own_mass_other",
-    "expected_gap_other",
-    "entity_similarity",
-    "image_similarity",
-    "text_similarity",
+FEATURES = tuple(
+    str.split(
+        "entropy_anchor entropy_other own_mass_anchor own_mass_other expected_gap_other entity_similarity "
+        "image_similarity text_similarity"
+    )
 )
 
 

@@ -62,10 +62,10 @@ _LAYER: Final = LayerNames(
 _WRITTEN: Final = {"attention_probs_dropout_prob": 0.0, "type_vocab_size": 2, "position_embedding_type": "absolute"}
 # Of the pooler of the first multilingual models, which is not read.
 _POOLER: Final = frozenset(
-    {
-        *("directionality", "pooler_fc_size", "pooler_num_attention_heads", "pooler_num_fc_layers"),
-        *("pooler_size_per_head", "pooler_type", "embedding_size"),
-    }
+    str.split(
+        "directionality pooler_fc_size pooler_num_attention_heads pooler_num_fc_layers pooler_size_per_head "
+        "pooler_type embedding_size"
+    )
 )
 _RELATIVE: Final = "relative_attention_num_buckets"
 
@@ -414,15 +414,14 @@ _MODERNBERT: Final = ModernBert(
     shape={"norm": "modern", "positions": "rotary", "mlp": "gated", "relative_buckets": 0},
     options={"activation": "hidden_activation", "layer_norm_epsilon": "norm_eps"},
     written={},
-    ignored=frozenset(
-        {
-            *("classifier_activation", *_BIASES, "global_rope_theta", "local_rope_theta", "rope_parameters"),
-            *("layer_types", "local_attention", "global_attn_every_n_layers"),
-            # Dropout, kernels and the masked-LM loss in training; heads for other tasks.
-            *("attention_dropout", "embedding_dropout", "mlp_dropout", "classifier_pooling", "decoder_bias"),
-            *("deterministic_flash_attn", "initializer_cutoff_factor", "position_embedding_type"),
-            *("reference_compile", "repad_logits_with_grad", "sparse_pred_ignore_index", "sparse_prediction"),
-        }
+    # The last are dropout, kernels and the masked-LM loss in training, and heads for other tasks.
+    ignored=frozenset(_BIASES).union(
+        str.split(
+            "classifier_activation global_rope_theta local_rope_theta rope_parameters layer_types local_attention "
+            "global_attn_every_n_layers attention_dropout embedding_dropout mlp_dropout classifier_pooling "
+            "decoder_bias deterministic_flash_attn initializer_cutoff_factor position_embedding_type reference_compile "
+            "repad_logits_with_grad sparse_pred_ignore_index sparse_prediction"
+        )
     ),
     has_pooler=False,
 )

@@ -19,15 +19,14 @@ _ACTIVATIONS: Final = {"gelu": "gelu", "gelu_python": "gelu", "gelu_new": "gelu_
 # Keys that change neither the hidden states nor the masked-LM logits of a trained model: names, training, generation,
 # heads for other tasks, and tokens.
 _NEUTRAL: Final = frozenset(
-    {
-        *("_name_or_path", "architectures", "dtype", "model_type", "newsembed", "sentence_transformers"),
-        *("tokenizer_class", "torch_dtype", "torchscript", "transformers_version", "use_bfloat16", "use_cache"),
-        *("chunk_size_feed_forward", "gradient_checkpointing", "initializer_range", "_attn_implementation_autoset"),
-        *("output_attentions", "output_hidden_states", "output_past", "return_dict", "max_length", "prefix"),
-        *("bos_token_id", "cls_token_id", "eos_token_id", "mask_token_id", "pad_token_id", "sep_token_id"),
-        *("decoder_start_token_id", "finetuning_task", "task_specific_params", "problem_type"),
-        *("classifier_dropout", "id2label", "label2id", "num_labels"),
-    }
+    str.split(
+        "_name_or_path architectures dtype model_type newsembed sentence_transformers tokenizer_class torch_dtype "
+        "torchscript transformers_version use_bfloat16 use_cache chunk_size_feed_forward gradient_checkpointing "
+        "initializer_range _attn_implementation_autoset output_attentions output_hidden_states output_past return_dict "
+        "max_length prefix bos_token_id cls_token_id eos_token_id mask_token_id pad_token_id sep_token_id "
+        "decoder_start_token_id finetuning_task task_specific_params problem_type classifier_dropout id2label label2id "
+        "num_labels"
+    )
 )
 # Keys of every model, with the only value that an encoder has.
 _FIXED: Final[Mapping[str, Any]] = {
