@@ -125,6 +125,26 @@ def reading(path: str | os.PathLike[str], remedy: str, *kinds: type[Exception]) 
         raise InputError(f"cannot be read: {what}", path=path, remedy=remedy) from error
 
 
+@contextlib.contextmanager
+def refusing(problem: str, *kinds: type[Exception], **about: Any) -> Iterator[None]:
+    """Turns errors of other code into an `InputError`.
+
+    Args:
+      problem: what is wrong; behind a colon at its end stands what the error says, which is all if this is empty.
+      kinds: of the errors.
+      about: path, field and remedy, see `InputError`.
+
+    Raises:
+      InputError: from the error.
+    """
+    try:
+        yield
+    except kinds as error:
+        said = getattr(error, "strerror", None) or str(error)
+        is_open = not problem or problem.endswith(":")
+        raise InputError(f"{problem} {said}".strip() if is_open else problem, **about) from error
+
+
 class Terminated(KeyboardInterrupt):
     """SIGTERM stopped a command that can be resumed. Whatever cleans up after Ctrl-C cleans up after it."""
 

@@ -26,7 +26,7 @@ from apache_beam.options.pipeline_options import PipelineOptions, SetupOptions, 
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
-from ..errors import InputError
+from ..errors import InputError, refusing
 from ..formats import files
 
 RUNNER: Final = "DataflowRunner"
@@ -86,11 +86,9 @@ def staged(beam_args: Sequence[str], inputs: Mapping[str, Sequence[str]]) -> lis
     """
     if not is_dataflow(beam_args):
         return list(beam_args)
-    try:
+    about = {"field": f"--runner={RUNNER}", "remedy": "pip install 'newsembed[gcp]'"}
+    with refusing("Beam's Google Cloud support is not installed", ImportError, **about):
         from apache_beam.runners.dataflow.internal import apiclient  # noqa: F401 - only the import is tested
-    except ImportError as error:
-        problem = "Beam's Google Cloud support is not installed"
-        raise InputError(problem, field=f"--runner={RUNNER}", remedy="pip install 'newsembed[gcp]'") from error
     options = PipelineOptions(list(beam_args))
     setup = options.view_as(SetupOptions)
     if options.view_as(WorkerOptions).sdk_container_image:
@@ -204,10 +202,8 @@ def make_wheel(folder: str) -> str:
 
 def _distributions(path: str) -> set[str]:
     """The names in a requirements file, and what they require as far as it is installed here."""
-    try:
+    with refusing("no such file", OSError, path=path, field="--requirements_file", remedy="check the path"):
         lines = Path(path).read_text(encoding="utf-8").splitlines()
-    except OSError as error:
-        raise InputError("no such file", path=path, field="--requirements_file", remedy="check the path") from error
     named = []
     for line in lines:
         with contextlib.suppress(InvalidRequirement):  # an option of pip, a comment, a URL

@@ -9,6 +9,7 @@ English tokens of their documents.
 
 import functools
 import hashlib
+import importlib
 import itertools
 import json
 import re
@@ -18,7 +19,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from ..errors import InputError, reading
+from ..errors import InputError, reading, refusing
 from ..formats import files
 from ..formats.records import Failure
 from ..tasks.sentences import split_text
@@ -343,13 +344,9 @@ def import_engine() -> ModuleType:
     Raises:
       InputError: if it is not installed.
     """
-    try:
-        import ctranslate2
-    except ImportError as error:
-        problem, remedy = f"CTranslate2 is not installed: {error}", "pip install newsembed[translate]"
-        raise InputError(problem, field="--translation_models", remedy=remedy) from error
-    module: ModuleType = ctranslate2
-    return module
+    about = {"field": "--translation_models", "remedy": "pip install newsembed[translate]"}
+    with refusing("CTranslate2 is not installed:", ImportError, **about):
+        return importlib.import_module("ctranslate2")
 
 
 def cached(translator: Translator, folder: str, texts: Sequence[str], language: str) -> list[str]:

@@ -32,7 +32,7 @@ from apache_beam.transforms.environments import SubprocessSDKEnvironment
 from apache_beam.utils import interactive_utils
 from google.protobuf import json_format, text_format
 
-from ..errors import InputError, death_of
+from ..errors import InputError, death_of, refusing
 from . import failures, worker
 from .shards import available_cores
 from .worker import import_path
@@ -67,11 +67,8 @@ def make_pipeline(beam_args: Sequence[str], shard_count: int) -> beam.Pipeline:
     options = PipelineOptions([*beam_args, *([] if is_named else [f"--runner={_LOCAL}"])])
     direct = options.view_as(DirectOptions)
     if options.view_as(StandardOptions).runner != _LOCAL or direct.direct_running_mode != "in_memory":
-        try:
+        with refusing("the runner cannot run this:", ValueError, field="--runner", remedy="see its options"):
             return beam.Pipeline(options=options)  # another runner, or a mode the user asked for
-        except ValueError as error:
-            problem = f"the runner cannot run this: {error}"
-            raise InputError(problem, field="--runner", remedy="see its options") from error
     if not any(argument.startswith("--direct_num_workers") for argument in beam_args):
         direct.direct_num_workers = min(available_cores(), shard_count)
     if direct.direct_num_workers == 1:

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from ..errors import InputError
+from ..errors import InputError, refusing
 from ..formats.arrays import WordVectorFile
 from ..formats.bars import bar
 from ..tasks.functions import load_function, working_folder_on_path
@@ -71,11 +71,9 @@ class BinaryWordEncoder:
         from sklearn.feature_extraction.text import CountVectorizer
 
         texts = [document.title if self._is_title_only else document.text for document in documents]
-        try:
+        remedy = f"give documents with {'titles' if self._is_title_only else 'text'}"
+        with refusing("no document has words:", ValueError, remedy=remedy):
             return CountVectorizer(binary=True, token_pattern=WORD_PATTERN, dtype=np.float32).fit_transform(texts)
-        except ValueError as error:
-            remedy = f"give documents with {'titles' if self._is_title_only else 'text'}"
-            raise InputError(f"no document has words: {error}", remedy=remedy) from error
 
 
 class WordVectorEncoder:

@@ -14,7 +14,7 @@ from typing import Any, Final, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import InputError
+from ..errors import InputError, refusing
 from ..formats.arrays import read_arrays, write_arrays
 
 # Dense float32 [N, D] or a SciPy CSR matrix of the same shape and dtype (SciPy has no types to name).
@@ -88,10 +88,8 @@ class TfidfEncoder:
         vectorizer = TfidfVectorizer(
             sublinear_tf=True, max_features=_MOST_WORDS, token_pattern=WORD_PATTERN, dtype=np.float32
         )
-        try:
+        with refusing("TF-IDF found no words:", ValueError, remedy="give documents with text"):
             return vectorizer.fit_transform(document.text for document in documents)
-        except ValueError as error:
-            raise InputError(f"TF-IDF found no words: {error}", remedy="give documents with text") from error
 
 
 def encode_checked(encoder: Encoder, documents: Sequence[Document], cache: str | None = None) -> Encoded:

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import InputError
+from ..errors import InputError, refusing
 from ..formats.articles import article_files, read_rows
 from ..formats.jsonl import read_jsonl
 from .encoders import Document
@@ -94,11 +94,9 @@ def _parse(row: Mapping[str, Any], where: str, label: str | None) -> EventDocume
             problem = f"got a JSON {type(value).__name__}, expected a string"
             raise InputError(problem, path=where, field=name, remedy="write it as a string")
         texts[name] = "" if value is None else str(value)
-    try:
+    problem, remedy = f"got {date!r}, expected a date YYYY-MM-DD", "write an ISO date or null"
+    with refusing(problem, ValueError, path=where, field="byline_date", remedy=remedy):
         return EventDocument(**texts, byline_date=datetime.date.fromisoformat(str(date)[:10]) if date else None)
-    except ValueError as error:
-        problem, remedy = f"got {date!r}, expected a date YYYY-MM-DD", "write an ISO date or null"
-        raise InputError(problem, path=where, field="byline_date", remedy=remedy) from error
 
 
 def codes(values: Sequence[str]) -> npt.NDArray[np.int64]:

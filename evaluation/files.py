@@ -18,7 +18,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from ..errors import InputError, reading
+from ..errors import InputError, reading, refusing
 from ..formats.jsonl import read_jsonl
 from .encoders import Document
 
@@ -27,21 +27,17 @@ AG_NEWS_CLASSES: Final = ("World", "Sports", "Business", "Sci/Tech")
 
 def read_raw(path: str, remedy: str) -> bytes:
     """Reads a file, decompressed if its name ends in ``.gz``; the ``remedy`` says where to get it and its layout."""
-    try:
-        with gzip.open(path, "rb") if path.endswith(".gz") else open(path, "rb") as file:
-            return file.read()
-    except (OSError, EOFError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        raise InputError(f"cannot be read: {reason}", path=path, remedy=remedy) from error
+    opener = gzip.open if path.endswith(".gz") else open
+    with reading(path, remedy, OSError, EOFError), opener(path, "rb") as file:
+        content: bytes = file.read()
+    return content
 
 
 def read_text(path: str, remedy: str, encoding: str = "utf-8-sig") -> str:
     """Returns the whole file as text."""
     raw = read_raw(path, remedy)
-    try:
+    with refusing(f"not {encoding}:", UnicodeDecodeError, path=path, remedy=f"{remedy}, in {encoding}"):
         return raw.decode(encoding)
-    except UnicodeDecodeError as error:
-        raise InputError(f"not {encoding}: {error}", path=path, remedy=f"{remedy}, in {encoding}") from error
 
 
 def read_rows(
@@ -91,10 +87,8 @@ def read_texts(
 
 def folder_entries(path: str, remedy: str) -> list[str]:
     """Returns the names in a folder, sorted, without hidden ones."""
-    try:
+    with reading(path, remedy, OSError):
         return sorted(name for name in os.listdir(path) if not name.startswith("."))
-    except OSError as error:
-        raise InputError(f"cannot be read: {error.strerror}", path=path, remedy=remedy) from error
 
 
 def digest(path: str) -> str:

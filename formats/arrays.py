@@ -18,7 +18,7 @@ from typing import IO, Any, BinaryIO, Final
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import InputError, reading
+from ..errors import InputError, reading, refusing
 from . import files
 from .articles import ArticleText
 from .digests import check_sums, write_sums
@@ -63,12 +63,9 @@ def read_arrays(path: str) -> dict[str, Array]:
     """
     with files.open_read(path) as source:
         raw = source.read()
-    try:
-        with np.load(io.BytesIO(raw), allow_pickle=False) as arrays:
-            return {name: _array(name, arrays[name]) for name in arrays.files}
-    except DAMAGE as error:
-        remedy = "delete it, and run what wrote it again"
-        raise InputError(f"not an npz file of numbers: {error}", path=path, remedy=remedy) from error
+    about, content = {"path": path, "remedy": "delete it, and run what wrote it again"}, io.BytesIO(raw)
+    with refusing("not an npz file of numbers:", *DAMAGE, **about), np.load(content, allow_pickle=False) as arrays:
+        return {name: _array(name, arrays[name]) for name in arrays.files}
 
 
 def read_npy(source: BinaryIO | str, path: str) -> Array:

@@ -18,7 +18,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, BinaryIO, Final, TextIO
 
-from ..errors import InputError, of_file_system, reading
+from ..errors import InputError, of_file_system, reading, refusing
 from . import stores
 
 _TEMPORARY: Final = ".tmp"  # the end of the names of files that are not complete
@@ -248,10 +248,8 @@ def read_json(path: str, remedy: str = "delete the file and run the job again", 
       InputError: with the remedy, if it is missing, not JSON, or of another type.
     """
     raw = read_bytes(path, remedy)
-    try:
+    with refusing("not valid JSON:", ValueError, path=path, remedy=remedy):
         value = json.loads(raw)
-    except ValueError as error:
-        raise InputError(f"not valid JSON: {error}", path=path, remedy=remedy) from error
     if not isinstance(value, kind):
         expected = "an object" if kind is dict else "another value"
         raise InputError(f"got a JSON {type(value).__name__}, expected {expected}", path=path, remedy=remedy)

@@ -12,7 +12,7 @@ import socket
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
-from ..errors import InputError
+from ..errors import InputError, refusing
 from . import files
 from .digests import SUMS, read_sums, some_of
 
@@ -121,11 +121,9 @@ def locked(output: str, field: str = "--output") -> Iterator[None]:
         yield
         return
     created = not os.path.isdir(output)
-    try:
+    # Also in a file system that makes none, such as /proc.
+    with refusing("no folder can be made here:", OSError, path=output, field=field, remedy="name another path"):
         os.makedirs(output, exist_ok=True)
-    except OSError as error:  # also in a file system that makes none, such as /proc
-        problem = f"no folder can be made here: {error.strerror}"
-        raise InputError(problem, path=output, field=field, remedy="name another path") from error
     path = os.path.join(output, LOCK)
     lock = _acquire(path, field)
     try:

@@ -11,7 +11,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
-from ..errors import InputError
+from ..errors import InputError, refusing
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -331,10 +331,8 @@ def _day(value: datetime.date | str | None, field: str) -> datetime.date | None:
         return utc_day(value)
     if value is None or isinstance(value, datetime.date):
         return value
-    try:
+    with refusing(f"got {value!r}, expected a day as YYYY-MM-DD", ValueError, field=field):
         return datetime.date.fromisoformat(value)
-    except ValueError as error:
-        raise InputError(f"got {value!r}, expected a day as YYYY-MM-DD", field=field) from error
 
 
 def _rows(articles: Any) -> "list[Mapping[str, Any]]":

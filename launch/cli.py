@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Final
 from .. import __version__
 from ..beam_pipelines.failures import VERBOSE
 from ..beam_pipelines.worker import PARENT, end_with
-from ..errors import InputError, exit_code_of, of_file_system, of_memory
+from ..errors import InputError, exit_code_of, of_file_system, of_memory, refusing
 from . import extras
 from .parsing import Parser, add_options, beam_arguments, did_you_mean, parse
 
@@ -218,11 +218,10 @@ def import_modules(modules: Sequence[str]) -> None:
     inherited = [module for module in os.environ.get(IMPORTS, "").split(",") if module]
     wanted = list(dict.fromkeys([*inherited, *modules]))
     for module in wanted:
-        try:
+        remedy = "write newsembed --import MODULE COMMAND …; install the module, or add its folder to PYTHONPATH"
+        wrong = (ImportError, ValueError)  # the second for an empty name
+        with refusing(f"cannot import {module}:", *wrong, field=IMPORT, remedy=remedy):
             importlib.import_module(module)
-        except (ImportError, ValueError) as error:  # the second for an empty name
-            remedy = "write newsembed --import MODULE COMMAND …; install the module, or add its folder to PYTHONPATH"
-            raise InputError(f"cannot import {module}: {error}", field=IMPORT, remedy=remedy) from error
     if wanted:
         os.environ[IMPORTS] = ",".join(wanted)
 

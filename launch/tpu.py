@@ -15,7 +15,7 @@ import sys
 import time
 from typing import Final
 
-from ..errors import InputError
+from ..errors import InputError, refusing
 from ..formats.command_line import Options, option, required
 
 SAVING_SECONDS: Final = 120  # between a warning and the end: time for a checkpoint
@@ -175,11 +175,9 @@ class Slices:
         if self._options.print_only:
             print(shlex.join(command))
             return None
-        try:
+        remedy = "install the Google Cloud CLI, or give --print"
+        with refusing("gcloud is not installed", FileNotFoundError, remedy=remedy):
             done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - as --print says
-        except FileNotFoundError as error:
-            remedy = "install the Google Cloud CLI, or give --print"
-            raise InputError("gcloud is not installed", remedy=remedy) from error
         if done.returncode and not may_fail:
             raise _failed(done)
         return done

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 import gin
 
-from ..errors import InputError
+from ..errors import InputError, refusing
 from ..formats.command_line import GinOptions, option
 from ..formats.manifest import DataSet
 from ..formats.vocabulary import VocabularyFile
@@ -128,11 +128,9 @@ class ModelOptions:
                 field="VOCAB_SIZE",
                 remedy=f"Set VOCAB_SIZE={vocabulary.size}, or name the vocabulary that the model was made for.",
             )
-        try:
+        name = getattr(self.architecture, "__name__", "ModelOptions.architecture")
+        with refusing("", ValueError, field=name, remedy="Correct the architecture's gin file."):
             return self.architecture(vocab_size=vocabulary.size)
-        except ValueError as error:
-            name = getattr(self.architecture, "__name__", "ModelOptions.architecture")
-            raise InputError(str(error), field=name, remedy="Correct the architecture's gin file.") from error
 
     def text_length_of(self, lengths: Mapping[str, int] | None, config: Architecture) -> int | None:
         """Returns how many tokens of a text the finished model reads, None where it has learned none.

@@ -8,7 +8,7 @@ import enum
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, Self, TypeVar, get_args, get_origin
 
-from ..errors import InputError
+from ..errors import InputError, refusing
 
 if TYPE_CHECKING:
     import flax.linen as nn
@@ -263,8 +263,6 @@ def config_from_dict(values: Mapping[str, Any], kind: str | None = None, *, path
             field="kind",
             remedy="Import the module that registers it: newsembed --import MODULE COMMAND …",
         )
-    try:
+    remedy = "Restore the file, or use the version of newsembed that wrote it."
+    with refusing("no model description:", ValueError, TypeError, path=path, remedy=remedy):
         return KINDS[kind].from_dict(values)
-    except (ValueError, TypeError) as error:
-        remedy = "Restore the file, or use the version of newsembed that wrote it."
-        raise InputError(f"no model description: {error}", path=path, remedy=remedy) from error

@@ -23,7 +23,7 @@ from typing import Final
 
 import numpy as np
 
-from ..errors import InputError, counted
+from ..errors import InputError, counted, refusing
 from ..formats.command_line import Options, option, required
 from ..formats.files import check_output, writing_text
 from ..models.greedy import walk
@@ -129,11 +129,9 @@ def _ranked(path: str, index: DocumentIndex) -> list[int]:
     """The rows of a ranked list."""
     places = {document.doc_id: row for row, document in enumerate(index.documents)}
     seen: dict[str, int] = {}
-    try:
-        with open(path, encoding="utf-8-sig") as file:
-            lines = [line.rstrip("\r\n").partition("\t") for line in file]
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"cannot be read: {error}", path=path, field="--order", remedy="give a TSV file") from error
+    about = {"path": path, "field": "--order", "remedy": "give a TSV file"}
+    with refusing("cannot be read:", OSError, UnicodeDecodeError, **about), open(path, encoding="utf-8-sig") as file:
+        lines = [line.rstrip("\r\n").partition("\t") for line in file]
     for number, (first, _, rest) in enumerate(lines, 1):
         doc_id = first.strip()
         if not (doc_id or rest.strip()) or (number == 1 and doc_id == "doc_id"):

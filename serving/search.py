@@ -25,7 +25,7 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from ..errors import InputError, visible
+from ..errors import InputError, refusing, visible
 from ..formats.command_line import option, required
 from ..formats.trust import check_encoder
 from .analysis import has_text
@@ -66,10 +66,8 @@ class SearchOptions(EncoderOptions):
 
     def day(self, name: str) -> datetime.date | None:
         """The day of the option since or until."""
-        try:
+        with refusing("", ValueError, field=f"--{name}"):
             return None if getattr(self, name) is None else parse_day(getattr(self, name))
-        except ValueError as error:
-            raise InputError(str(error), field=f"--{name}") from error
 
 
 OPTIONS: Final = SearchOptions

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from ..errors import InputError
+from ..errors import InputError, refusing
 
 
 def load_function(spec: str) -> Callable[..., Any]:
@@ -26,12 +26,9 @@ def load_function(spec: str) -> Callable[..., Any]:
             module = importlib.util.module_from_spec(found)
             found.loader.exec_module(module)
         else:
-            try:
+            remedy = "give module:function on PYTHONPATH"
+            with refusing("cannot be imported:", ImportError, field=spec, remedy=remedy):
                 module = importlib.import_module(name)
-            except ImportError as error:
-                raise InputError(
-                    f"cannot be imported: {error}", field=spec, remedy="give module:function on PYTHONPATH"
-                ) from error
     function = getattr(module, attribute, None)
     if not callable(function):
         raise InputError(

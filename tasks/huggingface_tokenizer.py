@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from ..errors import InputError
+from ..errors import InputError, refusing
 from ..formats.huggingface import HuggingFaceFolder
 from ..formats.vocabulary import (
     CLS_ID,
@@ -87,10 +87,8 @@ def import_vocabulary(source: HuggingFaceFolder, size: int) -> ImportedVocabular
     tokenizer = parse_tokenizer(content, path)
     names = _names(tokenizer, size, path)
     special_ids = _special_ids(source, tokenizer)
-    try:
+    with refusing("", ValueError, path=path, remedy="The five special tokens must be different ones."):
         order = token_order(special_ids, size)
-    except ValueError as error:
-        raise InputError(str(error), path=path, remedy="The five special tokens must be different ones.") from error
     pieces = _pieces([names[token] for token in order])
     if is_own_tokenizer(content):
         return ImportedVocabulary(VocabularyFile(path, vocabulary_bytes(pieces), size), order, ())

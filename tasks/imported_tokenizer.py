@@ -26,7 +26,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from ..errors import InputError
+from ..errors import refusing
 from ..formats.vocabulary import (
     CONTINUATION,
     SPECIAL_TOKENS,
@@ -141,11 +141,9 @@ def parse_tokenizer(content: bytes, path: str) -> Any:
     """
     from tokenizers import Tokenizer
 
-    try:
+    problem, remedy = "got no tokenizer of the tokenizers library:", "Save the tokenizer again as tokenizer.json."
+    with refusing(problem, Exception, path=path, remedy=remedy):  # the library raises bare Exception
         return Tokenizer.from_buffer(content)
-    except Exception as error:  # the library raises bare Exception
-        problem = f"got no tokenizer of the tokenizers library: {error}"
-        raise InputError(problem, path=path, remedy="Save the tokenizer again as tokenizer.json.") from error
 
 
 def parts(values: Any, inner: str) -> Iterator[Mapping[str, Any]]:

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import gin
 
-from ..errors import InputError
+from ..errors import InputError, refusing
 from ..learning.batches import GrainBatches
 from ..learning.objectives import ALTERNATIVES, OBJECTIVES
 from ..learning.optimizers import Moments, adam, learning_rate_schedule, sgd
@@ -76,11 +76,9 @@ def load_gin(
         listed = ", ".join(dict.fromkeys(names))
         print(f"newsembed train: note: names of T5X in {path} without a meaning here: {listed}", file=sys.stderr)
     gin.clear_config()
-    try:
+    with refusing("", ValueError, SyntaxError, field="--gin_file", remedy="Correct this line."):
         gin.parse_config([*reader.imports, *(f"{key} = {one.value!r}" for key, one in in_force.items())])
         gin.finalize()
-    except (ValueError, SyntaxError) as error:
-        raise InputError(str(error).strip(), field="--gin_file", remedy="Correct this line.") from error
 
 
 def run_training(

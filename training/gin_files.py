@@ -15,7 +15,7 @@ from typing import Any, Final
 import gin
 from gin import config_parser
 
-from ..errors import InputError, reading
+from ..errors import InputError, reading, refusing
 from ..formats.files import read_bytes
 from . import gin_t5x
 
@@ -183,12 +183,10 @@ class Reader:
         self.imports.append(statement.format())
         if self._names is None:
             return
-        try:
-            with gin.unlock_config():  # what it registers; a run in this process may have locked it
-                importlib.import_module(module)
-        except ImportError as error:
-            remedy = "Install it, or add its folder to PYTHONPATH."
-            raise InputError(f"cannot import a module ({error})", path=place, remedy=remedy) from error
+        about = {"path": place, "remedy": "Install it, or add its folder to PYTHONPATH."}
+        # What it registers; a run in this process may have locked it.
+        with refusing("cannot import a module:", ImportError, **about), gin.unlock_config():
+            importlib.import_module(module)
 
     def _binding(
         self, statement: Any, references: tuple[Reference, ...], place: str, t5x_path: str

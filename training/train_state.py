@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import optax
 from jax.sharding import AbstractMesh, Mesh
 
-from ..errors import InputError
+from ..errors import refusing
 from ..learning.objectives import DeviceBatch, Metrics, Objectives
 from ..learning.partitioning import Partitioner, place_all, replicated
 from ..tasks.registry import MIXED
@@ -89,15 +89,11 @@ def plan_state(
 
 
 def _with_sharding(path: tuple[Any, ...], array: Any, sharding: Any) -> jax.ShapeDtypeStruct:
-    try:
+    shape, mesh = list(array.shape), dict(sharding.mesh.shape)
+    problem = f"{jax.tree_util.keystr(path)} of shape {shape} cannot be laid out as {sharding.spec} over {mesh}"
+    remedy = "Set a number that divides the attention heads, the width of the MLP and the vocabulary."
+    with refusing(problem, ValueError, field="MODEL_PARALLEL", remedy=remedy):
         sharding.shard_shape(array.shape)
-    except ValueError as error:
-        raise InputError(
-            f"{jax.tree_util.keystr(path)} of shape {list(array.shape)} cannot be laid out as {sharding.spec} over "
-            f"{dict(sharding.mesh.shape)}",
-            field="MODEL_PARALLEL",
-            remedy="Set a number that divides the attention heads, the width of the MLP and the vocabulary.",
-        ) from error
     return jax.ShapeDtypeStruct(array.shape, array.dtype, sharding=sharding)
 
 

@@ -26,7 +26,7 @@ from typing import BinaryIO, Final, NamedTuple, cast
 
 from lxml import etree
 
-from ...errors import InputError
+from ...errors import InputError, refusing
 from ...formats import files
 from ...formats.manifest import has_manifest, read_manifest
 from ...formats.records import Failure, Rejection
@@ -222,10 +222,8 @@ def count_lines(path: str) -> int:
     Raises:
       InputError: if the file is missing, or is compressed and broken.
     """
-    try:
+    with refusing("cannot be read to its end:", *_BROKEN_ARCHIVE, path=path, remedy="fetch the file again"):
         return sum(1 for _ in read_lines(path))
-    except _BROKEN_ARCHIVE as error:
-        raise InputError(f"cannot be read to its end: {error}", path=path, remedy="fetch the file again") from error
 
 
 def _check_aligned(source: str, target: str) -> None:
@@ -319,12 +317,10 @@ def _parse_tmx(path: str, source: BinaryIO) -> Iterator[etree._Element]:
 
 def _check_tmx(path: str) -> None:
     """Reads the root element, before which entities are declared; an error further on becomes a dead letter."""
-    try:
-        with _open_plain(path) as source:
-            if next(_parse_tmx(path, source), None) is None:
-                raise InputError("not TMX: it has no elements", path=path, remedy=_GIVE_TMX)
-    except (etree.XMLSyntaxError, *_BROKEN_ARCHIVE) as error:
-        raise InputError(f"not TMX: {error}", path=path, remedy=_GIVE_TMX) from error
+    about = {"path": path, "remedy": _GIVE_TMX}
+    with refusing("not TMX:", etree.XMLSyntaxError, *_BROKEN_ARCHIVE, **about), _open_plain(path) as source:
+        if next(_parse_tmx(path, source), None) is None:
+            raise InputError("not TMX: it has no elements", **about)
 
 
 def _read_tmx(shard: Shard, path: str) -> Iterator[TranslationPair]:

@@ -19,7 +19,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from ...errors import InputError
+from ...errors import InputError, refusing
 from ...formats.command_line import option
 from ...formats.jsonl import read_jsonl
 from ..benchmark import Benchmark, Score, Suite, has
@@ -135,12 +135,9 @@ def read_qrels(path: str) -> Judged:
             if row != _HEADER:
                 raise InputError(f"got the header {' '.join(row)!r}", path=where, field="header", remedy=_REMEDY)
             continue
-        try:
+        problem = f"got {row[2]!r}, expected an integer"
+        with refusing(problem, ValueError, path=where, field="score", remedy=_REMEDY):
             judged.setdefault(row[0], {})[row[1]] = int(row[2])
-        except ValueError as error:
-            raise InputError(
-                f"got {row[2]!r}, expected an integer", path=where, field="score", remedy=_REMEDY
-            ) from error
     if not judged:
         raise InputError("no rows", path=path, remedy=_REMEDY)
     return judged

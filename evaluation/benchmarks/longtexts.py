@@ -25,7 +25,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from ...errors import InputError
+from ...errors import InputError, refusing
 from ..benchmark import ALL, Benchmark, Score, Suite, here, seeds_option
 from ..encoders import Document, Embeddings, cosine_similarities
 from ..files import folder_entries, read_text
@@ -135,10 +135,9 @@ class StreamNews(Benchmark):
 
 
 def _articles(path: str) -> Iterator[tuple[str, str, Document]]:
-    try:
-        rows = json.loads(read_text(path, _STREAM_REMEDY))
-    except ValueError as error:
-        raise InputError(f"not JSON: {error}", path=path, remedy=_STREAM_REMEDY) from error
+    text = read_text(path, _STREAM_REMEDY)
+    with refusing("not JSON:", ValueError, path=path, remedy=_STREAM_REMEDY):
+        rows = json.loads(text)
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
         raise InputError("expected a JSON array of objects", path=path, remedy=_STREAM_REMEDY)
     for number, row in enumerate(rows):

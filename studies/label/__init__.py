@@ -21,7 +21,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from ... import __version__
-from ...errors import InputError
+from ...errors import InputError, refusing
 from ...formats import files
 from ...formats.command_line import Options, option, required
 from .pairs import RANDOM_SHARE, Work, questions, read_pairs, read_work, readable_pairs
@@ -93,10 +93,9 @@ def run(options: LabelOptions) -> int:
 def open_session(work: Work, options: LabelOptions) -> Iterator[Session]:
     """The session of a command; an error before the first question leaves no file."""
     pairs = readable_pairs(work, read_pairs(work)[0], options.language)
-    try:
+    # A container's user may have no name.
+    with refusing("this login has no name", OSError, KeyError, field="--annotator", remedy="give one"):
         annotator = options.annotator or getpass.getuser()
-    except (OSError, KeyError) as error:  # a container's user may have no name
-        raise InputError("this login has no name", field="--annotator", remedy="give one") from error
     with LabelFile(options.output, annotator, origin(work, options)) as file:
         asked = questions(pairs, work.threshold, options.seed)
         unknown = (one for one in asked if not file.knows(one.pair.both))

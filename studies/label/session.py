@@ -15,7 +15,7 @@ from collections.abc import Collection, Sequence
 from typing import Any, Final, Self
 
 from ...beam_pipelines.triplets.evergreen import read_label_rows
-from ...errors import InputError
+from ...errors import InputError, refusing
 from ...formats.parquet import read_batches, shard_paths
 from ...formats.records import Space
 from .pairs import Pair, Question
@@ -53,13 +53,10 @@ class LabelFile:
         self.path, self._annotator = path, annotator.strip()
         self._header = "".join(f"{line}\n" for line in (FORMAT, *(f"# {line}" for line in origin), _HEADINGS))
         self._ends: list[int] = []  # sizes of the file before each answer of this run
-        try:
+        with refusing("cannot be written:", OSError, path=path, field="--output", remedy="choose another file"):
             os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
             # Unbuffered: a failed write must not be retried on closing.
             self._file = open(path, "a+b", buffering=0)  # noqa: SIM115 - closed by __exit__
-        except OSError as error:
-            problem = f"cannot be written: {error.strerror}"
-            raise InputError(problem, path=path, field="--output", remedy="choose another file") from error
         try:
             self._read()
         except BaseException:
@@ -67,11 +64,9 @@ class LabelFile:
             raise
 
     def _read(self) -> None:
-        try:
+        problem, remedy = "another newsembed label is writing this file", "stop that one, or choose another file"
+        with refusing(problem, BlockingIOError, path=self.path, field="--output", remedy=remedy):
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            problem, remedy = "another newsembed label is writing this file", "stop that one, or choose another file"
-            raise InputError(problem, path=self.path, field="--output", remedy=remedy) from error
         self._file.seek(0)
         raw = self._file.read()
         if raw and not raw.endswith(b"\n"):

@@ -23,7 +23,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from ...errors import InputError
+from ...errors import InputError, refusing
 from ...evaluation.statistics import FloatArray, Interval, mean_interval, statistic_interval, totals_of_events
 from ..shared.charts import GREY, make_axes, svg_of
 from ..shared.pages import Block, Table, bullets, markdown, with_interval
@@ -56,11 +56,8 @@ def parse_cutoffs(text: str) -> list[Cutoff]:
     remedy, found = "give dates such as 2018-01,2018-07", []
     for part in (part.strip() for part in text.split(",") if part.strip()):
         is_month = _MONTH.match(part)
-        try:
+        with refusing(f"got {part!r}, expected YYYY-MM or YYYY-MM-DD", ValueError, field="--cutoffs", remedy=remedy):
             day = datetime.date.fromisoformat(f"{part}-01" if is_month else part)
-        except ValueError as error:
-            problem = f"got {part!r}, expected YYYY-MM or YYYY-MM-DD"
-            raise InputError(problem, field="--cutoffs", remedy=remedy) from error
         if is_month:
             day = (day + datetime.timedelta(days=31)).replace(day=1) - datetime.timedelta(days=1)
         found.append(Cutoff(day, part))
