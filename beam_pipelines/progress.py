@@ -60,6 +60,8 @@ class JobProgress:
 
     def __call__(self, phase: str, done: int, total: int, grown: str) -> None:
         """Moves the bar of a phase, which the first call adds."""
+        if not self._bars:  # a job that is skipped shows nothing, not even an empty line
+            self._progress.start()
         if phase not in self._bars:
             name = f"{self._job}: {phase}"
             self._bars[phase] = self._progress.add_task(name, total=total, grown=grown)
@@ -77,11 +79,11 @@ class JobProgress:
             print(line, file=sys.stderr, flush=True)
 
     def __enter__(self) -> Self:
-        self._progress.start()
         return self
 
     def __exit__(self, *_error: object) -> None:
-        self._progress.stop()
+        if self._bars:
+            self._progress.stop()
 
 
 @contextlib.contextmanager

@@ -160,7 +160,7 @@ def foresee(clean: str, extract: str, triplets: TripletsOptions | None, given: M
     has_triplets = has_publishers and span >= options.min_negative_days
     has_topics = hubs or given.get("topics_file")
     dated = f"of {min(days)} to {max(days)} ({counted(span, 'day')})" if days else "without dates"
-    found = f"{counted(count, 'article')} {dated}, {counted(len(publishers), 'publisher')}, {authors} with authors"
+    found = f"{counted(count, 'article')} {dated}, {counted(len(publishers), 'publisher')}, {authors:,} with authors"
     if has_triplets or has_topics:
         lacking = "" if has_triplets else "; there will be no triplets"
         lacking += "" if has_topics else "; there will be no topics, which need hubs"

@@ -44,6 +44,12 @@ def test_a_phase_is_named_when_it_begins_where_no_bar_can_be_shown(capsys):
         assert capsys.readouterr().err == "lift: teacher …\n"
 
 
+def test_a_job_that_is_skipped_shows_nothing(capsys):
+    with JobProgress("lift"):
+        pass
+    assert capsys.readouterr().err == ""
+
+
 def test_a_long_phase_says_how_far_it_is_where_no_bar_can_be_shown(capsys, monkeypatch):
     now = [0.0]
     monkeypatch.setattr(progress_module, "time", types.SimpleNamespace(monotonic=lambda: now[0]))
