@@ -95,12 +95,14 @@ def test_sigterm_to_what_waits_for_a_training_saves_and_stops_both(run, monkeypa
     assert saved_steps(run)[-1] == 20
 
 
-def test_a_training_that_cannot_start_says_why(run):
+def test_a_training_that_cannot_start_says_why_and_a_long_one_what_its_log_says(run, monkeypatch, capsys):
+    monkeypatch.setattr(runs, "SECONDS_BETWEEN_LINES", 0.01)
     broken = dataclasses.replace(run, folder=f"{run.folder}-broken", gin=run.gin.replace("vocab.txt", "gone.txt"))
     write_run_file(broken)
     problem = train_in_process(broken, [])
     assert problem.startswith("exit code 2: ")
     assert "gone.txt" in problem
+    assert f"{broken.folder}: " in capsys.readouterr().err
 
 
 def test_a_second_process_waits_for_the_first_and_finds_it_done(run):
