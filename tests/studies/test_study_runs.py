@@ -14,6 +14,7 @@ import toy_corpus
 from newsembed.errors import InputError, Terminated
 from newsembed.studies.shared import runs
 from newsembed.studies.shared.runs import Run, core_shares, run_command, train_all, train_in_process, write_run_file
+from newsembed.studies.shared.study import load_checkpoint
 
 
 @pytest.fixture
@@ -103,6 +104,11 @@ def test_a_training_that_cannot_start_says_why_and_a_long_one_what_its_log_says(
     assert problem.startswith("exit code 2: ")
     assert "gone.txt" in problem
     assert f"{broken.folder}: " in capsys.readouterr().err
+
+
+def test_an_evaluation_shows_what_it_embeds(run, monkeypatch):
+    monkeypatch.setattr("newsembed.serving.factories", lambda **given: {"model": lambda spec: (spec, given)})
+    assert load_checkpoint(run, 3) == (f"{run.model}@3", {})
 
 
 def test_a_second_process_waits_for_the_first_and_finds_it_done(run):
