@@ -126,7 +126,7 @@ def build(
         note(step.job, outcome)
         rows.append(job_row(step.job, outcome))
         # Without the articles of these no later job has anything to do.
-        if step.job in ("extract", "clean") and (empty := why_empty(job, outcome.manifest, folder, f"{step.job}.")):
+        if step.job in ("extract", "clean") and (empty := why_empty(job, inputs, outcome.manifest, folder, f"{step.job}.")):
             raise empty
         if step.job == "clean":
             print(foresee(folders["clean"], folders["extract"], options.get("triplets"), given), file=sys.stderr)

@@ -341,6 +341,6 @@ def _run_job(job: "Job", options: Any) -> int:
     with JobProgress(job.name) as progress:
         outcome = execute(job, inputs, options.output, options.job, options.beam_args, progress)
     print_outcome(job.name, outcome)
-    if empty := why_empty(job, outcome.manifest, options.output):
+    if empty := why_empty(job, inputs, outcome.manifest, options.output):
         print(f"newsembed {job.name}: note: {empty}", file=sys.stderr)
     return 0
