@@ -201,6 +201,7 @@ def test_tables_that_are_trained_show_the_results_of_their_studies(tmp_path, cap
     assert "| without_topics | -1.500 (-2.000 to -1.000) | agrees |" in first
     assert "| 2019-01 | -1.500 (-2.000 to -1.000) | agrees |" in first
     assert "newsembed x, 2026-11-26" in first
+    assert "--train DIR" not in first  # the note of what could not be run
     assert first.count("## ") == 5
     assert real(words) == 0
     assert capsys.readouterr().out == first
