@@ -267,6 +267,7 @@ def prepare_libraries() -> None:
     logging.getLogger().addHandler(handler)
     # TensorFlow raises its errors as exceptions too; most errors that its C++ code logs only say that there is no GPU.
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    os.environ.setdefault("LANCEDB_LOG", "error")  # it warns of a table that it makes
     # 2^4 cycles in place of 2^26: on busy cores, threads that wait in a loop double the CPU time of a search, and take
     # nine times that of latent semantics.
     os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "4")
