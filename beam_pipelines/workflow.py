@@ -125,8 +125,8 @@ def build(
             outcome = execute(job, inputs, folder, options.get(step.job), beam_args, progress)
         note(step.job, outcome)
         rows.append(job_row(step.job, outcome))
-        # Without the articles of these no later job has anything to do.
-        if step.job in ("extract", "clean") and (empty := why_empty(job, inputs, outcome.manifest, folder, f"{step.job}.")):
+        is_needed = step.job in ("extract", "clean")  # without the articles of these no later job has anything to do
+        if is_needed and (empty := why_empty(job, inputs, outcome.manifest, folder, f"{step.job}.")):
             raise empty
         if step.job == "clean":
             print(foresee(folders["clean"], folders["extract"], options.get("triplets"), given), file=sys.stderr)
