@@ -15,6 +15,7 @@ from rich.table import Table
 
 from ..errors import InputError, counted, visible
 from ..formats.bars import SECONDS_BETWEEN_LINES
+from ..formats.digests import some_of
 from ..formats.files import list_files
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 # In tallies, of articles that a user brings:
 UNREAD_FIELD: Final = "unread_field:"  # before the name of a field that no rule reads
+ABSENT_FIELD: Final = "absent_field:"  # before the name of a field that the user has chosen and a row lacks
 READ_AS: Final = "read_as:"  # before "title from headline"
 UNREAD_DATES: Final = "unread_dates"  # articles without a byline date whose row states one
 GUESSED_DATES: Final = "guessed_dates"  # articles whose date may have day and month in another order
@@ -31,6 +33,7 @@ MARKUP_IN_BODIES: Final = "markup_in_bodies"  # articles whose body has HTML tag
 _OF_FIELDS: Final = {
     READ_AS: "has read {}; --fields title=NAME chooses another field",
     UNREAD_FIELD: "does not read these fields: {}",
+    ABSENT_FIELD: "has found rows without these fields of --fields: {}",
 }
 _OF_ARTICLES: Final = {
     UNREAD_DATES: "cannot read the dates of {}; write them as YYYY-MM-DD",
@@ -60,6 +63,8 @@ class JobProgress:
 
     def __call__(self, phase: str, done: int, total: int, grown: str) -> None:
         """Moves the bar of a phase, which the first call adds."""
+        if not self._bars:  # a job that is skipped shows nothing, not even an empty line
+            self._progress.start()
         if phase not in self._bars:
             name = f"{self._job}: {phase}"
             self._bars[phase] = self._progress.add_task(name, total=total, grown=grown)
@@ -77,11 +82,11 @@ class JobProgress:
             print(line, file=sys.stderr, flush=True)
 
     def __enter__(self) -> Self:
-        self._progress.start()
         return self
 
     def __exit__(self, *_error: object) -> None:
-        self._progress.stop()
+        if self._bars:
+            self._progress.stop()
 
 
 @contextlib.contextmanager
@@ -167,11 +172,14 @@ def remarks(job: str, tallies: Mapping[str, int]) -> Iterator[str]:
             yield f"{job} {said.format(counted(count, 'article'))}"
 
 
-def why_empty(job: "Job", manifest: Mapping[str, Any], output: str, prefix: str = "") -> InputError | None:
+def why_empty(
+    job: "Job", inputs: Mapping[str, Sequence[str]], manifest: Mapping[str, Any], output: str, prefix: str = ""
+) -> InputError | None:
     """The error that says why a job wrote nothing, and which option keeps records; None if it wrote something.
 
     Args:
       job: the job.
+      inputs: their paths, by name.
       manifest: of its result.
       output: the folder of the result.
       prefix: of the job's options on the command line, such as "clean.".
@@ -180,7 +188,8 @@ def why_empty(job: "Job", manifest: Mapping[str, Any], output: str, prefix: str 
     if counts["out"]:
         return None
     if not counts["in"]:
-        return InputError("there was nothing to read: the inputs are empty", path=output, remedy="look at the inputs")
+        read = some_of([path for paths in inputs.values() for path in paths])
+        return InputError("there was nothing to read", path=read, remedy="give other files")
     reasons = sorted({**counts["rejected"], **counts["failed"]}.items(), key=lambda item: -item[1])
     shown = ", ".join(f"{count:,} of {counts['in']:,} {name}" for name, count in reasons[:3])
     first = reasons[0][0]

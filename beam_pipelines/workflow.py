@@ -125,8 +125,8 @@ def build(
             outcome = execute(job, inputs, folder, options.get(step.job), beam_args, progress)
         note(step.job, outcome)
         rows.append(job_row(step.job, outcome))
-        # Without the articles of these no later job has anything to do.
-        if step.job in ("extract", "clean") and (empty := why_empty(job, outcome.manifest, folder, f"{step.job}.")):
+        is_needed = step.job in ("extract", "clean")  # without the articles of these no later job has anything to do
+        if is_needed and (empty := why_empty(job, inputs, outcome.manifest, folder, f"{step.job}.")):
             raise empty
         if step.job == "clean":
             print(foresee(folders["clean"], folders["extract"], options.get("triplets"), given), file=sys.stderr)
@@ -160,7 +160,7 @@ def foresee(clean: str, extract: str, triplets: TripletsOptions | None, given: M
     has_triplets = has_publishers and span >= options.min_negative_days
     has_topics = hubs or given.get("topics_file")
     dated = f"of {min(days)} to {max(days)} ({counted(span, 'day')})" if days else "without dates"
-    found = f"{counted(count, 'article')} {dated}, {counted(len(publishers), 'publisher')}, {authors} with authors"
+    found = f"{counted(count, 'article')} {dated}, {counted(len(publishers), 'publisher')}, {authors:,} with authors"
     if has_triplets or has_topics:
         lacking = "" if has_triplets else "; there will be no triplets"
         lacking += "" if has_topics else "; there will be no topics, which need hubs"

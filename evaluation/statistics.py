@@ -35,6 +35,7 @@ FloatArray = npt.NDArray[np.float64]
 _RESAMPLES: Final = 2000
 _AT_A_TIME: Final = 200
 _SEED: Final = 0
+_ROUNDING: Final = 1e-9  # of a difference that is none
 _TEST_OF_TRAIN: Final = 1.0  # both halves of a sample are of one size
 
 
@@ -56,7 +57,7 @@ class Interval:
     @property
     def direction(self) -> str:
         """The sign of a difference: "lower", "higher" or "equal"."""
-        return "equal" if self.value == 0 else "lower" if self.value < 0 else "higher"
+        return "equal" if abs(self.value) < _ROUNDING else "lower" if self.value < 0 else "higher"
 
     def verdict(self, expected: str) -> str:
         """Compares a difference with the expected direction: agrees, differs, within error, or no error bar."""

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 FAILED: Final = "failed"
 _ABSENT: Final = "-"
+_PUBLISHED: Final = " (published)"
 _NUMBER: Final = re.compile(r"(?:[-+<±%.,()\[\]\s\d]|e(?=[-+]\d)|to(?= )|of(?= )|or more|failed|s(?=, )|/s)*")
 _OVERALL: Final = {ALL, *AVERAGES}
 _COLUMNS: Final = 5  # encoders side by side in a terminal of 80 characters
@@ -143,13 +144,15 @@ def console(results: Results) -> "list[rich.table.Table]":
     tables = []
     first = [main_scores(results)] if "recipe" in results.manifest else []
     for grid in [*first, *grids(results)]:
-        for rows in (grid.rows[at : at + _COLUMNS] for at in range(0, len(grid.rows), _COLUMNS)):
+        count = _COLUMNS - any(str(row[0]).endswith(_PUBLISHED) for row in grid.rows)  # these names are long
+        for rows in (grid.rows[at : at + count] for at in range(0, len(grid.rows), count)):
             table = parts.Table(parts.Column("", overflow="fold"), title=escape(grid.caption), title_justify="left")
             for name, *cells in rows:
                 style = "red" if FAILED in cells else None
                 table.add_column(escape(name), justify="right", overflow="fold", style=style)
             for heading, *cells in zip(grid.headings[1:], *(row[1:] for row in rows), strict=True):
-                table.add_row(escape(heading), *map(escape, cells))
+                if set(cells) != {_ABSENT}:  # most figures of ours were not published
+                    table.add_row(escape(heading), *map(escape, cells))
             tables.append(table)
     return tables
 
@@ -169,7 +172,7 @@ def _grid(name: str, results: Sequence[Result], facts: Mapping[str, Any]) -> Tab
         theirs[encoder][key] = f"{value:.4f}"
         sources[source] = None
     for encoder, values in theirs.items():
-        rows.append([f"{encoder} (published)", *(values.get(key, _ABSENT) for key in keys), *[_ABSENT] * 3])
+        rows.append([f"{encoder}{_PUBLISHED}", *(values.get(key, _ABSENT) for key in keys), *[_ABSENT] * 3])
     notes = [f"{one.encoder} {FAILED}: {one.error}" for one in results if one.status == FAILED]
     notes += [f"published: {source}" for source in sources]
     return Table(["encoder", *(_heading(*key) for key in keys), "width", "seconds", "texts/s"], rows, name, notes)

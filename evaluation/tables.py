@@ -196,9 +196,12 @@ def _score(made: Made, results: Results, encoder: str) -> float | None:
 
 
 def _shown(column: Mapping[str, Any], value: float | None) -> str:
+    """A score with as many decimals as the column prints."""
     if value is None:
         return _ABSENT
-    return f"{100 * value:.1f}" if column.get("percent") else f"{value:.4g}"
+    if column.get("percent"):
+        return f"{100 * value:.1f}"
+    return f"{value:.{max(len(str(one).partition('.')[2]) for one in column['values'].values())}f}"
 
 
 def text_of(tables: Sequence[Table], form: str) -> str:

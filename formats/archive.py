@@ -417,7 +417,7 @@ def reading_tables(uri: str) -> Iterator[None]:
 
 
 def _missing(uri: str) -> InputError:
-    why = "it has no runs" if "://" in uri or os.path.isdir(uri) else "no such folder"
+    why = "it has no runs" if "://" in uri or os.path.exists(uri) else "no such folder"
     inside = f"{uri.rstrip('/')}/archive"  # where `newsembed explore` makes it
     is_inside = os.path.isdir(table_folder(inside, RUNS))
     remedy = f"name {inside}" if is_inside else "build it with newsembed index or newsembed update"

@@ -259,6 +259,7 @@ def prepare_libraries() -> None:
     logging.getLogger().addHandler(handler)
     # TensorFlow raises its errors as exceptions too; most errors that its C++ code logs only say that there is no GPU.
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    os.environ.setdefault("LANCEDB_LOG", "error")  # it warns of a table that it makes
     # 2^4 cycles in place of 2^26: on busy cores, threads that wait in a loop double the CPU time of a search, and take
     # nine times that of latent semantics.
     os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "4")
@@ -333,6 +334,6 @@ def _run_job(job: "Job", options: Any) -> int:
     with JobProgress(job.name) as progress:
         outcome = execute(job, inputs, options.output, options.job, options.beam_args, progress)
     print_outcome(job.name, outcome)
-    if empty := why_empty(job, outcome.manifest, options.output):
+    if empty := why_empty(job, inputs, outcome.manifest, options.output):
         print(f"newsembed {job.name}: note: {empty}", file=sys.stderr)
     return 0

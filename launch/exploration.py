@@ -131,7 +131,7 @@ def _crawl(sources: Sequence[str], output: str, pages: int) -> None:
 def _run(job: Job, inputs: Mapping[str, Sequence[str]], folder: str, options: object, workers: Sequence[str]) -> None:
     with JobProgress(job.name) as progress:
         done = execute(job, inputs, folder, options, workers, progress)
-    if not read_runs(f"{os.path.dirname(folder)}/archive") and (empty := why_empty(job, done.manifest, folder)):
+    if not read_runs(f"{os.path.dirname(folder)}/archive") and (empty := why_empty(job, inputs, done.manifest, folder)):
         raise empty
 
 

@@ -112,6 +112,7 @@ def run(options: TablesOptions) -> int:
     for table in tables:
         made.append(filled(table, results))
         if options.train and table.name in _STUDIES:
+            made[-1] = dataclasses.replace(made[-1], notes=())  # why there are none of ours
             made.append(_studied(table.name, options.train))
     if options.output:
         with uploaded(options.output, overwrite=True) as folder:

@@ -20,6 +20,7 @@ takes its place if it is not worse.
 
 import dataclasses
 import os
+import sys
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -128,6 +129,7 @@ def run(options: UpdateCommandOptions) -> int:
     if options.train:
         check_training(choice, archive, is_named=options.encoder == choice.spec)
     if has_sources:
+        print(f"loading {choice.spec}", file=sys.stderr, flush=True)
         encoder = encoder_from_spec(choice.spec, progress=False, **choice.reading())
         with JobProgress("update") as progress:
             report = update(

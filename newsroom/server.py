@@ -105,7 +105,7 @@ class NewsroomServer:
     ...     print(f"http://127.0.0.1:{server.port}/ with Host: www.harbourtimes.example")
 
     Raises:
-      InputError: if there is no site in the folder.
+      InputError: if there is no site in the folder, or the port is in use.
     """
 
     def __init__(self, newsroom: str, port: int = 0) -> None:
@@ -135,7 +135,11 @@ class _Server(http.server.ThreadingHTTPServer):
 
     def __init__(self, port: int, reader: SiteReader) -> None:
         self.reader = reader
-        super().__init__(("127.0.0.1", port), _Handler)
+        try:
+            super().__init__(("127.0.0.1", port), _Handler)
+        except OSError as error:
+            problem, remedy = f"got {port}: {error.strerror}", "choose another port, or 0 for any free one"
+            raise InputError(problem, field="--port", remedy=remedy) from error
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Ignores closed connections: a crawler stops at its deadline or its size limit."""

@@ -4,6 +4,7 @@ An export that takes tokens holds the files of its tokenizer, which then runs he
 """
 
 import functools
+import os
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
@@ -187,6 +188,7 @@ def _load_graph(folder: str) -> Any:
     import tensorflow as tf
     import tensorflow_text  # noqa: F401 - registers the tokenizer's ops
 
+    _compile_unheard()
     remedy = "export the model again, or restore the folder from a copy"
     try:
         loaded = tf.saved_model.load(folder)
@@ -197,6 +199,21 @@ def _load_graph(folder: str) -> Any:
         remedy = "give a folder that newsembed export wrote"
         raise InputError(f"no signature {DEFAULT_SIGNATURE}", path=folder, remedy=remedy)
     return loaded
+
+
+@functools.cache
+def _compile_unheard() -> None:
+    """Lets XLA compile while nothing reads its standard error: it logs the first time, whatever the level of logs."""
+    import tensorflow as tf
+
+    errors = os.dup(2)
+    with open(os.devnull, "w", encoding="utf-8") as nowhere:
+        os.dup2(nowhere.fileno(), 2)
+    try:
+        tf.function(lambda value: value + 1, jit_compile=True)(1)
+    finally:
+        os.dup2(errors, 2)
+        os.close(errors)
 
 
 def _strings(texts: Sequence[str]) -> Any:

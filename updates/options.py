@@ -13,6 +13,7 @@ from ..formats.archive import check_startable, read_runs
 from ..formats.folders import trained_model
 from ..formats.trust import check_encoder
 from ..serving.events import EventOptions
+from ..serving.specs import found_encoder
 
 _LASTING = ("clean", "events", "encoder_digest", "encoder_options")
 
@@ -116,9 +117,11 @@ def current_choice(archive: str, given: EncoderChoice | None) -> EncoderChoice:
         raise InputError(problem, path=archive, field="--archive", remedy=remedy)
     training = int(kept.get("training", 0))
     if not training:
-        if given is None:
-            check_encoder(kept["encoder"])
-        return given or EncoderChoice(kept["encoder"], **kept["encoder_options"])
+        if given:
+            return given
+        spec = found_encoder(archive, kept)
+        check_encoder(spec)
+        return EncoderChoice(spec, **kept["encoder_options"])
     own, first = f"model:{trained_model(archive, training)}", kept["encoder_first"]
     if given and given.spec not in (own, first):
         problem = f"got {given.spec}, but the archive began with {first} and its training {training} has replaced that"

@@ -11,7 +11,7 @@ from ...formats.fields import read_as, standard
 from ...formats.parquet import ParquetShardWriter
 from ...formats.records import Article, Failure, Hub, HubKind, Post, Rejection, make_doc_id
 from ...formats.urls import canonical_url, registered_domain
-from ..progress import READ_AS, UNREAD_FIELD
+from ..progress import ABSENT_FIELD, READ_AS, UNREAD_FIELD
 from ..shards import Shard
 from .bylines import people
 from .feeds import MAX_ENTRIES, Feed
@@ -227,6 +227,8 @@ def _read_articles(shard: Shard, outputs: _Outputs, piece: Slice, names: tuple[t
             continue
         for ours, theirs in read_as(given, names):
             shard.tally(f"{READ_AS}{ours} from {theirs}")
+        for theirs in {theirs for _, theirs in names if theirs.partition(".")[0] not in given}:
+            shard.tally(f"{ABSENT_FIELD}{theirs}")
         outputs[PageArticle].write(PageArticle(**fields_of(article)))
         for name, count in remarks_on(row, article):
             _tally(shard, name, count)

@@ -97,8 +97,8 @@ class MlDoc(Benchmark):
         for field, known in (("languages", found), ("train_languages", names)):
             missing = sorted(set(getattr(self, field)) - set(known))
             if missing or not known:
-                got, expected = (", ".join(some) or "none" for some in (missing, known))
-                problem = f"got the languages {got}, expected some of {expected}"
+                problem = f"got the languages {', '.join(missing)}, expected some of {', '.join(known)}"
+                problem = problem if known else "has no files of any language"
                 remedy = f"expected for each language: {FORMATS['mldoc'].layout}"
                 raise InputError(problem, path=self.path, field=field, remedy=remedy)
         return names

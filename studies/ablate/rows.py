@@ -130,7 +130,7 @@ class Ablation:
 
         if run is None:
             spec, folder = self.table.row(name).encoder, f"{self.output}/rows/{name}/evaluation"
-            makers, specs = {spec: encoder_factory(spec, factories(progress=False))}, {spec: spec}
+            makers, specs = {spec: encoder_factory(spec, factories())}, {spec: spec}
         else:
             folder = f"{run.folder}/evaluation"
             makers = {str(step): functools.partial(tools.make_encoder, run, step) for step in run.steps}

@@ -16,10 +16,11 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from types import FrameType
-from typing import Any, Final
+from typing import Any, BinaryIO, Final
 
 from ...beam_pipelines.worker import PARENT, PYTHON, child_environment
 from ...errors import InputError, Terminated, death_of, raise_if_stopped
+from ...formats.bars import SECONDS_BETWEEN_LINES
 from ...formats.files import write_whole
 from ...formats.model_folder import ModelFolder
 
@@ -160,18 +161,30 @@ def train_in_process(run: Run, cores: Sequence[int]) -> str:
         with child(run.command, stdout=log, stderr=subprocess.STDOUT, pass_fds=[lock.fileno()]) as process:
             if cores and hasattr(os, "sched_setaffinity"):
                 os.sched_setaffinity(process.pid, cores)  # before it starts its threads, one a core
-            code = process.wait()
+            while (code := _ended(process)) is None:
+                print(f"{run.folder}: {' / '.join(_last_lines(log)[-1:])}", file=sys.stderr, flush=True)
         with open(f"{run.folder}/{_SECONDS_FILE}", "a", encoding="utf-8") as file:
             file.write(f"{time.monotonic() - started:.1f}\n")
-        log.seek(0)
-        lines = log.read().decode("utf-8", errors="replace").split("\n")
+        lines = _last_lines(log)
     raise_if_stopped(code)
     if died := death_of(code, "the training"):
         return f"{died}"
     if code:
-        last = [line.strip() for line in lines if line.strip()][-_SHOWN_LINES:]
-        return f"exit code {code}: {' / '.join(last)}"
+        return f"exit code {code}: {' / '.join(lines)}"
     return "" if run.is_trained() else "ended before its last step"
+
+
+def _ended(process: subprocess.Popen[bytes]) -> int | None:
+    """The exit code of a process; None after a while in which it goes on."""
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        return process.wait(SECONDS_BETWEEN_LINES)
+    return None
+
+
+def _last_lines(log: BinaryIO) -> list[str]:
+    log.seek(0)
+    lines = log.read().decode("utf-8", errors="replace").split("\n")
+    return [line.strip() for line in lines if line.strip()][-_SHOWN_LINES:]
 
 
 def train_all(

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from ...errors import InputError
+from ...errors import InputError, counted
 from ...formats.articles import ArticleText
 from ...formats.model_folder import ModelFolder
 from ...formats.vocabulary import SPECIAL_TOKENS, VocabularyFile
@@ -184,9 +184,8 @@ def write_latent_semantics(target: str, vocabulary: str, articles: Iterable[Arti
 
     corpus = count_pieces(iter(articles), Vocabulary.load(vocabulary), max_length=_LONGEST, lead_length=_LSA_LEAD)
     if (count := corpus.terms.shape[0]) < _LEAST_TEXTS:
-        raise InputError(
-            f"got {count} articles with text, expected at least {_LEAST_TEXTS}", remedy="Give more articles."
-        )
+        problem = f"got {counted(count, 'article')} with text, expected at least {_LEAST_TEXTS}"
+        raise InputError(problem, remedy="Give more articles.")
     weights = corpus.rarity
     words = normalize(corpus.terms.multiply(weights).tocsr())
     size = min(_LSA_SIZE, *(length - 1 for length in words.shape))

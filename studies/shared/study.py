@@ -22,7 +22,7 @@ def load_checkpoint(run: Run, step: int) -> Encoder:
     """The encoder of a checkpoint."""
     from ...serving import factories
 
-    return factories(progress=False)["model"](f"{run.model}@{step}")
+    return factories()["model"](f"{run.model}@{step}")
 
 
 @dataclasses.dataclass(frozen=True)

@@ -11,13 +11,12 @@ JOB = types.SimpleNamespace(name="clean", switches={"no_author": "require_author
 
 def why(out=0, read=0, rejected=(), failed=()):
     counts = {"in": read, "out": out, "rejected": dict(rejected), "failed": dict(failed)}
-    return why_empty(JOB, {"counts": counts}, "/out", "clean.")
+    return why_empty(JOB, {"articles": ["a.csv"], "warc": []}, {"counts": counts}, "/out", "clean.")
 
 
 @pytest.mark.parametrize(
     ("rejected", "failed", "problem", "remedy"),
     [
-        ({}, {}, "there was nothing to read: the inputs are empty", "look at the inputs"),
         (
             {"no_author": 2_999, "b": 500, "d": 1},
             {"c": 500},
@@ -33,6 +32,10 @@ def test_an_empty_result_is_explained_with_the_option_that_keeps_the_most_freque
     assert (found.path, found.remedy) == ("/out", remedy)
 
 
+def test_inputs_that_are_empty_are_named():
+    assert str(why()).startswith("a.csv: there was nothing to read")
+
+
 def test_a_job_that_wrote_something_has_nothing_to_explain():
     assert why(out=1, read=9, rejected={"no_author": 8}) is None
 
@@ -42,6 +45,12 @@ def test_a_phase_is_named_when_it_begins_where_no_bar_can_be_shown(capsys):
         for done in range(2):
             progress("teacher", done, 2, "")
         assert capsys.readouterr().err == "lift: teacher …\n"
+
+
+def test_a_job_that_is_skipped_shows_nothing(capsys):
+    with JobProgress("lift"):
+        pass
+    assert capsys.readouterr().err == ""
 
 
 def test_a_long_phase_says_how_far_it_is_where_no_bar_can_be_shown(capsys, monkeypatch):

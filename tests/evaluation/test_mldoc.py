@@ -85,6 +85,8 @@ def test_protocols_choose_languages_and_sources(folder, seen):
     assert len(pair.documents()) == 8 + 6
     with pytest.raises(InputError, match=": languages: got the languages italian"):
         MlDoc(str(folder), "m", languages=("italian", "english")).documents()
+    with pytest.raises(InputError, match="has no files of any language"):
+        MlDoc(str(folder.parent), "m", languages=("english",)).documents()
     with pytest.raises(InputError, match="train_languages: got the languages german, expected some of english"):
         MlDoc(str(folder), "m", languages=("spanish", "english"), train_languages=("german",)).documents()
 

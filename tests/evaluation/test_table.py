@@ -32,8 +32,8 @@ def test_the_terminal_has_a_column_for_each_encoder_and_marks_failures():
     _, bbc = console(RESULTS)
     assert [column.header for column in bbc.columns] == ["", "a", "b"]
     assert [column.style for column in bbc.columns[1:]] == ["", "red"]
-    assert list(bbc.columns[0].cells) == ["accuracy", "F1 Cross", "width", "seconds", "texts/s"]
-    assert list(bbc.columns[2].cells) == ["failed", "failed", "-", "-", "-"]
+    assert list(bbc.columns[0].cells) == ["accuracy", "F1 Cross", "width", "seconds"]  # nobody has a rate
+    assert list(bbc.columns[2].cells) == ["failed", "failed", "-", "-"]
 
 
 def test_more_encoders_than_a_terminal_holds_are_in_several_tables():
@@ -72,13 +72,18 @@ def test_published_figures_have_rows_of_their_own_and_each_source_once(monkeypat
     found = [("old", ("mAP", "all"), 0.0625, "one"), ("new", ("hit@1", "all"), 0.125, "two")]
     found += [("old", ("hit@1", "all"), 0.5, "one")]
     monkeypatch.setattr(table, "beside", lambda facts, keys: found if facts == {"protocol": 1} else [])
-    events, bbc = grids(Results(ROWS, {"benchmarks": {"events": {"protocol": 1}}}))
+    results = Results(ROWS, {"benchmarks": {"events": {"protocol": 1}}})
+    events, bbc = grids(results)
     assert cells(events)[3:] == [
         ["old (published)", "0.0625", "-", "0.5000", "-", "-", "-"],
         ["new (published)", "-", "-", "0.1250", "-", "-", "-"],
     ]
     assert events.notes == ["published: one", "published: two"]
     assert len(bbc.rows) == 2
+    found.append(("third", ("mAP", "all"), 0.25, "one"))
+    ours, theirs, _ = console(results)  # their names are long, and most of our figures were not published
+    assert [column.header for column in ours.columns] == ["", "a", "b", "old (published)", "new (published)"]
+    assert [list(column.cells) for column in theirs.columns] == [["mAP"], ["0.2500"]]
 
 
 def test_the_table_over_all_benchmarks_has_overall_scores_and_rates():

@@ -98,7 +98,7 @@ def test_the_table_of_simlte_takes_its_own_head_and_that_of_newsembed_the_other(
     assert first[1] == f"{100 * results.score('tfidf', 'bbc (bbc)', 'accuracy'):.1f}"
     assert len(first) - first.count("-") == 2
     metrics = [f"{kind} {metric}" for metric in ("accuracy", "macro-F1") for kind in ("MLP", "5-shot")]
-    own = [f"{results.score('tfidf', found[1].name, metric):.4g}" for metric in metrics]
+    own = [f"{results.score('tfidf', found[1].name, metric):.4f}" for metric in metrics]
     assert sorted(cell for row in others for cell in row[1:] if cell != "-") == sorted(own)
 
 
@@ -148,6 +148,7 @@ def test_every_form_holds_every_cell():
     assert [len(one["rows"]) for one in json.loads(texts["json"])] == [len(table.rows) for table in tables]
     assert texts["tex"].count(r"\begin{tabular}") == len(tables) == texts["md"].count("## ")
     assert "80.1" in texts["md"]
+    assert "| vector cosine (printed) | 0.940 | 0.829 |" in texts["md"]  # as many decimals as in the rest of the column
 
 
 def test_the_command_prints_writes_and_checks(benchmarks, tmp_path, capsys):
@@ -200,6 +201,7 @@ def test_tables_that_are_trained_show_the_results_of_their_studies(tmp_path, cap
     assert "| without_topics | -1.500 (-2.000 to -1.000) | agrees |" in first
     assert "| 2019-01 | -1.500 (-2.000 to -1.000) | agrees |" in first
     assert "newsembed x, 2026-11-26" in first
+    assert "--train DIR" not in first  # the note of what could not be run
     assert first.count("## ") == 5
     assert real(words) == 0
     assert capsys.readouterr().out == first

@@ -128,6 +128,7 @@ def test_errors_of_libraries_and_our_own_warnings_are_shown(monkeypatch, capsys)
     monkeypatch.setattr(cli.logging, "getLogger", lambda *_: root)
     monkeypatch.delenv("TF_CPP_MIN_LOG_LEVEL", raising=False)
     monkeypatch.delenv("OPENBLAS_THREAD_TIMEOUT", raising=False)
+    monkeypatch.delenv("LANCEDB_LOG", raising=False)
     cli.prepare_libraries()
     for name in ("library", "newsembed.launch"):
         for level, text in ((logging.WARNING, "warning"), (logging.ERROR, "error")):
@@ -139,6 +140,7 @@ def test_errors_of_libraries_and_our_own_warnings_are_shown(monkeypatch, capsys)
     ]
     assert os.environ["TF_CPP_MIN_LOG_LEVEL"] == "3"
     assert os.environ["OPENBLAS_THREAD_TIMEOUT"] == "4"
+    assert os.environ["LANCEDB_LOG"] == "error"
 
 
 def test_overview_is_instant():

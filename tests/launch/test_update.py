@@ -28,7 +28,7 @@ def test_the_encoder_of_the_command_line_with_how_it_reads():
         given(encoder="tfidf")
 
 
-def test_an_archive_whose_encoder_is_elsewhere_asks_for_it(monkeypatch, tmp_path, refused):
+def test_an_archive_whose_encoder_is_elsewhere_asks_for_it(monkeypatch, tmp_path, refused, capsys):
     choices = {"moved": EncoderChoice("model:work/trained@40"), "here": EncoderChoice(f"savedmodel:{tmp_path}")}
     monkeypatch.setattr(module, "check_sources", lambda _: None)
     monkeypatch.setattr(module, "current_choice", lambda archive, given: given or choices[archive])
@@ -42,6 +42,7 @@ def test_an_archive_whose_encoder_is_elsewhere_asks_for_it(monkeypatch, tmp_path
     assert cli.main(["update", "--archive", "here", "--articles", "a.jsonl"]) == 0
     assert cli.main(["update", "--archive", "moved", "--articles", "a.jsonl", "--encoder", "model:new"]) == 0
     assert loaded == [f"savedmodel:{tmp_path}", "model:new"]
+    assert capsys.readouterr().err.endswith("loading model:new\n")  # it takes seconds in which nothing else is shown
 
 
 def test_only_a_model_with_a_checkpoint_is_trained(monkeypatch):

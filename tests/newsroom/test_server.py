@@ -65,6 +65,12 @@ def test_a_folder_without_a_site_is_refused(tmp_path):
         NewsroomServer(str(tmp_path))
 
 
+def test_a_port_that_is_in_use_is_refused(tmp_path, server):
+    write_site(str(tmp_path / "site"), [])
+    with pytest.raises(InputError, match=f"--port: got {server.port}: Address already in use"):
+        NewsroomServer(str(tmp_path), server.port)
+
+
 def test_an_unfinished_site_is_none(tmp_path):
     def failing():
         yield Resource("www.one.example", "/", b"first site", HTML, WHEN)

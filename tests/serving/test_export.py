@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -12,7 +13,7 @@ import numpy as np
 import pytest
 from letters import exported, run
 from newsembed.errors import InputError
-from newsembed.serving import export
+from newsembed.serving import export, saved_model
 from newsembed.serving.batching import Batcher, BatchOptions
 from newsembed.serving.encoder import load_encoder
 from newsembed.serving.saved_model import SavedModelEncoder
@@ -126,6 +127,14 @@ def test_saved_model_encoder_keeps_the_order(model_dir, saved):
     titles, bodies = TITLES * 11, BODIES * 11  # more than a batch
     found = SavedModelEncoder(saved.output).encode(titles, bodies)
     np.testing.assert_allclose(found, load_encoder(model_dir).encode(titles, bodies), atol=1e-5)
+
+
+def test_what_xla_logs_when_it_first_compiles_is_not_shown(saved, monkeypatch, capfd):
+    saved_model._compile_unheard.cache_clear()
+    monkeypatch.setattr("tensorflow.function", lambda *_, **__: lambda _: os.write(2, b"Compiled cluster using XLA!"))
+    SavedModelEncoder(saved.output)
+    os.write(2, b"an error")
+    assert capfd.readouterr().err == "an error"
 
 
 def test_safetensors_round_trip(model_dir, tmp_path):

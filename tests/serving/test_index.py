@@ -72,6 +72,7 @@ def test_a_search_by_url_among_the_days_around_its_article():
 def test_a_folder_without_an_index_says_so(tmp_path):
     refuses("no readable archive: it has no runs", DocumentIndex.load, str(tmp_path))
     refuses("absent: no readable archive: no such folder", DocumentIndex.load, str(tmp_path / "absent"))
+    refuses("test_index.py: no readable archive: it has no runs", DocumentIndex.load, __file__)
     (tmp_path / "archive/runs.lance").mkdir(parents=True)
     with pytest.raises(InputError) as raised:
         DocumentIndex.load(f"{tmp_path}/")

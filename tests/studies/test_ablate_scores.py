@@ -63,6 +63,7 @@ def test_a_row_that_lacks_a_seed_has_no_error_bar_and_the_others_theirs():
 
 def test_without_spread_or_without_the_full_system_there_is_no_interval():
     assert differences({"full": np.ones(3), "a": np.zeros(3)}, "full")["a"] == Interval(-1.0)
+    assert [Interval(value).direction for value in (-1e-16, 1e-16, 1e-3)] == ["equal", "equal", "higher"]
     assert differences({"a": np.zeros(3)}, "full") == {}
 
 

@@ -14,6 +14,7 @@ import toy_corpus
 from newsembed.errors import InputError, Terminated
 from newsembed.studies.shared import runs
 from newsembed.studies.shared.runs import Run, core_shares, run_command, train_all, train_in_process, write_run_file
+from newsembed.studies.shared.study import load_checkpoint
 
 
 @pytest.fixture
@@ -95,12 +96,19 @@ def test_sigterm_to_what_waits_for_a_training_saves_and_stops_both(run, monkeypa
     assert saved_steps(run)[-1] == 20
 
 
-def test_a_training_that_cannot_start_says_why(run):
+def test_a_training_that_cannot_start_says_why_and_a_long_one_what_its_log_says(run, monkeypatch, capsys):
+    monkeypatch.setattr(runs, "SECONDS_BETWEEN_LINES", 0.01)
     broken = dataclasses.replace(run, folder=f"{run.folder}-broken", gin=run.gin.replace("vocab.txt", "gone.txt"))
     write_run_file(broken)
     problem = train_in_process(broken, [])
     assert problem.startswith("exit code 2: ")
     assert "gone.txt" in problem
+    assert f"{broken.folder}: " in capsys.readouterr().err
+
+
+def test_an_evaluation_shows_what_it_embeds(run, monkeypatch):
+    monkeypatch.setattr("newsembed.serving.factories", lambda **given: {"model": lambda spec: (spec, given)})
+    assert load_checkpoint(run, 3) == (f"{run.model}@3", {})
 
 
 def test_a_second_process_waits_for_the_first_and_finds_it_done(run):

@@ -1,7 +1,9 @@
 """Another encoder for an archive: its vectors, its events with the ids of those before, kills, what is refused."""
 
 import collections
+import os
 import shutil
+import types
 
 import numpy as np
 import pytest
@@ -12,6 +14,7 @@ from newsembed.formats.folders import locked, training_work
 from newsembed.launch.verify import verify
 from newsembed.serving.explorer.book import EventBook
 from newsembed.serving.index import DocumentIndex
+from newsembed.updates import options
 from newsembed.updates.options import EncoderChoice, current_choice
 from newsembed.updates.replacement import change_encoder, embedded_so_far
 from newsembed.updates.run import work_folder
@@ -131,3 +134,10 @@ def test_what_cannot_be_changed_is_refused(made, tmp_path):
     archive = copied(made, tmp_path / "archive")
     shutil.copytree(tmp_path / "archive" / "articles.lance", work_folder(str(archive)))
     refuses("an update was cut off", change_encoder, str(archive), Halves(), OTHER)
+
+
+def test_a_model_that_moved_with_the_archive_is_found(monkeypatch, tmp_path):
+    (tmp_path / "words").mkdir()
+    kept = {"clean": {}, "encoder": "model:gone/words", "encoder_beside": "model:../words", "encoder_options": {}}
+    monkeypatch.setattr(options, "read_runs", lambda _: [types.SimpleNamespace(settings=kept)])
+    assert current_choice(f"{tmp_path}/archive", None).spec == f"model:{os.path.relpath(tmp_path / 'words')}"

@@ -5,6 +5,7 @@ import json
 import pytest
 from newsembed.beam_pipelines import jobs
 from newsembed.beam_pipelines.extract import JOB
+from newsembed.beam_pipelines.extract.job import ExtractOptions
 from newsembed.beam_pipelines.extract.rows import row_to_article, row_to_post, unread_fields
 from newsembed.beam_pipelines.progress import print_outcome
 from newsembed.errors import InputError
@@ -13,13 +14,13 @@ from newsembed.formats.records import Article, Hub
 from newsembed.tests.example_inputs import manifest_of
 
 
-def extracted(tmp_path, *rows):
+def extracted(tmp_path, *rows, fields=()):
     """The counts of extract, its articles by URL, and its hubs by title."""
     base = {"title": "A title", "body": "Some text."}
     lines = [json.dumps(base | {"url": f"https://n.example/{place}"} | row) for place, row in enumerate(rows)]
     path, out = tmp_path / "a.jsonl", str(tmp_path / "out")
     path.write_text("\n".join(lines))
-    manifest = manifest_of(JOB, {"articles": [str(path)]}, out)
+    manifest = manifest_of(JOB, {"articles": [str(path)]}, out, ExtractOptions(fields=fields))
     articles = {one.url[-1:]: one for one in parquet.read_stream(f"{out}/articles", Article)}
     return manifest["counts"], articles, {hub.title: hub for hub in parquet.read_stream(f"{out}/hubs", Hub)}
 
@@ -39,6 +40,14 @@ def test_dates_that_nothing_reads_and_bodies_in_html_are_counted_and_shown(tmp_p
     assert "note: extract does not read these fields: �[31mred 1\n" in shown
     assert "note: extract has cut the bodies of 1 article to 50,000 characters\n" in shown
     assert "note: extract has taken the text out of HTML in the bodies of 1 article\n" in shown
+
+
+def test_a_chosen_field_that_rows_lack_is_counted_and_shown(tmp_path, capsys):
+    fields = ("title=head", "authors=by.name")
+    counts, articles, _ = extracted(tmp_path, {"head": "Rain", "by": {"name": "Ann Lee"}}, {}, fields=fields)
+    assert [articles[place].title for place in "01"] == ["Rain", "A title"]
+    print_outcome("extract", jobs.Outcome({"counts": counts}, skipped=False, seconds=1.0))
+    assert "has found rows without these fields of --fields: by.name 1, head 1\n" in capsys.readouterr().out
 
 
 def test_texts_of_another_type_fail_and_one_text_is_one_feed(tmp_path):
