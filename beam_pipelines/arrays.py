@@ -96,7 +96,7 @@ def doc_id_of(number: int) -> str:
 def doc_ids_of(numbers: Ids) -> pa.Array:
     """Returns the document ids of many numbers, as an Arrow array of strings."""
     digits = numbers.astype(">u8").tobytes().hex().encode()
-    ends = np.arange(0, len(digits) + 1, _ID_DIGITS, np.int32)
+    ends = np.arange(0, len(digits) + 1, _ID_DIGITS, dtype=np.int32)
     return pa.StringArray.from_buffers(len(numbers), pa.py_buffer(ends), pa.py_buffer(digits))
 
 

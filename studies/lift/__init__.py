@@ -113,8 +113,8 @@ class LiftOptions(Options):
     )
     words_share: float | None = option(
         None,
-        f"share of the lexical part in the cosine (default: {_SHARE}, or {_SHARE_ACROSS} for an archive of several "
-        "languages)",
+        f"share of the lexical part in the cosine (default: {_SHARE}, or {_SHARE_ACROSS} if the start knows many "
+        "languages or the archive has several)",
         gt=0,
         lt=1,
     )
@@ -342,12 +342,14 @@ class Lift:
 
         start, options = self._start(), self.options
         shape, params, (words, languages) = start.config, _all_params(start.folder), self._lexical_part
-        share = options.words_share or (_SHARE_ACROSS if languages > 1 else _SHARE)
         if options.train_steps and average:
             params = _averaged(params, _all_params(self.folder("layers")), average)
+        has_several, length = languages > 1, min(options.train_length, start.text_length)
         if shape.embedding_activation == "identity":
-            length = min(options.train_length, start.text_length)
-            params["embedding_head"] = head_without_languages(dataclasses.replace(start, params=params), length)
+            head = head_without_languages(dataclasses.replace(start, params=params), length)
+            if head:
+                params["embedding_head"], has_several = head, True
+        share = options.words_share or (_SHARE_ACROSS if has_several else _SHARE)
         window = context = min(_WINDOW, start.text_length)
         if shape.pooling in ("mean", "weighted"):  # other heads read the vectors of one window only
             context = options.context_length

@@ -63,11 +63,11 @@ def centred_head(model: Model, articles: Sequence[ArticleText], max_length: int)
     return _without(model, *_directions(vectors, [base_language(article.language) for article in articles]))
 
 
-def head_without_languages(model: Model, max_length: int) -> Mapping[str, Array]:
+def head_without_languages(model: Model, max_length: int) -> Mapping[str, Array] | None:
     """Returns the embedding head of a model without what tells apart the languages of ``reports.json`` that it knows.
 
-    It knows a language if its reports and those in English find each other, apart from the means of both languages. A
-    model that does not know most of them is none for many languages, and keeps its head.
+    It knows a language if its reports and those in English find each other, apart from the means of both languages.
+    The result is None for a model that does not know most of them.
 
     Args:
       model: with an embedding head that has no activation.
@@ -83,7 +83,7 @@ def head_without_languages(model: Model, max_length: int) -> Mapping[str, Array]
     found = [np.mean([one.argmax(axis=0) == right, one.argmax(axis=1) == right]) for one in cosines]
     known = means[np.array(found) >= _LEAST_FOUND]
     if len(known) <= len(reports) / 2:
-        return cast("Mapping[str, Array]", model.params["embedding_head"])
+        return None
     return _without(model, np.zeros(means.shape[1]), _between(known)[1])
 
 

@@ -23,6 +23,7 @@ from newsembed.formats.vocabulary import SPECIAL_TOKENS, read_vocabulary
 from newsembed.launch import cli
 from newsembed.models.encoders import EncoderConfig, HybridConfig
 from newsembed.serving.encoder import load_encoder, load_model
+from newsembed.studies import lift
 from newsembed.studies.lift import Lift, LiftOptions, seconds_of_steps
 from newsembed.studies.lift.centring import centred_head, sampled
 from newsembed.studies.shared import static
@@ -167,6 +168,19 @@ def test_words_have_a_smaller_share_where_the_archive_has_several_languages(
     share = 1 / (1 + np.exp(-load_model(f"{tmp_path}/out/model").params["lexical_gate"]))
     np.testing.assert_allclose(share, expected, atol=1e-6)
     assert f'"words_share": {expected}' in Path(tmp_path, "out", "model", "import.json").read_text()
+
+
+def test_a_start_for_many_languages_gets_its_head_without_them_and_fewer_words(work, start, tmp_path, monkeypatch):
+    def without(model, max_length):
+        assert max_length == 6  # what the start reads
+        return {name: value + 1 for name, value in model.params["embedding_head"].items()}
+
+    monkeypatch.setattr(lift, "head_without_languages", without)
+    options = dataclasses.replace(SETTINGS, projection_size=16)
+    assert lift_of(start, work, tmp_path / "out", options).run() == 0
+    centred, lifted = (load_model(f"{tmp_path}/out/{step}").params for step in ("centred", "untrained"))
+    np.testing.assert_allclose(lifted["embedding_head"]["bias"], centred["embedding_head"]["bias"] + 1, atol=1e-6)
+    np.testing.assert_allclose(1 / (1 + np.exp(-lifted["lexical_gate"])), 0.3, atol=1e-6)
 
 
 def test_the_same_command_makes_nothing_twice(lifted, work, start):
