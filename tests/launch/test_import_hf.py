@@ -40,6 +40,21 @@ def test_an_imported_model_embeds_text_like_its_source(source, tmp_path, printed
     np.testing.assert_allclose(found[0], hidden[0, 0] / np.linalg.norm(hidden[0, 0]), atol=1e-4)
 
 
+def test_a_model_for_many_languages_may_lose_what_tells_them_apart(source, tmp_path, monkeypatch, refused):
+    output = str(tmp_path / "model")
+    command = ["import-hf", "--from", source, "--output", output, "--without_languages"]
+    assert "--without_languages: does not know most of 25 languages" in refused(*command)  # a random BERT
+    assert not os.path.exists(output)
+
+    def without(model, _):
+        head = model.params["embedding_head"]
+        return {"kernel": head["kernel"], "bias": np.full_like(head["bias"], 3)}
+
+    monkeypatch.setattr(import_hf, "head_without_languages", without)
+    assert cli.main(command) == 0
+    np.testing.assert_array_equal(load_encoder(output).model.params["embedding_head"]["bias"], 3)
+
+
 def test_the_output_may_have_the_name_of_a_package(source, tmp_path, monkeypatch, refused):
     package = types.SimpleNamespace(installed=lambda: f"{source}/model.safetensors")
     monkeypatch.setattr(import_hf, "PACKAGED_MODELS", {"minilm": package})
