@@ -184,7 +184,7 @@ setup(
         "newsembed.studies": ["*/*.html", "*/*.json", "*/*/*.toml"],
         "newsembed.formats": ["*.txt"],
         "newsembed.tasks": ["*.json"],
-        "newsembed.serving": ["*.html", "*.md", "*/*.*ml", "*/*.css", "*/*.js"],
+        "newsembed.serving": ["*.html", "*.json", "*.md", "*/*.*ml", "*/*.css", "*/*.js"],
         "newsembed.evaluation": ["*.json", "*/*.json"],
     },
     cmdclass={"build_py": BuildWithoutSetup},

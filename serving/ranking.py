@@ -10,7 +10,9 @@ The shown score is a logistic function of the rank score and of the facts of the
 """
 
 import dataclasses
+import json
 from collections.abc import Mapping, Sequence
+from importlib import resources
 from typing import Any, Final
 
 import numpy as np
@@ -184,34 +186,11 @@ def _offset_facts(evidence: Evidence) -> FloatArray:
     return np.append(evidence.facts(), evidence.known)
 
 
-def _ranking(weights: str, scale: float, offsets: str) -> Ranking:
-    return Ranking(np.array(weights.split(), np.float64), scale, np.array(offsets.split(), np.float64))
-
-
 # Learned by MiniLM and E5 from queries on a generated newsroom and NTREX-128 in four languages, and news of 2016: the
 # article itself (which counts three times), other reports of its event, those of them in other languages, and
 # translations; see docs/results.md. The lines are the rank by vectors, the rank by words, the cosine, BM25, and another
 # language.
-DEFAULT: Final = _ranking(
-    """
-    -0.116  0.071  0.161  0.246 -0.098
-     1.148 -0.127 -0.02  -0.546 -0.257
-     0.618 -0.052  0.197 -0.015 -0.207
-     3.772  1.616 -0.594  0.366  0.358
-     0.711  1.136  0.36   0.803 -0.374
-    """,
-    0.543,
-    "-4.572 0.776 -0.528 -1.057 -3.709 2.828",
-)
+_LEARNED: Final = json.loads(resources.files(__package__).joinpath("rankings.json").read_text(encoding="utf-8"))
+DEFAULT: Final = Ranking.from_dict(_LEARNED["default"])
 # The same without translations, which latent semantics do not find: words count more.
-LATENT_SEMANTICS: Final = _ranking(
-    """
-    -0.512  0.2    0.019  0.161  0.164
-     1.261 -0.025  0.035 -0.322 -0.445
-     0.067  0.03  -0.016 -0.118  0.145
-     4.087  0.892 -0.385  0.067  0.223
-     0.0    0.0    0.0    0.0    0.0
-    """,
-    1.092,
-    "-2.581 -0.349 0.683 -0.3 -7.379 4.366",
-)
+LATENT_SEMANTICS: Final = Ranking.from_dict(_LEARNED["latent_semantics"])
