@@ -17,22 +17,22 @@ ROOT = Path(__file__).parents[1]
 LAYOUT = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
 SLACK = 0.03  # of a limit: a package that is smaller by more lowers it
 LIMITS = {  # package: (lines, tokens)
-    "tests": (42_648, 506_367),
+    "tests": (42_655, 506_443),
     "beam_pipelines": (12_694, 144_829),
-    "serving": (4_776, 53_632),
+    "serving": (4_757, 53_612),
     "studies": (4_601, 51_534),
     "formats": (4_264, 43_450),
     "benchmarks": (3_499, 38_198),
     "models": (3_060, 35_265),
     "evaluation": (3_963, 47_053),
     "training": (2_278, 23_855),
-    "launch": (2_465, 23_256),
+    "launch": (2_465, 23_262),
     "newsroom": (1_618, 18_438),
     "learning": (1_594, 18_257),
     "tasks": (1_387, 14_213),
     "t5x_bridge": (798, 8_465),
     "updates": (861, 9_967),
-    "root": (356, 2_338),
+    "root": (356, 2_340),
     "docs": (76, 760),
 }
 MOST_FILES = 331  # of the product
