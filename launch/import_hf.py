@@ -206,7 +206,6 @@ def _tokenizer_json(pieces: list[tuple[str, float]], special: Mapping[str, int],
 
 _INSTALLED: Final = ", ".join(PACKAGED_MODELS)
 HUB_NAME: Final = re.compile(r"[\w-][\w.-]*/[\w-][\w.-]*")
-_REPORT_LENGTH: Final = 96  # tokens; the reports are a sentence each
 _HUB_FILES: Final = ("*.json", "*.txt", "*.safetensors")  # no code, and no pickles, which can run code
 
 
@@ -318,15 +317,9 @@ def write_model_folder(model: HuggingFaceModel, output: str, options: ImportOpti
         "tokenizer_differences": model.differences,
     }
     if options.without_languages:
-        start = dataclasses.replace(read_description(output), params=params)
-        head = (
-            head_without_languages(start, _REPORT_LENGTH) if model.config.embedding_activation == "identity" else None
-        )
+        head = head_without_languages(dataclasses.replace(read_description(output), params=params))
         if head is None:
-            problem, remedy = (
-                "does not know most of 25 languages, or its head has an activation",
-                "leave the option out",
-            )
-            raise InputError(problem, path=options.source, field="--without_languages", remedy=remedy)
+            problem = "does not know most of 25 languages, or its head has an activation"
+            raise InputError(problem, path=options.source, field="--without_languages", remedy="leave the option out")
         params["embedding_head"] = head
     ModelFolder(output).write_import(params, architecture_gin(model.config), origin)

@@ -344,12 +344,9 @@ class Lift:
         shape, params, (words, languages) = start.config, _all_params(start.folder), self._lexical_part
         if options.train_steps and average:
             params = _averaged(params, _all_params(self.folder("layers")), average)
-        has_several, length = languages > 1, min(options.train_length, start.text_length)
-        if shape.embedding_activation == "identity":
-            head = head_without_languages(dataclasses.replace(start, params=params), length)
-            if head:
-                params["embedding_head"], has_several = head, True
-        share = options.words_share or (_SHARE_ACROSS if has_several else _SHARE)
+        if head := head_without_languages(dataclasses.replace(start, params=params)):
+            params["embedding_head"] = head
+        share = options.words_share or (_SHARE_ACROSS if head or languages > 1 else _SHARE)
         window = context = min(_WINDOW, start.text_length)
         if shape.pooling in ("mean", "weighted"):  # other heads read the vectors of one window only
             context = options.context_length

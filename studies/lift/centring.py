@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from ...training.lexical import LexicalPart
 
 MOST_ARTICLES: Final = 256  # of a language; their mean is known to a sixteenth of the spread of one article
+_REPORT_LENGTH: Final = 96  # tokens
 _LEAST_FOUND: Final = 0.9  # of the reports in a language that a model knows
 
 Array = npt.NDArray[Any]
@@ -63,19 +64,17 @@ def centred_head(model: Model, articles: Sequence[ArticleText], max_length: int)
     return _without(model, *_directions(vectors, [base_language(article.language) for article in articles]))
 
 
-def head_without_languages(model: Model, max_length: int) -> Mapping[str, Array] | None:
+def head_without_languages(model: Model) -> Mapping[str, Array] | None:
     """Returns the embedding head of a model without what tells apart the languages of ``reports.json`` that it knows.
 
     It knows a language if its reports and those in English find each other, apart from the means of both languages.
-    The result is None for a model that does not know most of them.
-
-    Args:
-      model: with an embedding head that has no activation.
-      max_length: tokens of a report that are read.
+    The result is None for a model that does not know most of them, or whose embedding head has an activation.
     """
-    reports = _reports()
+    if model.config.embedding_activation != "identity":  # a direction before it is none behind it
+        return None
+    reports, length = _reports(), min(_REPORT_LENGTH, model.text_length)
     texts = [text for of_language in reports.values() for text in of_language]
-    vectors = _unscaled(model, [""] * len(texts), texts, max_length).reshape(len(reports), len(reports["en"]), -1)
+    vectors = _unscaled(model, [""] * len(texts), texts, length).reshape(len(reports), len(reports["en"]), -1)
     means = vectors.mean(axis=1)
     rest = [unit_rows(part) for part in vectors - means[:, None]]
     cosines = [part @ rest[list(reports).index("en")].T for part in rest]

@@ -46,7 +46,7 @@ def test_a_model_for_many_languages_may_lose_what_tells_them_apart(source, tmp_p
     assert "--without_languages: does not know most of 25 languages" in refused(*command)  # a random BERT
     assert not os.path.exists(output)
 
-    def without(model, _):
+    def without(model):
         head = model.params["embedding_head"]
         return {"kernel": head["kernel"], "bias": np.full_like(head["bias"], 3)}
 

@@ -107,7 +107,7 @@ def test_a_model_that_knows_most_languages_loses_what_tells_them_apart(model, mo
     monkeypatch.setattr(centring, "_reports", lambda: reports)
     table = model.params["token_embedding"]
     table[9:13] = table[5:9] + np.linspace(-0.5, 0.5, UNITS, dtype=np.float32)
-    head = head_without_languages(model, 40)
+    head = head_without_languages(model)
     if unknown == 2:  # as many as are known
         assert head is None
         return
@@ -119,6 +119,11 @@ def test_a_model_that_knows_most_languages_loses_what_tells_them_apart(model, mo
     direction = apart / np.linalg.norm(apart)
     for own, found in zip(before, after, strict=True):
         np.testing.assert_allclose(found, own - np.outer(own @ direction, direction), atol=2e-3)
+
+
+def test_a_head_with_an_activation_has_no_directions_to_take_out(model):
+    config = dataclasses.replace(model.config, embedding_activation="tanh")
+    assert head_without_languages(dataclasses.replace(model, config=config)) is None
 
 
 def test_a_sample_has_as_many_of_each_language_and_none_without_text(monkeypatch):
