@@ -163,7 +163,7 @@ def _spec(model: str, output: str) -> str:
     if os.path.isdir(model) or not (model in PACKAGED_MODELS or import_hf.HUB_NAME.fullmatch(model)):
         return f"model:{model}"
     if not os.path.isdir(folder := f"{output}/{model.replace('/', '--')}"):
-        import_hf.run(import_hf.ImportOptions(source=model, output=folder, without_languages=model == "e5"))
+        import_hf.run(import_hf.ImportOptions(source=model, output=folder, without_languages=None))
     return f"model:{folder}"
 
 

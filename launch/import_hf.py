@@ -222,8 +222,10 @@ class ImportOptions(Options):
     output: str = required("model folder to write; must not exist unless --overwrite", metavar="DIR")
     num_topics: int = option(600, "width of the new topic head", ge=3, metavar="T")
     max_length: int | None = option(None, "keep this many positions (default: all)", ge=3, metavar="TOKENS")
-    without_languages: bool = option(
-        False, "take what tells 25 languages apart out of the embeddings, so that translations are nearer to each other"
+    without_languages: bool | None = option(  # None: of a model that knows most of them
+        False,
+        "take what tells 25 languages apart out of the embeddings, so that translations are nearer to each other",
+        const=True,
     )
     overwrite: bool = option(False, "replace the output folder")
 
@@ -311,15 +313,15 @@ def write_model_folder(model: HuggingFaceModel, output: str, options: ImportOpti
     origin = {
         "source": os.path.basename(os.path.abspath(options.source)),
         "newsembed": __version__,
-        "without_languages": options.without_languages,
+        "without_languages": False,
         "ignored_arrays": model.ignored,
         "notes": model.notes,
         "tokenizer_differences": model.differences,
     }
-    if options.without_languages:
-        head = head_without_languages(dataclasses.replace(read_description(output), params=params))
-        if head is None:
+    if options.without_languages is not False:
+        if head := head_without_languages(dataclasses.replace(read_description(output), params=params)):
+            params["embedding_head"], origin["without_languages"] = head, True
+        elif options.without_languages:
             problem = "does not know most of 25 languages, or its head has an activation"
             raise InputError(problem, path=options.source, field="--without_languages", remedy="leave the option out")
-        params["embedding_head"] = head
     ModelFolder(output).write_import(params, architecture_gin(model.config), origin)

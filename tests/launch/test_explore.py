@@ -248,13 +248,13 @@ def test_a_model_that_fails_is_told_and_the_archive_stays(explored, model, tmp_p
     assert len(DocumentIndex.load(f"{output}/archive")) == 7
 
 
-def test_e5_is_imported_without_what_tells_its_languages_apart(tmp_path, monkeypatch):
+def test_a_model_for_many_languages_is_imported_without_what_tells_them_apart(tmp_path, monkeypatch):
     asked = []
     monkeypatch.setattr(exploration.import_hf, "run", asked.append)
-    assert [exploration._spec(name, str(tmp_path)) for name in ("e5", "minilm")] == [
-        f"model:{tmp_path}/{name}" for name in ("e5", "minilm")
+    assert [exploration._spec(name, str(tmp_path)) for name in ("e5", "a/b")] == [
+        f"model:{tmp_path}/{name}" for name in ("e5", "a--b")
     ]
-    assert [options.without_languages for options in asked] == [True, False]
+    assert [options.without_languages for options in asked] == [None, None]  # the import asks what the model knows
 
 
 def test_an_archive_of_words_takes_a_model_later(explored, model, tmp_path):

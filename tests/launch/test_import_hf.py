@@ -45,6 +45,9 @@ def test_a_model_for_many_languages_may_lose_what_tells_them_apart(source, tmp_p
     command = ["import-hf", "--from", source, "--output", output, "--without_languages"]
     assert "--without_languages: does not know most of 25 languages" in refused(*command)  # a random BERT
     assert not os.path.exists(output)
+    anyway = tmp_path / "anyway"
+    import_hf.run(import_hf.ImportOptions(source=source, output=str(anyway), without_languages=None))
+    assert json.loads((anyway / "import.json").read_text())["without_languages"] is False
 
     def without(model):
         head = model.params["embedding_head"]
@@ -53,6 +56,7 @@ def test_a_model_for_many_languages_may_lose_what_tells_them_apart(source, tmp_p
     monkeypatch.setattr(import_hf, "head_without_languages", without)
     assert cli.main(command) == 0
     np.testing.assert_array_equal(load_encoder(output).model.params["embedding_head"]["bias"], 3)
+    assert json.loads((tmp_path / "model" / "import.json").read_text())["without_languages"] is True
 
 
 def test_the_output_may_have_the_name_of_a_package(source, tmp_path, monkeypatch, refused):
