@@ -5,7 +5,9 @@
 import codecs
 
 import pytest
-from newsembed.beam_pipelines.extract.charsets import decode, readable
+from hypothesis import given
+from hypothesis import strategies as st
+from newsembed.beam_pipelines.extract.charsets import decode, readable, visible
 from newsembed.beam_pipelines.extract.layout import lay_out, text_of
 from newsembed.beam_pipelines.extract.page import extract_page, parse
 
@@ -161,6 +163,12 @@ def test_characters_that_text_does_not_have():
 )
 def test_what_a_reader_sees_is_kept(text, seen):
     assert readable(text) == seen
+
+
+@given(st.text(st.characters(max_codepoint=0x2100)), st.text(st.characters(max_codepoint=127)))
+def test_any_text_is_read_as_without_its_invisible_characters(mixed, ascii_text):
+    for text in (mixed, ascii_text):
+        assert readable(text) == " ".join(visible(text).split())
 
 
 def test_pages_are_read_without_readings_and_invisible_characters():
