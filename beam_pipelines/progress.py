@@ -26,6 +26,7 @@ UNREAD_FIELD: Final = "unread_field:"  # before the name of a field that no rule
 ABSENT_FIELD: Final = "absent_field:"  # before the name of a field that the user has chosen and a row lacks
 READ_AS: Final = "read_as:"  # before "title from headline"
 UNREAD_DATES: Final = "unread_dates"  # articles without a byline date whose row states one
+NO_PERSONS: Final = "no_persons"  # articles without authors whose row states some, such as the URL of a profile
 GUESSED_DATES: Final = "guessed_dates"  # articles whose date may have day and month in another order
 CUT_BODIES: Final = "cut_bodies"  # articles whose body was too long
 WITHOUT_URL: Final = "without_url"  # articles that are known by title and body
@@ -37,6 +38,7 @@ _OF_FIELDS: Final = {
 }
 _OF_ARTICLES: Final = {
     UNREAD_DATES: "cannot read the dates of {}; write them as YYYY-MM-DD",
+    NO_PERSONS: "has found no person's name in the authors of {}",
     GUESSED_DATES: "has guessed the order of day and month in the dates of {}",
     CUT_BODIES: "has cut the bodies of {} to 50,000 characters",
     WITHOUT_URL: "has found no URL of {}, known by title and text now; mining pairs needs publishers",

@@ -10,7 +10,7 @@ from ...errors import InputError
 from ...formats.dates import parse_day, place_of, read_day
 from ...formats.records import Article, Post, make_doc_id
 from ...formats.urls import canonical_url, registered_domain
-from ..progress import CUT_BODIES, GUESSED_DATES, MARKUP_IN_BODIES, UNREAD_DATES, UNREAD_FIELD, WITHOUT_URL
+from ..progress import CUT_BODIES, GUESSED_DATES, MARKUP_IN_BODIES, NO_PERSONS, UNREAD_DATES, WITHOUT_URL
 from .body import MAX_BODY_CHARACTERS
 from .bylines import listed_names, people
 from .charsets import readable, visible
@@ -91,7 +91,7 @@ def remarks_on(row: Mapping[str, Any], article: Article) -> Iterator[tuple[str, 
     yield UNREAD_DATES, article.byline_date is None and any(row.get(name) for name in dates[:2])
     place = place_of(article.language, article.url)
     yield GUESSED_DATES, next((day.guessed for name in dates[:2] if (day := read_day(row.get(name), place))), False)
-    yield f"{UNREAD_FIELD}authors", not article.authors and not _NOTHING.match(str(row.get("authors")))
+    yield NO_PERSONS, not article.authors and not _NOTHING.match(str(row.get("authors")))
     yield WITHOUT_URL, not article.url
     yield MARKUP_IN_BODIES, _MARKUP.search(text) is not None
     yield CUT_BODIES, len(text) > MAX_BODY_CHARACTERS

@@ -116,4 +116,4 @@ def test_dates_and_authors_of_rows_in_other_forms(tmp_path):
     counts, articles, _ = extracted(tmp_path, *rows)
     assert [str(articles[str(place)].byline_date) for place in range(5)] == ["2024-05-13"] * 4 + ["2024-05-12"]
     assert [articles[str(place)].authors for place in range(4)] == [("Ann Lee", "Bo Chen")] * 3 + [()]
-    assert counts["tallies"]["guessed_dates"] == counts["tallies"]["unread_field:authors"] == 1
+    assert counts["tallies"]["guessed_dates"] == counts["tallies"]["no_persons"] == 1
