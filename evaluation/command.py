@@ -87,9 +87,10 @@ class EvaluateOptions(Options):
     )
     suite: tuple[str, ...] = option(
         (),
-        "a benchmark, or all benchmarks in --data; repeat for more tables",
+        f"{', '.join(suites())}, or all: every benchmark in --data; repeat for more tables",
         many=True,
         repeated=True,
+        metavar="NAME",
         choices=(*suites(), ALL_SUITES),
     )
     data: tuple[str, ...] = option(
