@@ -230,7 +230,7 @@ class Writer:
 
 def _index(name: str, table: Any) -> None:
     """Indexes what a run has changed, as far as that pays."""
-    from lancedb.index import FTS, BTree, IvfFlat
+    from lancedb.index import FTS, Bitmap, BTree, IvfFlat
 
     rows, indexed = table.count_rows(), {index.columns[0]: index.name for index in table.list_indices()}
     wanted = dict[str, Any]()
@@ -239,6 +239,8 @@ def _index(name: str, table: Any) -> None:
     if name == ARTICLES and rows > EXACT_LIMIT:
         wanted["vector"] = IvfFlat(distance_type="dot", num_partitions=partitions(rows))
         wanted |= {"doc_id": BTree(), "byline_date": BTree(), "canonical_url": BTree()}
+        # Without these a search among few articles, such as those of a rare language, reads the vectors of all.
+        wanted |= {"language": Bitmap(), "publisher": BTree()}
     if name == TERMS and rows:
         wanted["term"] = BTree()
     for column, config in wanted.items():

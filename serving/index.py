@@ -52,6 +52,7 @@ class Groups:
     Attributes:
       of: the group of each article, int64 ``[N]``: 0 for rare languages, or for all where there is one language only.
       tags: for each group from 1 the tags of its language, as the archive writes them.
+      large: the groups from 1 with more articles than a sample has.
     """
 
     def __init__(self, languages: pa.ChunkedArray) -> None:
@@ -64,6 +65,7 @@ class Groups:
         names = names if len(held) > 1 else []
         self.of: Numbers = np.array([names.index(base) + 1 if base in names else 0 for base in bases])[places]
         self.tags = [[value for value, base in zip(values, bases, strict=True) if base == name] for name in names]
+        self.large = [group for group, name in enumerate(names, 1) if held[name] > _LANGUAGE_ROWS]
 
     def samples(self) -> list[Numbers]:
         """Places of up to 4,096 of all articles, and of up to 1,024 of each group from 1."""
@@ -87,13 +89,14 @@ class Spread:
     def __init__(self, samples: Sequence[npt.NDArray[Any]]) -> None:
         self._means = np.stack([sample.mean(axis=0, dtype=np.float64) for sample in samples])
         centered = [sample - mean for sample, mean in zip(samples, self._means, strict=True)]
-        self._covariances = [np.asarray(rows.T @ rows / len(rows), np.float64) for rows in centered]
+        # [min(n, D), D]; the product with itself is the covariance, which takes more memory if a language has few.
+        self._roots = [np.linalg.qr(rows, mode="r") / len(rows) ** 0.5 for rows in centered]
 
     def of(self, query: npt.NDArray[Any]) -> tuple[Floats, Floats]:
         """Means and standard deviations (at least that of group 0) for a query ``[D]``, float64 ``[groups]``."""
         direction = np.asarray(query, np.float64) / max(float(np.linalg.norm(query)), 1e-12)
-        variances = [float(direction @ covariance @ direction) for covariance in self._covariances]
-        return self._means @ direction, np.sqrt(np.maximum(variances, max(variances[0], 0.0)))
+        deviations = [float(np.linalg.norm(root @ direction)) for root in self._roots]
+        return self._means @ direction, np.maximum(deviations, deviations[0])
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -318,8 +321,12 @@ class DocumentIndex:
     def _nearest_by_index(self, unit: FloatArray, count: int, filters: Filters) -> tuple[Numbers, FloatArray]:
         """The nearest articles of all, and of each of the languages, by the index of the vectors."""
         tags = [] if filters.languages else self.groups.tags
+        found = []
+        if tags and not filters.condition:  # a request to the index for each of 20 rare languages takes a second
+            few, vectors = self._few
+            tags, found = [tags[group - 1] for group in self.groups.large], [(few, vectors @ unit)]
         parts = [dataclasses.replace(filters, languages=tuple(each)).condition for each in tags]
-        found = [self.archive.nearest(unit, count, part) for part in (filters.condition, *parts)]
+        found += [self.archive.nearest(unit, count, part) for part in (filters.condition, *parts)]
         numbers, cosines = (np.concatenate(each) for each in zip(*found, strict=True))
         numbers, first = np.unique(numbers, return_index=True)
         return numbers, cosines[first]
@@ -357,6 +364,12 @@ class DocumentIndex:
     def groups(self) -> Groups:
         """The articles by language; rare languages, or all articles where there is one language, are one group."""
         return Groups(self.archive.rows(["language"])["language"])
+
+    @functools.cached_property
+    def _few(self) -> tuple[Numbers, FloatArray]:
+        """The numbers and the vectors of the articles in languages of which there are few articles."""
+        places = np.flatnonzero(~np.isin(self.groups.of, [0, *self.groups.large]))
+        return self.numbers[places], self.vectors_at(places)
 
     @functools.cached_property
     def _spread(self) -> Spread:

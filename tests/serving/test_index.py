@@ -1,5 +1,6 @@
 """Reading articles, embedding them to files, the index and its search, by command and by function."""
 
+import dataclasses
 import datetime
 import json
 import shutil
@@ -101,6 +102,29 @@ def test_many_vectors_are_searched_in_the_database(tmp_path, monkeypatch):
     few = Filters(DateRange(datetime.date(2024, 1, 1)))
     assert index.nearest(rows[5], 3, few)[0].tolist() == []
     assert index.search_url("https://a.example/7", 1)[0].document.url != "https://a.example/7"
+
+
+@pytest.mark.parametrize("few", [1_024, 50])
+def test_of_rare_languages_all_vectors_are_compared(tmp_path, monkeypatch, few):
+    monkeypatch.setattr("newsembed.formats.archive_writer.EXACT_LIMIT", 1_000)
+    monkeypatch.setattr("newsembed.serving.index._LANGUAGE_ROWS", few)
+    languages = ["en"] * 1_500 + ["de"] * 80 + ["fr-CA", "fr"] * 30 + [""] * 20
+    tagged = enumerate(zip(documents(1_660), languages, strict=True))
+    texts = [dataclasses.replace(one, language=tag, publisher=f"{n % 2}.example") for n, (one, tag) in tagged]
+    rows = unit(0, 1_660, 16)
+    index = index_of(rows, texts, tmp_path, exact_limit=1_000)
+    assert {"language", "publisher"} <= {one.columns[0] for one in index.archive._articles.list_indices()}
+    exact = DocumentIndex(index.archive)
+    assert exact.is_exact
+    assert len(index.groups.large) == (1 if few > 50 else 3)
+    for query in unit(3, 10, 16):
+        wanted = exact.nearest(query, 100)[0]
+        missed = set(wanted.tolist()) - set(index.nearest(query, 100)[0].tolist())
+        assert all(number < 1_500 or number >= 1_640 for number in missed)  # English, or too few to be a language
+    odd = Filters(publishers=("1.example",))
+    assert not np.any(index.nearest(rows[1_505], 100, odd)[0] % 2 == 0)
+    german = Filters(languages=("de",))
+    assert index.nearest(rows[1_505], 5, german)[0].tolist() == exact.nearest(rows[1_505], 5, german)[0].tolist()
 
 
 @pytest.mark.parametrize("size", ["much", "-1", "nan"])
