@@ -161,7 +161,7 @@ def is_archive(uri: str) -> bool:
 
 def read_runs(uri: str) -> list[Run]:
     """The runs of an archive, oldest first; none where there is no archive."""
-    with reading_tables(uri):
+    with reading_tables(uri, RUNS):
         if not is_archive(uri):
             return []
         rows = connect(uri).open_table(RUNS).search().to_arrow().sort_by("number").to_pylist()
@@ -170,7 +170,7 @@ def read_runs(uri: str) -> list[Run]:
 
 def last_number(uri: str) -> int:
     """The number of the last run; cheap."""
-    with reading_tables(uri):
+    with reading_tables(uri, RUNS):
         if not is_archive(uri):
             raise _missing(uri)
         return int(max(connect(uri).open_table(RUNS).search().select(["number"]).to_arrow()["number"].to_pylist()))
@@ -231,7 +231,7 @@ class Archive:
     def table(self, name: str) -> Any:
         """A table at this version; None if the version has none of this name."""
         if name in self.run.versions and name not in self._tables:
-            with reading_tables(self.uri):
+            with reading_tables(self.uri, name):
                 table = self._database.open_table(name)
                 table.checkout(self.run.versions[name])
             self._tables[name] = table
@@ -240,7 +240,7 @@ class Archive:
     def whole(self, name: str) -> pa.Table | None:
         """All rows of a table at this version; None if the version has none of this name."""
         table = self.table(name)
-        with reading_tables(self.uri):
+        with reading_tables(self.uri, name):
             return None if table is None else table.search().to_arrow()
 
     def rows(self, columns: Sequence[str], where: str = "") -> pa.Table:
@@ -402,8 +402,8 @@ def table_folder(uri: str, name: str) -> str:
 
 
 @contextlib.contextmanager
-def reading_tables(uri: str) -> Iterator[None]:
-    """Names the archive in errors of the database.
+def reading_tables(uri: str, table: str = "") -> Iterator[None]:
+    """Names the archive in errors of the database, and the table where only one is read.
 
     Raises:
       InputError: for a table or a file of it that is missing or damaged.
@@ -413,7 +413,8 @@ def reading_tables(uri: str) -> Iterator[None]:
     except (InputError, MemoryError):
         raise
     except Exception as error:  # a panic of the database has a class that no module gives
-        raise InputError(f"no readable archive: {error}", path=uri, remedy=_REMEDY) from error
+        where = table and f"table {table}"
+        raise InputError(f"no readable archive: {error}", path=uri, field=where, remedy=_REMEDY) from error
 
 
 def _missing(uri: str) -> InputError:

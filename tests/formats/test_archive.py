@@ -100,3 +100,14 @@ def test_a_panic_of_the_database_names_the_archive_and_memory_that_ran_out_does_
         raise Panic("rust future panicked: unknown error")
     with pytest.raises(MemoryError), reading_tables("folder"):
         raise MemoryError
+
+
+@pytest.mark.parametrize("table", ["runs", "terms"])
+def test_the_error_of_a_damaged_table_names_it(tmp_path, table):
+    uri = str(tmp_path / "index")
+    indexed(ARTICLES, Letters(), uri)
+    (data,) = (tmp_path / f"index/{table}.lance/data").iterdir()
+    data.write_bytes(b"damaged")
+    (tmp_path / "index/SHA256SUMS").unlink()
+    with pytest.raises(InputError, match=f"index: table {table}: no readable archive"):
+        Archive(uri).whole(table)

@@ -360,6 +360,14 @@ def test_a_second_run_at_the_same_time_is_refused(first_day, paths):
     assert "--archive: another run is writing to this folder: process " in refused[0]
 
 
+def test_the_ranking_of_the_first_run_stays(tmp_path):
+    learned = {"weights": [1.0]}
+    archive = tmp_path / "archive"
+    run(archive, [article(0, told("b", 0), 0)], options=dataclasses.replace(OPTIONS, ranking=learned))
+    run(archive, [article(1, told("a", 1), 0)])
+    assert [one.settings["ranking"] for one in read_runs(str(archive))] == [learned, learned]
+
+
 def test_other_options_than_those_of_the_archive_are_refused(first_day, paths):
     changed = dataclasses.replace(OPTIONS, clean=dataclasses.replace(CLEAN, min_words=7))
     refuses(r"--clean\.min_words: got 7, expected 5", run, first_day, paths[1], options=changed)
@@ -399,8 +407,9 @@ def test_a_damaged_file_is_named(first_day, paths, tmp_path, table):
         raw = bytearray(path.read_bytes())
         raw[len(raw) // 3] ^= 1
         path.write_bytes(raw)
-    named = "" if table == "runs" else rf".*{table}\.lance"  # of a run, the flipped bit is in its report
-    refuses(f"archive: no readable archive: {named}", run, archive, paths[1])
+    why = "no readable archive: "
+    named = f"table runs: {why}" if table == "runs" else rf"{why}.*{table}\.lance"  # that bit is in a run's report
+    refuses(f"archive: {named}", run, archive, paths[1])
     for path in (archive / f"{table}.lance" / "data").iterdir():
         path.unlink()
     refuses(r"no readable archive: .*\.lance", run, archive, paths[1])
