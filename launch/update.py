@@ -13,7 +13,8 @@ example:
   newsembed update --archive archive --encoder model:e5 --replace_encoder
   newsembed update --archive archive --rollback 31
 
-Options of a step are prefixed with its name. Those of clean and events must be the same in all runs of an archive.
+Options of a step are prefixed with its name. Those of clean and events are the same in all runs of an archive: later
+runs take those of the first.
 --train mines the archive, trains its model further, and compares it with the current model on the last days; it
 takes its place if it is not worse.
 """
@@ -29,6 +30,7 @@ from ..beam_pipelines.crawl.options import CrawlOptions
 from ..beam_pipelines.extract.job import ExtractOptions
 from ..beam_pipelines.progress import JobProgress, print_table
 from ..errors import InputError, counted
+from ..formats.archive import read_runs
 from ..formats.archive_writer import Writer
 from ..formats.command_line import Options, option, required
 from ..formats.folders import locked, trained_model, training_work
@@ -37,12 +39,12 @@ from ..serving.specs import ReadingOptions, encoder_from_spec, split_encoder
 from ..studies.retrain import Retraining, RetrainOptions, check_trainable
 from ..studies.retrain.trial import summary
 from ..updates.intake import check_sources
-from ..updates.options import EncoderChoice, Sources, UpdateOptions, current_choice
+from ..updates.options import EncoderChoice, Sources, UpdateOptions, current_choice, lasting_arguments
 from ..updates.replacement import change_encoder, keep_decision, replace_encoder
 from ..updates.report import print_report
 from ..updates.run import KEEP_VERSIONS, update
 from .extras import require
-from .parsing import beam_arguments
+from .parsing import beam_arguments, value_of
 
 _KINDS: Final = ("model", "savedmodel")
 _TRAIN: Final = ("train", "evaluate")
@@ -81,6 +83,13 @@ class UpdateCommandOptions(Options):
     clean: CleanOptions = dataclasses.field(default_factory=CleanOptions)
     events: EventOptions = dataclasses.field(default_factory=EventOptions)
     beam_args: tuple[str, ...] = beam_arguments()
+
+    @classmethod
+    def expanded(cls, arguments: Sequence[str]) -> list[str]:
+        """The arguments after those that must be as in earlier runs of the archive."""
+        archive = value_of("archive", arguments)
+        runs = read_runs(archive) if archive else []
+        return [*(lasting_arguments(runs[-1].settings) if runs else ()), *arguments]
 
     def __post_init__(self) -> None:
         """Checks the encoder."""

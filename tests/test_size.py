@@ -17,21 +17,21 @@ ROOT = Path(__file__).parents[1]
 LAYOUT = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
 SLACK = 0.03  # of a limit: a package that is smaller by more lowers it
 LIMITS = {  # package: (lines, tokens)
-    "tests": (42_657, 506_469),
+    "tests": (42_698, 507_027),
     "beam_pipelines": (12_694, 144_829),
     "serving": (4_757, 53_612),
     "studies": (4_601, 51_529),
-    "formats": (4_264, 43_450),
+    "formats": (4_265, 43_473),
     "benchmarks": (3_499, 38_198),
     "models": (3_060, 35_265),
     "evaluation": (3_963, 47_053),
     "training": (2_278, 23_855),
-    "launch": (2_458, 23_233),
+    "launch": (2_466, 23_327),
     "newsroom": (1_618, 18_438),
     "learning": (1_594, 18_257),
     "tasks": (1_387, 14_213),
     "t5x_bridge": (798, 8_465),
-    "updates": (861, 9_967),
+    "updates": (867, 10_095),
     "root": (356, 2_340),
     "docs": (76, 760),
 }

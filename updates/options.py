@@ -62,7 +62,7 @@ class EncoderChoice:
 
 @dataclasses.dataclass(frozen=True)
 class UpdateOptions:
-    """Options of the steps; `ranking` is that of the search, `Ranking.to_dict`, None for the default."""
+    """Options of the steps; `ranking` is that of the search, `Ranking.to_dict`, None for that of earlier runs."""
 
     crawl: CrawlOptions = dataclasses.field(default_factory=CrawlOptions)
     extract: ExtractOptions = dataclasses.field(default_factory=ExtractOptions)
@@ -128,6 +128,14 @@ def current_choice(archive: str, given: EncoderChoice | None) -> EncoderChoice:
         raise InputError(problem, path=archive, field="--encoder", remedy="leave it out, or start a new archive")
     reading = given.reading() if given else kept["encoder_options"]
     return EncoderChoice(own, **reading, training=training, first=first)
+
+
+def lasting_arguments(kept: Mapping[str, Any]) -> list[str]:
+    """The options of clean and events of an archive's runs, as ``--GROUP.NAME=VALUE``."""
+    groups = {"clean": CleanOptions, "events": EventOptions}
+    names = ((group, field.name) for group, kind in groups.items() for field in dataclasses.fields(kind))
+    found = ((group, name, kept.get(group, {}).get(name)) for group, name in names)
+    return [f"--{group}.{name}={value}" for group, name, value in found if value is not None]
 
 
 def check_same(archive: str, kept: Mapping[str, Any], given: Mapping[str, Any]) -> None:

@@ -185,6 +185,7 @@ class _Run:
         self._before = members_of(self._base)
         if base:
             check_same(self._uri, base.settings, self._kept_options)
+            self._kept_options["ranking"] = self._kept_options["ranking"] or base.settings.get("ranking")
 
     def do(self, sources: Sources, beam_args: Sequence[str]) -> Report:
         """Runs all steps."""

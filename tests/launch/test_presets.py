@@ -61,3 +61,9 @@ def test_a_preset_may_be_in_a_file_and_unknown_ones_are_refused(monkeypatch, tmp
     assert "--preset: got newspaper, expected one of paper" in refused(
         "build", "--articles", "a", "--output", "work", "--preset=newspaper"
     )
+
+
+def test_a_preset_without_its_value_is_an_error_of_the_build(capsys):
+    with pytest.raises(SystemExit):
+        cli.main(["build", "--preset"])
+    assert capsys.readouterr().err.startswith("newsembed build: error: argument --preset: expected one argument\n")

@@ -1,10 +1,14 @@
 """`newsembed update`: which encoder is meant, what a training needs, and what its outcome changes."""
 
 import contextlib
+import dataclasses
+import datetime
 import types
 
 import pytest
+from newsembed.beam_pipelines.clean.rules import CleanOptions
 from newsembed.errors import InputError
+from newsembed.formats.archive import Run
 from newsembed.launch import cli
 from newsembed.launch import update as module
 from newsembed.launch.update import check_training
@@ -43,6 +47,21 @@ def test_an_archive_whose_encoder_is_elsewhere_asks_for_it(monkeypatch, tmp_path
     assert cli.main(["update", "--archive", "moved", "--articles", "a.jsonl", "--encoder", "model:new"]) == 0
     assert loaded == [f"savedmodel:{tmp_path}", "model:new"]
     assert capsys.readouterr().err.endswith("loading model:new\n")  # it takes seconds in which nothing else is shown
+
+
+def test_an_archive_keeps_its_options_of_clean_and_events(monkeypatch):
+    clean = {"min_words": 20, "require_language": False, "earliest_date": "2001-02-03", "latest_date": None, "gone": 7}
+    kept = {"clean": clean, "events": {"days": 5}}
+    monkeypatch.setattr(
+        module, "read_runs", lambda uri: [Run(1, "", {}, {}, {}), Run(2, "", {}, kept, {})][: 2 * (uri == "a")]
+    )
+    given = []
+    monkeypatch.setattr(module, "run", lambda options: given.append(options) or 0)
+    for archive, *others in (["a"], ["a", "--clean.min_words=30"], ["new"]):
+        assert cli.main(["update", "--archive", archive, *others]) == 0
+    own = CleanOptions(min_words=20, require_language=False, earliest_date=datetime.date(2001, 2, 3))
+    assert [one.clean for one in given] == [own, dataclasses.replace(own, min_words=30), CleanOptions()]
+    assert [one.events.days for one in given] == [5, 5, 3]
 
 
 def test_only_a_model_with_a_checkpoint_is_trained(monkeypatch):
