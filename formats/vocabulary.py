@@ -321,13 +321,13 @@ def _check_pieces(pieces: Sequence[str], path: str) -> None:
         return InputError(problem, path=path, field=f"line {line}", remedy=_REMEDY)
 
     for line, special in enumerate(SPECIAL_TOKENS, 1):
-        found = repr(pieces[line - 1]) if line <= len(pieces) else "the end of the file"
+        found = repr(pieces[line - 1][:40]) if line <= len(pieces) else "the end of the file"
         if found != repr(special):
             raise refused(f"got {found}, expected {special!r}", line)
     seen: dict[str, int] = {}
     for line, piece in enumerate(pieces, 1):
         if not piece or piece != piece.strip() or len(piece.split()) != 1:
-            raise refused(f"got {piece!r}, expected one piece without spaces", line)
+            raise refused(f"got {piece[:40]!r}, expected one piece without spaces", line)
         if piece in seen:
             raise refused(f"{piece!r} is also on line {seen[piece]}", line)
         seen[piece] = line

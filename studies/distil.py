@@ -11,8 +11,8 @@ Every step is a folder in --output; the result is in model/. The same command co
 example, with a checkpoint that import-hf converted:
   newsembed import-hf --from minilm --output minilm
   newsembed distil --model minilm --output small
-  newsembed distil --model minilm --output small --size 256 --lexical_size 768 --articles articles.jsonl
-  newsembed distil --model minilm --output small --vocabulary work/vocabulary/vocab.txt --words 30000 --work work \
+  newsembed distil --model minilm --output hybrid --size 256 --lexical_size 768 --articles articles.jsonl
+  newsembed distil --model minilm --output trained --vocabulary work/vocabulary/vocab.txt --words 30000 --work work \
       --train_steps 60
   newsembed index --model small/model --input articles.jsonl --output small/index
 """
@@ -126,7 +126,7 @@ class Distillation:
     """
 
     def __init__(self, options: DistilOptions, command: Command = run_command) -> None:
-        articles = options.articles or (options.work and f"{options.work.rstrip('/')}/clean/articles")
+        articles = options.articles or (options.work and f"{build_folder(options.work, ('clean',))}/clean/articles")
         # With articles pieces weigh by their counts, without by their ranks.
         self.kind_of_weights = options.weights or ("sif" if articles else "zipf")
         self.options, self.articles, self.command = options, articles, command
@@ -165,6 +165,8 @@ class Distillation:
         if self.articles is None and (names := [name for name, needs in needed.items() if needs]):
             problem = f"{getattr(options, names[0])} needs counts of a corpus"
             raise InputError(problem, field=f"--{names[0]}", remedy="Give --articles or --work.")
+        if options.gin and not options.train_steps:
+            raise InputError("nothing is trained", field="--gin", remedy="Give --train_steps, too, or leave this out.")
         if options.train_steps and options.work is None:
             raise InputError("training needs pairs", field="--train_steps", remedy="Give --work, a finished build.")
         if options.words and read_vocabulary(options.vocabulary or model.vocabulary_path).tokenizer is not None:

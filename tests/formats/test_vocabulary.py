@@ -54,6 +54,8 @@ def test_a_piece_that_begins_with_the_mark_continues_a_word():
         (lambda lines: lines[1:], r"line 1: got '\[UNK\]', expected '\[PAD\]'"),
         (lambda lines: lines[:4], r"line 5: got the end of the file, expected '\[MASK\]'"),
         (lambda lines: [*lines, "two words"], "line 7: got 'two words', expected one piece"),
+        (lambda lines: ["a " * 999, *lines], f"line 1: got '{'a ' * 20}', expected"),
+        (lambda lines: [*lines, "a " * 999], f"line 7: got '{'a ' * 20}', expected"),
         (lambda lines: [*lines, "", "x"], "line 7: got '', expected one piece"),
         (lambda lines: [*lines, "flood"], "line 7: 'flood' is also on line 6"),
     ],

@@ -207,6 +207,7 @@ def small_build(folder):
         ({"words": 3}, "--words: 3 needs counts of a corpus"),
         ({"weights": "sif"}, "--weights: sif needs counts of a corpus"),
         ({"train_steps": 3}, "--train_steps: training needs pairs"),
+        ({"gin": ("SEED=1",)}, "--gin: nothing is trained"),
         ({"whitening": 2.0}, "--whitening: got 2.0, expected at least 0 and at most 1"),
         ({"lexical_share": 1.0}, "--lexical_share: got 1.0"),
     ],
@@ -214,3 +215,14 @@ def small_build(folder):
 def test_options_that_do_not_fit_are_refused_before_anything_is_written(encoder, tmp_path, options, message):
     refuses(message, distilled, encoder, tmp_path / "out", **options)
     assert not (tmp_path / "out").exists()
+
+
+def test_the_corpus_of_a_build_is_found_from_its_clean_folder_too(tmp_path):
+    work = small_build(tmp_path / "work")
+    for given in (work, f"{work}/clean"):
+        assert Distillation(DistilOptions(model="m", output="o", work=given)).articles == f"{work}/clean/articles"
+    refuses(
+        "no finished build: no manifest.json in clean",
+        Distillation,
+        DistilOptions(model="m", output="o", work=str(tmp_path)),
+    )
