@@ -184,7 +184,8 @@ def make_wheel(folder: str) -> str:
     """
     if (_ROOT / "setup.py").is_file():
         isolation = [] if importlib.util.find_spec("setuptools") is None else ["--no-build-isolation"]
-        command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", *isolation, "--wheel-dir", folder, "."]
+        command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", *isolation, "--wheel-dir"]
+        command += [os.path.abspath(folder), "."]
         done = subprocess.run(command, cwd=_ROOT, capture_output=True, text=True, check=False)  # noqa: S603 - our own
         if done.returncode:
             problem = f"pip cannot make a wheel: {done.stderr.strip()[-500:]}"

@@ -39,7 +39,10 @@ class DataflowOptions(Options):
     output: str = required("folder to write to", metavar="DIR")
     name: str = option("REGISTRY/newsembed:1", "the image in a registry", metavar="NAME:TAG")
     extras: tuple[str, ...] = option(
-        (), "further extras: jax or tensorflow for jobs with an encoder, translate", many=True, metavar="EXTRA"
+        (),
+        "further extras: jax or tensorflow for jobs with an encoder, translate",
+        many=True,
+        choices=("jax", "tensorflow", "translate", "aws"),
     )
 
 

@@ -17,6 +17,17 @@ def test_an_image_has_the_libraries_and_a_check_of_them(tmp_path, printed):
     assert lines[-1].endswith("python -m newsembed.beam_pipelines.dataflow")
 
 
+def test_a_relative_output_is_below_the_working_directory(tmp_path, printed, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    printed("dataflow", "packages", "--output", "packages")
+    assert [path.name for path in (tmp_path / "packages").glob("*.whl")]
+
+
+def test_an_unknown_extra_is_refused(refused):
+    shown = refused("dataflow", "image", "--output", "image", "--extras", "jxa")
+    assert "--extras: got jxa, expected one of jax, tensorflow, translate, aws" in shown
+
+
 def test_packages_are_given_to_a_job(tmp_path, printed):
     said = printed("dataflow", "packages", "--output", str(tmp_path), "--extras", "jax")
     assert f"--requirements_file={tmp_path}/requirements.txt" in said
