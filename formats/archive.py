@@ -176,7 +176,7 @@ def last_number(uri: str) -> int:
         return int(max(connect(uri).open_table(RUNS).search().select(["number"]).to_arrow()["number"].to_pylist()))
 
 
-def check_startable(uri: str) -> None:
+def check_startable(uri: str, field: str = "--archive") -> None:
     """Checks that a first run may write here: there is an archive, or nothing but what such a run leaves.
 
     Raises:
@@ -185,11 +185,11 @@ def check_startable(uri: str) -> None:
     if "://" in uri or is_archive(uri) or not os.path.exists(uri):
         return
     if not os.path.isdir(uri):
-        raise InputError("is a file", path=uri, field="--archive", remedy="name a new or an empty folder")
+        raise InputError("is a file", path=uri, field=field, remedy="name a new or an empty folder")
     own = {f"{name}.lance" for name in (ARTICLES, TERMS, SEEN, CRAWL)} | {SUMS, folders.LOCK, *OTHER_FILES}
     if others := sorted(set(os.listdir(uri)) - own):
         problem, remedy = f"is not an archive, and not empty: it has {some_of(others)}", "name a new or an empty folder"
-        raise InputError(problem, path=uri, field="--archive", remedy=remedy)
+        raise InputError(problem, path=uri, field=field, remedy=remedy)
 
 
 class Archive:

@@ -28,6 +28,7 @@ from .archive import (
     EventMerge,
     Run,
     any_of,
+    check_startable,
     connect,
     partitions,
     read_runs,
@@ -73,6 +74,7 @@ class Writer:
         self._open = contextlib.ExitStack()
 
     def __enter__(self) -> Self:
+        check_startable(self.uri, self._field)
         self._open.enter_context(_locked(self.uri, self._field))
         with self._open:
             runs = read_runs(self.uri)

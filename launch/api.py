@@ -62,6 +62,8 @@ class Encoder:
 
     def encode_queries(self, texts: Sequence[str]) -> "FloatArray":
         """Embeds queries as float32 ``[N, D]`` of unit length, with the model's prompt of queries if it has one."""
+        if isinstance(texts, str):
+            raise InputError("got a str, expected several queries", remedy="give a list of texts")
         return self.encoder.encode_queries(list(texts))
 
 

@@ -19,7 +19,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from ..errors import InputError, counted
-from ..formats.archive import ARTICLE_COLUMNS, Archive, any_of, is_archive, schema, vector_column
+from ..formats.archive import ARTICLE_COLUMNS, Archive, any_of, check_startable, is_archive, schema, vector_column
 from ..formats.archive_writer import Writer
 from ..formats.arrays import unit_rows
 from ..formats.articles import ArticleText, article_files, read_articles
@@ -75,6 +75,7 @@ def run(options: IndexOptions) -> int:
     output, counts = options.output, Counter[str]()
     if "://" not in output:
         check_output(output, is_folder=True)
+        check_startable(output, "--output")
     if is_archive(output):
         if not (options.append or options.overwrite):
             remedy = "choose another folder, or give --append to add articles to it or --overwrite to replace it"

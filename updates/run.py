@@ -22,7 +22,7 @@ from ..beam_pipelines.arrays import doc_id_of, doc_numbers_of
 from ..beam_pipelines.graph import Progress
 from ..errors import InputError
 from ..formats import files, stores
-from ..formats.archive import CRAWL, DEAD_LETTERS, LAST_RUN, SEEN, WORK, Archive, EventMerge, check_startable, schema
+from ..formats.archive import CRAWL, DEAD_LETTERS, LAST_RUN, SEEN, WORK, Archive, EventMerge, schema
 from ..formats.archive_writer import Writer
 from ..formats.arrays import DAMAGE, Array, read_arrays, unit_rows, write_arrays
 from ..formats.articles import ArticleText
@@ -88,7 +88,6 @@ def update(
     archive = archive.rstrip("/") or archive
     check_sources(sources)
     stores.use_options(beam_args)
-    check_startable(archive)
     with Writer(archive, "--archive") as writer:
         return _Run(writer, encoder, choice, options, keep_versions, progress).do(sources, beam_args)
 

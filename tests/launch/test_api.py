@@ -14,6 +14,7 @@ import pyarrow as pa
 import pytest
 from newsembed.errors import InputError
 from newsembed.launch import api
+from refusals import refuses
 
 GUIDE = Path(__file__).parents[2] / "docs" / "guides" / "python.md"
 
@@ -54,6 +55,10 @@ def test_texts_are_bodies(static_model):
 def test_other_forms_are_refused(static_model, given):
     with pytest.raises(InputError, match="expected|neither title nor body"):
         newsembed.load(static_model).encode(given)
+
+
+def test_one_query_is_not_a_list_of_letters(static_model):
+    refuses("got a str, expected several queries", newsembed.load(static_model).encode_queries, "storm")
 
 
 def test_an_index_is_built_saved_opened_and_searched(static_model, article_rows, tmp_path):
@@ -122,6 +127,18 @@ def test_a_job_with_unknown_names_is_refused(tmp_path):
         newsembed.run("clean", output=str(tmp_path / "o"), article="a")
     with pytest.raises(InputError, match="search is not a mining job"):
         newsembed.run("search", output=str(tmp_path / "o"))
+
+
+def test_an_option_of_a_job_has_its_type(tmp_path):
+    options = {"min_words": "many"}
+    refuses(
+        r"--min_words: got 'many', expected a number",
+        newsembed.run,
+        "clean",
+        output=f"{tmp_path}/o",
+        articles="a",
+        options=options,
+    )
 
 
 def test_a_job_runs(tmp_path, article_rows):

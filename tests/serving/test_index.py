@@ -174,6 +174,8 @@ def test_an_index_is_replaced_only_if_asked(model_dir, articles, tmp_path, monke
         archive = [*given[:5], str(tmp_path / "archive")]
         for more in (["--append"], ["--overwrite"]):
             refuses("is an archive of newsembed update", run, index_command, *archive, *more)
+        refuses("--output: is not an archive, and not empty", run, index_command, *given[:5], model_dir)
+    refuses("--output: is not an archive, and not empty", Writer(model_dir).__enter__)
     assert "--append" in error.remedy
     assert "--overwrite" in error.remedy
     assert DocumentIndex.load(str(output)).documents == before
