@@ -175,7 +175,7 @@ def refuse_overlaps(output: str, options: Any, inputs: Mapping[str, Sequence[str
     """Checks that neither an input nor a folder that outlives the output is in the output folder.
 
     Raises:
-      InputError: if one is; names its option.
+      InputError: if one is, or where that folder is a file; names its option.
     """
     problem = "is in the output folder"
     for name, paths in inputs.items():
@@ -183,8 +183,11 @@ def refuse_overlaps(output: str, options: Any, inputs: Mapping[str, Sequence[str
             raise InputError(problem, path=output, field=f"--{name}", remedy="copy it elsewhere, or publish elsewhere")
     for field in dataclasses.fields(options):
         folder = getattr(options, field.name) if field.metadata.get("lasting_folder") else ""
+        about = {"field": f"--{field.name}", "remedy": "name a folder next to the output"}
         if folder and is_inside(folder, output):
-            raise InputError(problem, path=output, field=f"--{field.name}", remedy="name a folder next to it")
+            raise InputError(problem, path=output, **about)
+        if os.path.isfile(folder):
+            raise InputError("is a file, expected a folder", path=folder, **about)
 
 
 def is_inside(path: str, folder: str) -> bool:

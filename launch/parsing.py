@@ -11,6 +11,7 @@ import dataclasses
 import datetime
 import difflib
 import enum
+import functools
 import re
 import shlex
 import sys
@@ -25,6 +26,7 @@ from ..formats.files import read_bytes
 _INVALID_CHOICE: Final = re.compile(r"invalid choice: '(.*?)' \(choose from (.*)\)")  # argparse's words
 _METAVARS: Final = {int: "N", float: "X", bool: "true|false", str: "TEXT", datetime.date: "YYYY-MM-DD"}
 _BOOLEANS: Final = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
+_READERS: Final = {bool: lambda text: _BOOLEANS[text.lower()], datetime.date: datetime.date.fromisoformat}
 
 
 class Parser(argparse.ArgumentParser):
@@ -192,20 +194,25 @@ def _converter(hint: Any) -> Any:
     if origin is tuple:
         item = _converter(arguments[0])
         return lambda text: tuple(item(part) for part in text.split(",") if part)
-    return {bool: _boolean, datetime.date: datetime.date.fromisoformat}.get(hint, hint)
+    return functools.partial(_converted, hint) if hint in _READERS or _is_enum(hint) else hint
 
 
-def _boolean(text: str) -> bool:
-    if text.lower() not in _BOOLEANS:
-        raise argparse.ArgumentTypeError(f"got {text!r}, expected true or false")
-    return _BOOLEANS[text.lower()]
+def _converted(hint: Any, text: str) -> Any:
+    try:
+        return _READERS.get(hint, hint)(text)
+    except (KeyError, ValueError) as error:
+        raise argparse.ArgumentTypeError(f"got {text!r}, expected {_metavar(hint)}") from error
+
+
+def _is_enum(hint: Any) -> bool:
+    return isinstance(hint, type) and issubclass(hint, enum.Enum)
 
 
 def _metavar(hint: Any) -> str:
     arguments = [one for one in typing.get_args(hint) if one is not type(None) and one is not Ellipsis]
     if arguments:
         return _metavar(arguments[0]) + (",…" if typing.get_origin(hint) is tuple else "")
-    if isinstance(hint, type) and issubclass(hint, enum.Enum):
+    if _is_enum(hint):
         return "{" + ",".join(str(member.value) for member in hint) + "}"
     return _METAVARS.get(hint, "VALUE")
 

@@ -127,6 +127,12 @@ def test_a_publication_or_removal_that_was_cut_off_is_still_ours(out, monkeypatc
     assert tree(out).keys() == {"manifest.json", "new/part"}
 
 
+def test_a_folder_that_outlives_the_output_is_no_file(tmp_path):
+    (tmp_path / "state").write_text("")
+    with pytest.raises(InputError, match="/state: --state: is a file, expected a folder"):
+        run(tmp_path / "out", state=f"{tmp_path}/state")
+
+
 @pytest.mark.parametrize("written", ["x/../extract", "./extract", "extract/a/..", "link", "{here}/extract", "link/"])
 def test_an_input_in_the_output_is_found_however_it_is_written(tmp_path, monkeypatch, written):
     monkeypatch.chdir(tmp_path)

@@ -23,8 +23,8 @@ def test_a_relative_output_is_below_the_working_directory(tmp_path, printed, mon
     assert [path.name for path in (tmp_path / "packages").glob("*.whl")]
 
 
-def test_an_unknown_extra_is_refused(refused):
-    shown = refused("dataflow", "image", "--output", "image", "--extras", "jxa")
+def test_an_unknown_extra_is_refused(refused, tmp_path):
+    shown = refused("dataflow", "image", "--output", f"{tmp_path}/image", "--extras", "jxa")
     assert "--extras: got jxa, expected one of jax, tensorflow, translate, aws" in shown
 
 
