@@ -123,7 +123,12 @@ def options_from(options: type, values: Mapping[str, Any], prefix: str = "") -> 
             found[field.name] = options_from(hint, values, prefix + _prefix(field))
         elif (name := prefix + field.name) in values:
             found[field.name] = tuple(values[name]) if isinstance(values[name], list) else values[name]
-    return options(**found)
+    try:
+        return options(**found)
+    except InputError as error:
+        if error.field and not error.field.startswith(f"--{prefix}"):
+            error.field = error.field.replace("--", f"--{prefix}", 1)
+        raise
 
 
 def add_options(parser: argparse._ActionsContainer, options: type, prefix: str = "") -> None:

@@ -155,4 +155,4 @@ def check_same(archive: str, kept: Mapping[str, Any], given: Mapping[str, Any]) 
             shown = f"got {now.get(name)}, expected {before.get(name)} as in earlier runs"
         if group == "encoder_digest":
             field, shown = "--encoder", "not the encoder of earlier runs, so the vectors are not comparable"
-        raise InputError(shown, path=archive, field=field, remedy="give it as before, or start a new archive")
+        raise InputError(shown, path=archive, field=field, remedy="leave it out, or start a new archive")

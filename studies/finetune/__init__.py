@@ -102,6 +102,8 @@ class FinetuneOptions(Options):
             if "=" not in model or not name or os.sep in name or names.count(name) > 1:
                 remedy = "write NAME=DIR, each with a name of its own"
                 raise InputError(f"got {model!r}", field="--model", remedy=remedy)
+        if self.labels and not os.path.isdir(self.labels):
+            raise InputError("no such folder", path=self.labels, field="--labels", remedy="check the path")
 
 
 OPTIONS: Final = FinetuneOptions

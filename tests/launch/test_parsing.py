@@ -19,7 +19,7 @@ class Shade(enum.StrEnum):
 @dataclasses.dataclass(frozen=True)
 class Group(Options):
     number: int = option(3, "a number, at most 100 %")
-    share: float = option(0.5, "a share")
+    share: float = option(0.5, "a share", le=1)
     is_on: bool = option(True, "on")
     name: str = option("", "a name")
     shade: Shade = option(Shade.LIGHT, "shade")
@@ -89,6 +89,11 @@ def test_positional_options_come_without_their_names():
     assert words("a", "--name", "x", "y", "--name", "z") == Words(first="a", name=("x", "y", "z"))
     with pytest.raises(SystemExit):
         words()
+
+
+def test_an_option_of_a_step_is_named_with_the_step():
+    with pytest.raises(InputError, match=r"^--toy\.share: got 2\.0, expected"):
+        parsed("--output=x", "--toy.share=2")
 
 
 @pytest.mark.parametrize(

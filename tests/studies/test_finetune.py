@@ -189,6 +189,8 @@ def test_labels_beside_the_files_are_those_that_xtreme_left_out(pairs, download,
     assert cli.main(arguments) == 0
     assert "m on xnli, fine-tuned: predictions only" in capsys.readouterr().out
     assert read_results(str(tmp_path / "out")).results[0].scores == ()
+    assert cli.main([*arguments, "--labels", str(tmp_path / "label")]) == 2
+    assert "label: --labels: no such folder" in capsys.readouterr().err
     assert cli.main([*arguments, "--labels", str(tmp_path / "labels")]) == 0
     found = scores_of(read_results(str(tmp_path / "out")), "xnli")
     expected = scores_of(pairs.results(), "xnli")
