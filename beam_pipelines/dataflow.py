@@ -184,9 +184,8 @@ def make_wheel(folder: str) -> str:
     """
     if (_ROOT / "setup.py").is_file():
         isolation = [] if importlib.util.find_spec("setuptools") is None else ["--no-build-isolation"]
-        command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", *isolation, "--wheel-dir"]
-        command += [os.path.abspath(folder), "."]
-        done = subprocess.run(command, cwd=_ROOT, capture_output=True, text=True, check=False)  # noqa: S603 - our own
+        command = [sys.executable, "-m", "pip", "wheel", "--no-deps", *isolation, "--wheel-dir", folder, str(_ROOT)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - our own
         if done.returncode:
             problem = f"pip cannot make a wheel: {done.stderr.strip()[-500:]}"
             raise InputError(problem, path=str(_ROOT), remedy="run: pip install --upgrade pip setuptools wheel")

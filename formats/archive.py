@@ -188,9 +188,7 @@ def check_startable(uri: str, field: str = "--archive") -> None:
         raise InputError("is a file", path=uri, field=field, remedy="name a new or an empty folder")
     own = {f"{name}.lance" for name in (ARTICLES, TERMS, SEEN, CRAWL)} | {SUMS, folders.LOCK, *OTHER_FILES}
     if others := sorted(set(os.listdir(uri)) - own):
-        inside = _inside(uri)
-        remedy = f"name {inside}" if inside else "name a new or an empty folder"
-        problem = f"is not an archive, and not empty: it has {some_of(others)}"
+        problem, remedy = f"is not an archive, and not empty: it has {some_of(others)}", "name a new or an empty folder"
         raise InputError(problem, path=uri, field=field, remedy=remedy)
 
 
@@ -419,15 +417,11 @@ def reading_tables(uri: str, table: str = "") -> Iterator[None]:
         raise InputError(f"no readable archive: {error}", path=uri, field=where, remedy=_REMEDY) from error
 
 
-def _inside(uri: str) -> str:
-    """The archive that `newsembed explore` made in a folder; "" if there is none."""
-    inside = f"{uri.rstrip('/')}/archive"
-    return inside if os.path.isdir(table_folder(inside, RUNS)) else ""
-
-
 def _missing(uri: str) -> InputError:
     why = "it has no runs" if "://" in uri or os.path.exists(uri) else "no such folder"
-    remedy = f"name {_inside(uri)}" if _inside(uri) else "build it with newsembed index or newsembed update"
+    inside = f"{uri.rstrip('/')}/archive"  # where `newsembed explore` makes it
+    is_inside = os.path.isdir(table_folder(inside, RUNS))
+    remedy = f"name {inside}" if is_inside else "build it with newsembed index or newsembed update"
     return InputError(f"no readable archive: {why}", path=uri, remedy=remedy)
 
 

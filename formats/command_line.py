@@ -13,7 +13,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Final, TypeVar
 
-from ..errors import InputError, refusing
+from ..errors import InputError
 
 LEFT_OUT: Final = "…"
 # What the name of an option says about its value; one that ends in _file names the place of a secret.
@@ -106,9 +106,7 @@ def check_value(name: str, value: Any, declared: Mapping[str, Any], remedy: str 
     """
     values = [one for one in (value if isinstance(value, tuple) else [value]) if one is not None]
     bounds = {key: declared[key] for key in _BOUNDS if key in declared}
-    with refusing(f"got {value!r}, expected a number", TypeError, field=name, remedy=remedy):
-        is_within = all(getattr(operator, key)(one, limit) for one in values for key, limit in bounds.items())
-    if not is_within:
+    if not all(getattr(operator, key)(one, limit) for one in values for key, limit in bounds.items()):
         expected = " and ".join(f"{_BOUNDS[key]} {limit:g}" for key, limit in bounds.items())
         raise InputError(f"got {value}, expected {expected}", field=name, remedy=remedy)
     if declared.get("local") and any("://" in one for one in values):

@@ -330,6 +330,4 @@ def _unusable(path: str, error: BaseException) -> InputError:
 
 def _missing_support(path: str) -> InputError:
     remedy = "gs:// needs `pip install 'newsembed[gcs]'`, s3:// needs 'newsembed[aws]'; download https:// files first"
-    if path.startswith("http"):
-        remedy = "download the file, and give its path; URLs to crawl are the lines of a file"
     return InputError("no filesystem is installed for paths like this", path=path, remedy=remedy)

@@ -39,10 +39,7 @@ class DataflowOptions(Options):
     output: str = required("folder to write to", metavar="DIR")
     name: str = option("REGISTRY/newsembed:1", "the image in a registry", metavar="NAME:TAG")
     extras: tuple[str, ...] = option(
-        (),
-        "further extras: jax or tensorflow for jobs with an encoder, translate",
-        many=True,
-        choices=("jax", "tensorflow", "translate", "aws"),
+        (), "of jobs with an encoder, or translations", many=True, choices=("jax", "tensorflow", "translate", "aws")
     )
 
 

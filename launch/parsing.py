@@ -199,7 +199,7 @@ def _converter(hint: Any) -> Any:
     if origin is tuple:
         item = _converter(arguments[0])
         return lambda text: tuple(item(part) for part in text.split(",") if part)
-    return functools.partial(_converted, hint) if hint in _READERS or _is_enum(hint) else hint
+    return hint if hint in (int, float, str) else functools.partial(_converted, hint)
 
 
 def _converted(hint: Any, text: str) -> Any:
@@ -209,15 +209,11 @@ def _converted(hint: Any, text: str) -> Any:
         raise argparse.ArgumentTypeError(f"got {text!r}, expected {_metavar(hint)}") from error
 
 
-def _is_enum(hint: Any) -> bool:
-    return isinstance(hint, type) and issubclass(hint, enum.Enum)
-
-
 def _metavar(hint: Any) -> str:
     arguments = [one for one in typing.get_args(hint) if one is not type(None) and one is not Ellipsis]
     if arguments:
         return _metavar(arguments[0]) + (",…" if typing.get_origin(hint) is tuple else "")
-    if _is_enum(hint):
+    if isinstance(hint, type) and issubclass(hint, enum.Enum):
         return "{" + ",".join(str(member.value) for member in hint) + "}"
     return _METAVARS.get(hint, "VALUE")
 

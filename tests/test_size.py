@@ -17,21 +17,21 @@ ROOT = Path(__file__).parents[1]
 LAYOUT = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
 SLACK = 0.03  # of a limit: a package that is smaller by more lowers it
 LIMITS = {  # package: (lines, tokens)
-    "tests": (42_698, 507_027),
-    "beam_pipelines": (12_694, 144_829),
-    "serving": (4_757, 53_612),
-    "studies": (4_601, 51_529),
-    "formats": (4_265, 43_473),
+    "tests": (42_742, 507_412),
+    "beam_pipelines": (12_697, 144_854),
+    "serving": (4_758, 53_620),
+    "studies": (4_603, 51_574),
+    "formats": (4_267, 43_495),
     "benchmarks": (3_499, 38_198),
     "models": (3_060, 35_265),
     "evaluation": (3_963, 47_053),
     "training": (2_278, 23_855),
-    "launch": (2_466, 23_327),
+    "launch": (2_476, 23_430),
     "newsroom": (1_618, 18_438),
     "learning": (1_594, 18_257),
     "tasks": (1_387, 14_213),
     "t5x_bridge": (798, 8_465),
-    "updates": (867, 10_095),
+    "updates": (864, 10_052),
     "root": (356, 2_340),
     "docs": (76, 760),
 }

@@ -132,10 +132,8 @@ def current_choice(archive: str, given: EncoderChoice | None) -> EncoderChoice:
 
 def lasting_arguments(kept: Mapping[str, Any]) -> list[str]:
     """The options of clean and events of an archive's runs, as ``--GROUP.NAME=VALUE``."""
-    groups = {"clean": CleanOptions, "events": EventOptions}
-    names = ((group, field.name) for group, kind in groups.items() for field in dataclasses.fields(kind))
-    found = ((group, name, kept.get(group, {}).get(name)) for group, name in names)
-    return [f"--{group}.{name}={value}" for group, name, value in found if value is not None]
+    values = ((group, *item) for group in ("clean", "events") for item in kept.get(group, {}).items())
+    return [f"--{group}.{name}={value}" for group, name, value in values if value is not None]
 
 
 def check_same(archive: str, kept: Mapping[str, Any], given: Mapping[str, Any]) -> None:

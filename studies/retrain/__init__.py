@@ -63,10 +63,6 @@ class RetrainOptions(Options):
 
     remedy: ClassVar[str] = "see newsembed update --help"
 
-    def shown_name(self, field: "dataclasses.Field[Any]") -> str:
-        """As the option of `newsembed update`."""
-        return f"--train.{field.name}"
-
     def __post_init__(self) -> None:
         """Checks that what is given goes together."""
         super().__post_init__()

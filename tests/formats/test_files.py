@@ -100,7 +100,6 @@ def test_the_digest_sees_the_size_and_both_ends_only(tmp_path, monkeypatch):
         ("none", "no such file"),
         ("", "is a folder, expected a file.*\n.*/\\*'"),
         ("nowhere://a", "no filesystem is installed"),
-        ("https://a", "no filesystem is installed.*\n  remedy: download the file"),
     ],
 )
 def test_what_cannot_be_read_is_named(tmp_path, path, problem):

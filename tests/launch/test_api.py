@@ -129,18 +129,6 @@ def test_a_job_with_unknown_names_is_refused(tmp_path):
         newsembed.run("search", output=str(tmp_path / "o"))
 
 
-def test_an_option_of_a_job_has_its_type(tmp_path):
-    options = {"min_words": "many"}
-    refuses(
-        r"--min_words: got 'many', expected a number",
-        newsembed.run,
-        "clean",
-        output=f"{tmp_path}/o",
-        articles="a",
-        options=options,
-    )
-
-
 def test_a_job_runs(tmp_path, article_rows):
     newsembed.write_articles(str(tmp_path / "articles.jsonl"), article_rows)
     manifest = newsembed.run("extract", output=str(tmp_path / "extract"), articles=str(tmp_path / "articles.jsonl"))

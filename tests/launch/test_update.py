@@ -50,7 +50,7 @@ def test_an_archive_whose_encoder_is_elsewhere_asks_for_it(monkeypatch, tmp_path
 
 
 def test_an_archive_keeps_its_options_of_clean_and_events(monkeypatch):
-    clean = {"min_words": 20, "require_language": False, "earliest_date": "2001-02-03", "latest_date": None, "gone": 7}
+    clean = {"min_words": 20, "require_language": False, "earliest_date": "2001-02-03", "latest_date": None}
     kept = {"clean": clean, "events": {"days": 5}}
     monkeypatch.setattr(
         module, "read_runs", lambda uri: [Run(1, "", {}, {}, {}), Run(2, "", {}, kept, {})][: 2 * (uri == "a")]

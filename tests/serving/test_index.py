@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from letters import parsed, run
 from newsembed.errors import InputError
-from newsembed.formats.archive import Archive, IndexedDocument, check_startable
+from newsembed.formats.archive import Archive, IndexedDocument
 from newsembed.formats.archive_writer import Writer
 from newsembed.formats.articles import ArticleText, read_articles
 from newsembed.serving import embed, index_command, search
@@ -77,9 +77,6 @@ def test_a_folder_without_an_index_says_so(tmp_path):
     (tmp_path / "archive/runs.lance").mkdir(parents=True)
     with pytest.raises(InputError) as raised:
         DocumentIndex.load(f"{tmp_path}/")
-    assert raised.value.remedy == f"name {tmp_path}/archive"
-    with pytest.raises(InputError) as raised:
-        check_startable(f"{tmp_path}/")
     assert raised.value.remedy == f"name {tmp_path}/archive"
 
 
