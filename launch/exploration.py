@@ -44,6 +44,7 @@ _RULES: Final = CleanOptions(
     min_words=20, require_byline_date=False, min_sentences=1, require_terminal_punctuation=False, require_language=False
 )
 _PIECES: Final = 16_000
+_PROJECTION: Final = 512  # numbers
 _ONE_PROCESS: Final = ("--direct_num_workers=1",)
 _MANY_BYTES: Final = 20_000_000
 _WORDS: Final = "words"
@@ -205,4 +206,4 @@ def _learn_words(
     _run(EXTRACT, inputs, extracted, reading, workers)
     _run(VOCABULARY, {"articles": [extracted]}, vocabulary, VocabularyOptions(size=_PIECES), workers)
     with working("words: latent semantics"):
-        write_latent_semantics(target, f"{vocabulary}/{VOCABULARY_FILE}", read_articles(extracted))
+        write_latent_semantics(target, f"{vocabulary}/{VOCABULARY_FILE}", read_articles(extracted), _PROJECTION)

@@ -9,10 +9,11 @@ The URL of a site, a section or a feed is crawled, as `newsembed crawl` does it:
 one request a second and --pages at most. Run again, it fetches what has changed. A list of URLs is a text file with one
 a line, or an OPML file, as feed readers export it.
 
-Without --model the vectors are latent semantics, learned from these articles in seconds. A model finds more: one that
-`newsembed lift` or `train` wrote, the name of an installed package, e5 (a hundred languages) or minilm (English, twice
-as fast), or the name of a model on the Hugging Face Hub. It reads thousands of articles in minutes. Meanwhile the page
-shows what latent semantics find, or the model before; it changes by itself, and events keep their addresses.
+Without --model the vectors are latent semantics and TF-IDF, learned from these articles in seconds. A model finds more:
+one that `newsembed lift` or `train` wrote, the name of an installed package, e5 (a hundred languages) or minilm
+(English, twice as fast), or the name of a model on the Hugging Face Hub. It reads thousands of articles in minutes.
+Meanwhile the page shows what those vectors find, or the model before; it changes by itself, and events keep their
+addresses.
 
 example:
   newsembed explore articles.csv

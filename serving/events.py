@@ -37,6 +37,11 @@ _LEAST_OF_LANGUAGE: Final = 64  # articles of a language that has a mean of its 
 _LEAST_ARTICLES: Final = 16  # of a scale that is learned
 _FAR_DAYS: Final = 7  # articles that are more days apart report different events
 _UNRELATED: Final = 0.2  # of the pairs of near days above a threshold
+_UNRELATED_OF_MANY: Final = 0.1  # the same where cosines count by what is usual
+_MANY: Final = 4_096  # articles; the nearest of fewer do not tell what is usual
+_SAMPLE: Final = 2_048  # articles of a language, of which the nearest tell what is usual
+_NEAREST: Final = 0.001  # of the sample
+_MOST_NEAR: Final = 0.9  # of a sample, of the days around an article
 _LEAST_PAIRS: Final = 10  # of near days above a threshold
 _LEAST_FAR_PAIRS: Final = 1_000
 _DEVIATIONS: Final = 6.0  # above the median of all pairs, where dates do not tell
@@ -87,15 +92,36 @@ class Scale:
     Where dates tell nothing, since the archive is of a few days, it is six standard deviations above the median cosine
     of all pairs. Related pairs are above the median, so the deviation is that below it.
 
+    Topics that last for months, such as a club's transfers, have articles each day that are near to each other. So in
+    an archive of many articles a cosine counts by how much it is above the mean of two means: those of the cosines of
+    both articles with their nearest among a sample of other weeks, in the language of the other one. It is the local
+    scaling of bilingual dictionaries (Conneau et al. 2018, "Word Translation Without Parallel Data", equation 3).
+
     Attributes:
       languages: those with a mean of their own; all others share the first entry of the arrays.
       means: float32 ``[1 + L, D]``.
       thresholds: of the articles of two languages, float64 ``[1 + L, 1 + L]``.
+      samples: of each language the vectors of articles less their mean, and their days; none of few articles.
     """
 
     languages: tuple[str, ...]
     means: Vectors
     thresholds: Floats
+    samples: Sequence[tuple[Vectors, Days]] = ()
+
+    def usual(self, centred: Vectors, days: Days) -> Floats:
+        """Half of the cosine of an article with its nearest of other weeks, by their language, ``[n, 1 + L]``."""
+        result = np.zeros((len(centred), len(self.means)))
+        for code, (sample, sample_days) in enumerate(self.samples):
+            count = max(1, round(_NEAREST * len(sample)))
+            for start in range(0, len(centred), _BLOCK):
+                block = slice(start, start + _BLOCK)
+                near = np.abs(days[block, None] - sample_days) <= _FAR_DAYS
+                cosines = np.where(near, np.float32(-1), centred[block] @ sample.T)
+                highest = np.partition(cosines, -count, axis=1)[:, -count:].mean(axis=1) / 2
+                is_known = near.mean(axis=1) <= _MOST_NEAR
+                result[block, code] = np.where(is_known, highest, result[block, 0])
+        return result
 
     @classmethod
     def fixed(cls, threshold: float) -> "Scale":
@@ -119,37 +145,43 @@ class Scale:
         dated = np.flatnonzero(days != UNDATED)
         counts = collections.Counter(languages[row] for row in dated.tolist())
         known = tuple(sorted(language for language, count in counts.items() if count >= _LEAST_OF_LANGUAGE))
-        codes, latest, others = _codes(languages, known), [], []
+        codes, latest, others, samples = _codes(languages, known), [], [], []
         if len(dated) < _LEAST_ARTICLES:
             return cls.fixed(_THRESHOLD)
         for code in range(1 + len(known)):
             own = dated[codes[dated] == code] if code else dated  # all of them in place of languages that are rare
             latest.append(own[np.lexsort((doc_ids[own], days[own]))][-_OF_LANGUAGE:])
-            others.append(own[np.argsort(doc_ids[own], kind="stable")][:_OF_LANGUAGE])
-        read = np.unique(np.concatenate([*latest, *others]))
+            samples.append(own[np.argsort(doc_ids[own], kind="stable")][:_SAMPLE])
+            others.append(samples[-1][:_OF_LANGUAGE])
+        around = [np.mean(np.abs(days[samples[0]] - day) <= _FAR_DAYS) for day in np.unique(days[dated])]
+        samples = samples if len(dated) >= _MANY and max(around) <= _MOST_NEAR else []
+        read = np.unique(np.concatenate([*latest, *others, *samples]))
         units, places = vectors(read), functools.partial(np.searchsorted, read)
         means = np.stack([units[places(rows)].mean(axis=0) for rows in others])
         centred, thresholds = unit_rows(units - means[codes[read]]), np.zeros((1 + len(known), 1 + len(known)))
+        scale = cls(known, means, thresholds, [(centred[places(rows)], days[rows]) for rows in samples])
+        usual, of = scale.usual(centred, days[read]), codes[read]
         for one, rows in enumerate(latest):
             for other in range(one + 1):
-                pairs = []
+                pairs, ours = [], places(rows)
                 for theirs in (latest[other], others[other]):
-                    apart = rows[:, None] != theirs
-                    cosines = centred[places(rows)] @ centred[places(theirs)].T
+                    apart, their = rows[:, None] != theirs, places(theirs)
+                    cosines = centred[ours] @ centred[their].T - usual[ours][:, of[their]] - usual[their][:, of[ours]].T
                     pairs.append((cosines[apart], np.abs(days[rows][:, None] - days[theirs])[apart]))
                 (near, gaps), (any_day, far_gaps) = pairs
-                threshold = _threshold(near[gaps <= near_days], any_day[far_gaps > _FAR_DAYS], any_day)
+                share = _UNRELATED_OF_MANY if samples else _UNRELATED
+                threshold = _threshold(near[gaps <= near_days], any_day[far_gaps > _FAR_DAYS], any_day, share)
                 thresholds[[one, other], [other, one]] = threshold
-        return cls(known, means, thresholds)
+        return scale
 
 
-def _threshold(near: Vectors, far: Vectors, any_day: Vectors) -> float:
-    """The threshold by the cosines of pairs of near days, of far days, and of all."""
+def _threshold(near: Floats, far: Floats, any_day: Floats, share: float) -> float:
+    """The threshold by the cosines of pairs of near days, of far days, and of all, for a share of unrelated pairs."""
     if len(far) >= _LEAST_FAR_PAIRS:
         falling, far = np.sort(near)[::-1], np.sort(far)
         found = np.arange(1, len(near) + 1)
         unrelated = len(near) * (len(far) - np.searchsorted(far, falling) + 1) / len(far)
-        enough = np.flatnonzero((unrelated <= _UNRELATED * found) & (found >= _LEAST_PAIRS))
+        enough = np.flatnonzero((unrelated <= share * found) & (found >= _LEAST_PAIRS))
         if len(enough):
             return float(falling[enough[-1]])
     low, middle = np.quantile(any_day, [_BELOW, 0.5])
@@ -197,7 +229,8 @@ def assign(
         scale = Scale.fixed(options.threshold)
     codes = _codes([languages[row] for row in rows.tolist()], scale.languages)
     centred = unit_rows(vectors(rows) - scale.means[codes])
-    window = _Window(doc_ids[rows], days[rows], events[rows], centred, codes, scale.thresholds, options)
+    usual = scale.usual(centred, days[rows])
+    window = _Window(doc_ids[rows], days[rows], events[rows], centred, codes, scale.thresholds, usual, options)
     window.add_all()
     result = events.copy()
     result[rows] = window.events
@@ -264,6 +297,7 @@ class _Window:
     _vectors: Vectors
     _languages: Rows
     _thresholds: Floats
+    _usual: Floats  # see `Scale.usual`
     _options: EventOptions
 
     def __post_init__(self) -> None:
@@ -313,10 +347,11 @@ class _Window:
             self._merge_if_one(place, other)
 
     def _margins(self, cosines: Vectors, places: Rows, others: Rows) -> Floats:
-        """By how much cosines, less the decay, are above their threshold; places are broadcast to their shape."""
+        """By how much cosines, less what is usual and the decay, are above their threshold; places are broadcast."""
         gaps = np.abs(self._days[places] - self._days[others])
-        thresholds = self._thresholds[self._languages[places], self._languages[others]]
-        return cosines.astype(np.float64) - self._options.day_decay * gaps - thresholds
+        ours, theirs = self._languages[places], self._languages[others]
+        usual = self._usual[places, theirs] + self._usual[others, ours]
+        return cosines.astype(np.float64) - usual - self._options.day_decay * gaps - self._thresholds[ours, theirs]
 
     def _range(self, place: int) -> tuple[int, int]:
         """The first place within the days around an article, and the first place after them."""

@@ -17,16 +17,16 @@ ROOT = Path(__file__).parents[1]
 LAYOUT = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
 SLACK = 0.03  # of a limit: a package that is smaller by more lowers it
 LIMITS = {  # package: (lines, tokens)
-    "tests": (42_742, 507_412),
-    "beam_pipelines": (12_697, 144_854),
-    "serving": (4_758, 53_620),
-    "studies": (4_603, 51_574),
-    "formats": (4_267, 43_495),
+    "tests": (42_847, 509_092),
+    "beam_pipelines": (12_700, 144_889),
+    "serving": (4_794, 54_205),
+    "studies": (4_610, 51_633),
+    "formats": (4_268, 43_512),
     "benchmarks": (3_499, 38_198),
     "models": (3_060, 35_265),
-    "evaluation": (3_963, 47_053),
+    "evaluation": (3_964, 47_057),
     "training": (2_278, 23_855),
-    "launch": (2_476, 23_430),
+    "launch": (2_477, 23_437),
     "newsroom": (1_618, 18_438),
     "learning": (1_594, 18_257),
     "tasks": (1_387, 14_213),
