@@ -17,10 +17,10 @@ ROOT = Path(__file__).parents[1]
 LAYOUT = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
 SLACK = 0.03  # of a limit: a package that is smaller by more lowers it
 LIMITS = {  # package: (lines, tokens)
-    "tests": (42_847, 509_092),
-    "beam_pipelines": (12_700, 144_889),
+    "tests": (42_861, 509_193),
+    "beam_pipelines": (12_706, 144_970),
     "serving": (4_794, 54_205),
-    "studies": (4_610, 51_633),
+    "studies": (4_608, 51_633),
     "formats": (4_268, 43_512),
     "benchmarks": (3_499, 38_198),
     "models": (3_060, 35_265),

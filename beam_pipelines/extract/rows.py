@@ -1,6 +1,7 @@
 """Converts rows of JSONL or Parquet: pre-extracted articles, and posts in social networks that link to articles."""
 
 import dataclasses
+import html
 import re
 import reprlib
 from collections.abc import Iterator, Mapping
@@ -20,6 +21,8 @@ from .page import clean_title, parse
 _MAX_UNREAD = 20  # names of fields that are counted of one slice; rows may have any number
 _NOTHING = re.compile(r"(?i)\W*(?:none|nan|null|n/?a)?\W*$")
 _MARKUP = re.compile(r"(?i)</(?:p|div|a|span|script|style|h[1-6]|li|em|strong)>|<br\s*/?>")
+_ENTITY = re.compile(r"(?i)&(?:#\d{1,7}|#x[\da-f]{1,6}|[a-z]\w{1,30});")
+_CUT_BY_NEWSAPI = re.compile(r"\s?\[\+\d{1,9} chars\]\s?$")
 _PARAGRAPH = re.compile(r"(?i)(?:<br\s*/?>\s*)+|\n\s*\n")
 _URL = re.compile(r"(?i)(?:\bhttps?://|\bwww\.|\bpic\.twitter\.com/)\S+")
 _MENTION = re.compile(r"(?<![\w@])@\w+", re.UNICODE)
@@ -51,8 +54,9 @@ def row_to_article(row: Mapping[str, Any]) -> Article:
     for name in ("title", "body", "text"):
         if not isinstance(row.get(name), str | None):
             raise InputError(f"got {reprlib.repr(row[name])}, expected a string", field=name)
-    title = clean_title(_text(row.get("title")), [_text(row.get("publisher"))], url)
-    body = visible(row.get("body") or row.get("text") or "")
+    title = clean_title(_text(_unescaped(row.get("title") or "")), [_text(row.get("publisher"))], url)
+    body = _CUT_BY_NEWSAPI.sub("", visible(row.get("body") or row.get("text") or ""))
+    body = body if _MARKUP.search(body) else _unescaped(body)
     if _MARKUP.search(body):
         body = "\n".join(
             block.text for block in lay_out(parse(_PARAGRAPH.sub("<p>", body[: 10 * MAX_BODY_CHARACTERS]))).blocks
@@ -82,6 +86,11 @@ def row_to_article(row: Mapping[str, Any]) -> Article:
         anchor_texts=texts_of(row.get("anchor_texts")),
         image_url=canonical_url(str(row.get("image_url") or "")),
     )
+
+
+def _unescaped(text: str) -> str:
+    """The characters that references of HTML name, which some tools leave in their texts."""
+    return _ENTITY.sub(lambda found: html.unescape(found[0]), text) if "&" in text else text
 
 
 def remarks_on(row: Mapping[str, Any], article: Article) -> Iterator[tuple[str, int]]:

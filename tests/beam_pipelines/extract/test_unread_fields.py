@@ -117,3 +117,19 @@ def test_dates_and_authors_of_rows_in_other_forms(tmp_path):
     assert [str(articles[str(place)].byline_date) for place in range(5)] == ["2024-05-13"] * 4 + ["2024-05-12"]
     assert [articles[str(place)].authors for place in range(4)] == [("Ann Lee", "Bo Chen")] * 3 + [()]
     assert counts["tallies"]["guessed_dates"] == counts["tallies"]["no_persons"] == 1
+
+
+@pytest.mark.parametrize(
+    ("given", "read"),
+    [
+        ("Siegfried &amp; Roy&#39;s show, &#x201c;magic&rdquo;", "Siegfried & Roy's show, “magic”"),
+        ("AT&T and B&copy=1 &nosuch; &amp", "AT&T and B&copy=1 &nosuch; &amp"),
+        ("&lt;p&gt;One &amp;amp; two.&lt;/p&gt;&lt;p&gt;Three.&lt;/p&gt;", "One & two.\nThree."),
+        ("<p>Q&amp;A &amp;lt;b&amp;gt;</p><p>Three.</p>", "Q&A &lt;b&gt;\nThree."),
+        ("help drive reopening busines… [+5568 chars]", "help drive reopening busines…"),
+        ("The mark [+12 chars] is inside.", "The mark [+12 chars] is inside."),
+    ],
+)
+def test_texts_of_rows_as_other_tools_write_them(given, read):
+    article = row_to_article({"url": "https://n.example/1", "title": "A &amp; B", "body": given})
+    assert (article.title, article.body) == ("A & B", read)
