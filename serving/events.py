@@ -37,10 +37,10 @@ _LEAST_OF_LANGUAGE: Final = 64  # articles of a language that has a mean of its 
 _LEAST_ARTICLES: Final = 16  # of a scale that is learned
 _FAR_DAYS: Final = 7  # articles that are more days apart report different events
 _UNRELATED: Final = 0.2  # of the pairs of near days above a threshold
-_UNRELATED_OF_MANY: Final = 0.1  # the same where cosines count by what is usual
-_MANY: Final = 4_096  # articles; the nearest of fewer do not tell what is usual
-_SAMPLE: Final = 2_048  # articles of a language, of which the nearest tell what is usual
-_NEAREST: Final = 0.001  # of the sample
+_UNRELATED_OF_MANY: Final = 0.1  # the same where cosines are scaled by those with other weeks
+_MANY: Final = 4_096  # articles with a date from which on they are; nearest neighbors among fewer are too noisy
+_SAMPLE: Final = 2_048  # articles of a language
+_NEAREST: Final = 0.001  # of a sample
 _MOST_NEAR: Final = 0.9  # of a sample, of the days around an article
 _LEAST_PAIRS: Final = 10  # of near days above a threshold
 _LEAST_FAR_PAIRS: Final = 1_000
@@ -92,10 +92,10 @@ class Scale:
     Where dates tell nothing, since the archive is of a few days, it is six standard deviations above the median cosine
     of all pairs. Related pairs are above the median, so the deviation is that below it.
 
-    Topics that last for months, such as a club's transfers, have articles each day that are near to each other. So in
-    an archive of many articles a cosine counts by how much it is above the mean of two means: those of the cosines of
-    both articles with their nearest among a sample of other weeks, in the language of the other one. It is the local
-    scaling of bilingual dictionaries (Conneau et al. 2018, "Word Translation Without Parallel Data", equation 3).
+    A topic that lasts for months, such as a club's transfers, has similar articles every day, which report different
+    events. So in a large archive the similarity of articles a and b is their cosine less r(a, b) / 2 and r(b, a) / 2,
+    where r(a, b) is the mean cosine of a with its nearest neighbors in a sample of articles from other weeks that are
+    in the language of b. This is CSLS (Conneau et al. 2018, "Word Translation Without Parallel Data", equation 3).
 
     Attributes:
       languages: those with a mean of their own; all others share the first entry of the arrays.
@@ -110,7 +110,12 @@ class Scale:
     samples: Sequence[tuple[Vectors, Days]] = ()
 
     def usual(self, centred: Vectors, days: Days) -> Floats:
-        """Half of the cosine of an article with its nearest of other weeks, by their language, ``[n, 1 + L]``."""
+        """r(a, b) / 2 of each article a by the language of b, float64 ``[n, 1 + L]``; 0 without samples.
+
+        Args:
+          centred: unit vectors of the articles, less the mean of their language, ``[n, D]``.
+          days: their days, ``[n]``.
+        """
         result = np.zeros((len(centred), len(self.means)))
         for code, (sample, sample_days) in enumerate(self.samples):
             count = max(1, round(_NEAREST * len(sample)))
@@ -350,7 +355,7 @@ class _Window:
             self._merge_if_one(place, other)
 
     def _margins(self, cosines: Vectors, places: Rows, others: Rows) -> Floats:
-        """By how much cosines, less what is usual and the decay, are above their threshold; places are broadcast."""
+        """By how much cosines, scaled and less the decay, are above their threshold; places are broadcast."""
         gaps = np.abs(self._days[places] - self._days[others])
         ours, theirs = self._languages[places], self._languages[others]
         usual = self._usual[places, theirs] + self._usual[others, ours]

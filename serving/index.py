@@ -89,7 +89,7 @@ class Spread:
     def __init__(self, samples: Sequence[npt.NDArray[Any]]) -> None:
         self._means = np.stack([sample.mean(axis=0, dtype=np.float64) for sample in samples])
         centered = [sample - mean for sample, mean in zip(samples, self._means, strict=True)]
-        # [min(n, D), D]; the product with itself is the covariance, which takes more memory if a language has few.
+        # R of QR, [min(n, D), D]: R^T R is the covariance, [D, D], which is larger for a language of few articles.
         self._roots = [np.linalg.qr(rows, mode="r") / len(rows) ** 0.5 for rows in centered]
 
     def of(self, query: npt.NDArray[Any]) -> tuple[Floats, Floats]:
@@ -322,7 +322,7 @@ class DocumentIndex:
         """The nearest articles of all, and of each of the languages, by the index of the vectors."""
         tags = [] if filters.languages else self.groups.tags
         found = []
-        if tags and not filters.condition:  # a request to the index for each of 20 rare languages takes a second
+        if tags and not filters.condition:  # one product is faster than a request for each rare language
             few, vectors = self._few
             tags, found = [tags[group - 1] for group in self.groups.large], [(few, vectors @ unit)]
         parts = [dataclasses.replace(filters, languages=tuple(each)).condition for each in tags]

@@ -171,8 +171,8 @@ def write_latent_semantics(target: str, vocabulary: str, articles: Iterable[Arti
       target: the model folder.
       vocabulary: file of the word pieces.
       articles: of which the singular vectors are computed; as many as `Corpus` keeps.
-      projection: numbers of a random projection of TF-IDF beside them, with half of the cosine. It tells apart articles
-        on one topic, which latent semantics of many articles do not. 0: none.
+      projection: size of a random projection of TF-IDF that is appended, with an equal share of the cosine; 0 appends
+        none. In a large collection, latent semantics alone hardly distinguish two articles on the same topic.
 
     Raises:
       InputError: if fewer than three have text.
