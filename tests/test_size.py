@@ -19,7 +19,7 @@ SLACK = 0.03  # of a limit: a package that is smaller by more lowers it
 LIMITS = {  # package: (lines, tokens)
     "tests": (42_861, 509_193),
     "beam_pipelines": (12_706, 144_970),
-    "serving": (4_797, 54_242),
+    "serving": (4_794, 54_205),
     "studies": (4_608, 51_633),
     "formats": (4_268, 43_512),
     "benchmarks": (3_499, 38_198),
@@ -31,7 +31,7 @@ LIMITS = {  # package: (lines, tokens)
     "learning": (1_594, 18_257),
     "tasks": (1_387, 14_213),
     "t5x_bridge": (798, 8_465),
-    "updates": (865, 10_057),
+    "updates": (864, 10_052),
     "root": (356, 2_340),
     "docs": (76, 760),
 }

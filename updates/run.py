@@ -222,7 +222,6 @@ class _Run:
         known = vectors_by_record(self._encoder, self._shown(articles), os.path.join(self._work, "vectors"))
         vectors = np.array([known[record] for record in new.digests["record"][kept].tolist()], np.float32)
         vectors = vectors.reshape(-1, self._encoder.dimensions)
-        known.clear()  # of a first run they are gigabytes
         self._reached("embed")
         doc_ids = np.concatenate([seen.digests["doc_id"], new.digests["doc_id"]])
         heirs = {int(doc_ids[row]): int(doc_ids[found.root(row)]) for row in found.superseded.tolist()}
