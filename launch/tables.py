@@ -65,7 +65,8 @@ OPTIONS = TablesOptions
 
 # The commands of tables that are trained, the list of their results, the entry that a row shows, and the headings.
 _PAPER_ROWS: Final = (
-    "without_pretraining,without_cross_device_negatives,without_translation,without_evergreen_filter,without_topics"
+    "without_pretraining,mixed_batches,without_cross_device_negatives,without_translation,without_evergreen_filter,"
+    "without_topics"
 )
 _STUDIES: Final = {
     "newsembed-10": (("ablate", "--rows", _PAPER_ROWS), "rows", ("row", "minus_full"), ("row", "z minus full")),
@@ -82,14 +83,14 @@ def _studied(name: str, folder: str) -> Table:
 
         main([command, "--newsroom", "--output", f"{folder}/{command}", *arguments])
     numbers = files.read_json(path)
+    groups = list(dict.fromkeys(group for row in numbers[entry] for group in row["by_language"]))
     rows = []
     for row in numbers[entry]:
-        found = row[value] or {}
-        gap = found.get("effect", found)
-        shown = with_interval(Interval(**gap), "+.3f") if gap else "-"
-        rows.append([row[label], shown, row["verdict"]])
+        found = [row[value], *map(row["by_language"].get, groups)]
+        gaps = [Interval(**gap.get("effect", gap)) if gap else None for gap in found]
+        rows.append([row[label], *(with_interval(gap, "+.3f") for gap in gaps), row["verdict"]])
     note = f"{' '.join(numbers['command'])}, {numbers['written_at'][:10]}; not the paper's data. All numbers: {path}"
-    return Table([*headings, "verdict"], rows, f"{name}, ours", [note])
+    return Table([*headings, *groups, "verdict"], rows, f"{name}, ours", [note])
 
 
 def run(options: TablesOptions) -> int:

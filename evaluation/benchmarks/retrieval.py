@@ -19,8 +19,8 @@ of every article with every post are pooled; a pair is relevant if the post link
 - ``AP`` and ``ROC AUC``: scikit-learn's, over all pairs.
 
 Its file is JSONL. Each line is ``{"title", "body", "post"}``: an article and a post that links to it; lines with the
-same title and body are one article. For ``title_links``, each line is an article, whose title is its post and whose
-body is the article.
+same title and body are one article. Lines may have a ``language``: the articles of each are also scored alone, with the
+posts of all. For ``title_links``, each line is an article, whose title is its post and whose body is the article.
 """
 
 import dataclasses
@@ -178,9 +178,10 @@ class PostLinking(Benchmark):
         return {"suite": "links", "titles": self.titles, "depths": list(DEPTHS)}
 
     @functools.cached_property
-    def _pairs(self) -> tuple[list[Document], list[Document], npt.NDArray[np.int64]]:
-        """Articles, posts, and the number of the article of each post."""
+    def _pairs(self) -> tuple[list[Document], list[Document], npt.NDArray[np.int64], list[str]]:
+        """Articles, posts, the number of the article of each post, and the language of each article."""
         articles: dict[Document, int] = {}
+        languages: list[str] = []
         posts: list[Document] = []
         owners: list[int] = []
         fields = ("title", "body") if self.titles else ("title", "body", "post")
@@ -191,22 +192,27 @@ class PostLinking(Benchmark):
             if self.keeps(article, post):
                 owners.append(articles.setdefault(article, len(articles)))
                 posts.append(post)
+                languages += [str(row.get("language") or "")][: len(articles) - len(languages)]
         if len(articles) < 2:
             remedy = "give at least two, or look at what is left out"
             raise InputError("fewer than two articles", path=self.path, remedy=remedy)
-        return list(articles), posts, np.array(owners)
+        return list(articles), posts, np.array(owners), languages
 
     def _texts(self) -> Sequence[Document]:
-        articles, posts, _ = self._pairs
+        articles, posts, *_ = self._pairs
         return [*articles, *posts]
 
     def _scores(self, embeddings: Embeddings) -> list[Score]:
-        articles, _, owners = self._pairs
+        articles, _, owners, languages = self._pairs
         posts, starts = embeddings[len(articles) :], range(0, len(articles), _AT_ONCE)
         own = (embeddings[start : min(start + _AT_ONCE, len(articles))] for start in starts)
         cosines = np.concatenate([cosine_similarities(some, posts) for some in own])
         relevant = owners[None, :] == np.arange(len(articles))[:, None]
-        found = [Score(metric, value, count=len(owners)) for metric, value in link_scores(cosines, relevant).items()]
+        found = [
+            Score(metric, value, part, int(relevant[members].sum()))
+            for part, members in by_language(languages).items()
+            for metric, value in link_scores(cosines[members], relevant[members]).items()
+        ]
         if self.draws:
             found[0] = dataclasses.replace(found[0], draws=tuple(resampled_ap(cosines, owners).tolist()))
         return found

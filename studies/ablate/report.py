@@ -9,6 +9,9 @@ with the standard deviation of the population (divisor n), and 0 where all runs 
 is the mean over its steps and benchmarks, Z(r, s) = mean over t, b of z(r, s, t, b); that of a row is the mean of Z(r,
 s) over its seeds. The paper's Table 10 also standardises over a range of steps and all ablations.
 
+Where benchmarks have scores by language, the same is done for the scores of English and for those of each other
+language, which are the two columns of the paper's Table 10.
+
 Error bars. Steps and benchmarks of one run are correlated, so only the seeds are independent draws. The ± of a row is
 half the 95 % interval of the mean over its seeds (Student's t). Rows of one seed start from one pretrained model and
 read the data in the same order, which moves them together, so seeds are blocks: the differences from the control are
@@ -20,7 +23,8 @@ of the control has no interval until that seed is trained. The bars cover other 
 import collections
 import dataclasses
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -30,19 +34,20 @@ from ...evaluation.benchmark import Result, Score, over_runs
 from ...evaluation.statistics import Interval, PairedTest, paired_test
 from ..shared.charts import BLUE, GREY, RED, make_axes, svg_of
 from ..shared.pages import Block, Table, bullets, markdown, with_interval
-from ..shared.study import Outcome, problem_lines, write_files
+from ..shared.study import LANGUAGE_GROUPS, Outcome, language_group, problem_lines, write_files
 from .rows import Ablation
 from .table import Row
 from .table import Table as Declaration
 
 Floats = npt.NDArray[np.float64]
-Cell = tuple[str, str]  # (step, benchmark)
+Cell = tuple[str, ...]  # (step, benchmark), also with a language
 _WHOLE: Final = "all"
 _ROUNDING: Final = 1e-9  # scores whose relative difference is smaller are equal
 _CONFIDENCE: Final = 0.95
 _DRAWS: Final = 0  # seed of SciPy's integration of Dunnett's distribution
 _COLOURS: Final = {"agrees": BLUE, "differs": RED}
 _VERDICTS: Final = ("agrees", "differs", "within error", "no error bar", "failed", "not applicable")
+_LANGUAGE: Final = re.compile("[a-z]{2,3}$")  # a part of a benchmark; others are genres or means
 _NOTE: Final = (
     "z: mean over steps and benchmarks of the score's z-score among all runs of this table, then over seeds; ± is half "
     "the 95 % interval of the mean over seeds (Student's t). The difference from {control} has Dunnett's 95 % interval "
@@ -122,6 +127,7 @@ class Report:
       lines: of all rows.
       z: of each seed, float64 ``[seeds]``, by row with scores.
       gaps: from the control, by row.
+      by_language: the same for English and for other languages, of benchmarks with both.
       comparisons: of all rows on the parts of the benchmarks.
     """
 
@@ -129,6 +135,7 @@ class Report:
     lines: Sequence[Line]
     z: Mapping[str, Floats]
     gaps: Mapping[str, Interval]
+    by_language: Mapping[str, Mapping[str, Interval]]
     comparisons: Sequence[Comparison]
 
     def verdicts(self, line: Line) -> tuple[str, str, str]:
@@ -142,14 +149,25 @@ class Report:
 def report_of(table: Declaration, lines: Sequence[Line]) -> Report:
     """The z-scores of all rows that have scores, and their differences from the control."""
     scored = {line.row.name: line.outcome.scores for line in lines if line.status == "ok"}
-    cells = {
-        name: [
-            {(one.encoder, one.benchmark): counted(one, table).value for one in found.results} for found in own.values()
-        ]
-        for name, own in scored.items()
+
+    def compared(
+        cells: Callable[[Result], Iterable[tuple[Cell, float]]],
+    ) -> tuple[dict[str, Floats], dict[str, Interval]]:
+        """The z-scores by row and their differences, of cells with their scores."""
+        runs = {
+            name: [dict(cell for one in of.results for cell in cells(one)) for of in own.values()]
+            for name, own in scored.items()
+        }
+        z = row_scores(runs) if any(map(any, runs.values())) else {}
+        by_seed = {name: dict(zip(scored[name], values.tolist(), strict=True)) for name, values in z.items()}
+        return z, differences(by_seed, table.control)
+
+    z, gaps = compared(lambda one: [((one.encoder, one.benchmark), counted(one, table).value)])
+    by_language = {
+        group: found
+        for group in LANGUAGE_GROUPS
+        if (found := compared(lambda one, group=group: _in_group(one, table, group))[1])
     }
-    z = row_scores(cells) if cells else {}
-    by_seed = {name: dict(zip(scored[name], values.tolist(), strict=True)) for name, values in z.items()}
     # The results of the last step, by row and seed.
     last = {
         name: {seed: [one for one in of.results if one.encoder == of.results[-1].encoder] for seed, of in own.items()}
@@ -161,7 +179,7 @@ def report_of(table: Declaration, lines: Sequence[Line]) -> Report:
         for part in (one.part for one in result.scores if one.metric == main.metric):
             if part == main.part or table.by_part:
                 made += _compared(table, last, (result.benchmark, main.metric, part), counts=part == main.part)
-    return Report(table, lines, z, differences(by_seed, table.control), made)
+    return Report(table, lines, z, gaps, by_language, made)
 
 
 def counted(result: Result, table: Declaration) -> Score:
@@ -174,6 +192,15 @@ def counted(result: Result, table: Declaration) -> Score:
     part = next((one for one in (table.group.lower(), _WHOLE) if one in parts), result.scores[0].part.lower())
     scores = [score for score in result.scores if score.part.lower() == part]
     return next((score for score in scores if score.metric == table.metric), scores[0])
+
+
+def _in_group(result: Result, table: Declaration, group: str) -> Iterator[tuple[Cell, float]]:
+    """The scores of a benchmark in the languages of a group."""
+    main = counted(result, table)
+    for score in result.scores:
+        is_language = score.metric == main.metric and score.part != main.part and _LANGUAGE.match(score.part)
+        if is_language and language_group(score.part) == group:
+            yield (result.encoder, result.benchmark, score.part), score.value
 
 
 def _compared(
@@ -226,6 +253,14 @@ def report_text(made: Report) -> str:
     wrong += problem_lines([line.outcome for line in made.lines])
     note = f"{_NOTE.format(control=table.control)} {table.note}".strip()
     blocks: list[Block] = [Table([*headings, *table.counted], rows), note, statement(made)]
+    if made.by_language:
+        columns = [f"{group}: {heading}" for group in made.by_language for heading in (f"minus {table.control}", "p")]
+        names = [line.row.name for line in made.lines if line.row.name in made.z]
+        cells = [
+            [name, *(text for gaps in made.by_language.values() for text in _gap(gaps.get(name), "+.2f"))]
+            for name in names
+        ]
+        blocks += ["z by the language of the texts:", Table(["row", *columns], cells)]
     scores: dict[str, dict[str, str]] = collections.defaultdict(dict)
     for one in made.comparisons:
         if one.counts:
@@ -320,6 +355,7 @@ def _to_json(made: Report, line: Line) -> dict[str, Any]:
         "z": z and {"mean": z.value, "half_interval": z.confidence},
         "z_by_seed": z and dict(zip(map(str, outcome.scores), values, strict=True)),
         f"minus_{made.table.control}": gap and dataclasses.asdict(gap),
+        "by_language": {group: dataclasses.asdict(of[name]) for group, of in made.by_language.items() if name in of},
         "expected": expected,
         "verdict": verdict,
         "examples": dict(line.examples),

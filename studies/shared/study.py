@@ -15,6 +15,7 @@ from .runs import Run, Trainer, train_all, train_in_process, write_run_file
 
 T = TypeVar("T")
 
+LANGUAGE_GROUPS: Final = ("English", "other languages")  # the columns of the paper's Tables 10 and 11
 _IMPORTS: Final = "NEWSEMBED_IMPORT"  # modules that this process has imported, see launch.extensions
 
 
@@ -153,6 +154,11 @@ def tell(outcomes: Sequence[Outcome]) -> int:
     for line in lines:
         print(f"failed: {line}", file=sys.stderr)
     return 1 if lines else 0
+
+
+def language_group(language: str) -> str:
+    """The one of `LANGUAGE_GROUPS` that has a language."""
+    return LANGUAGE_GROUPS[language != "en"]
 
 
 def problem_lines(outcomes: Sequence[Outcome]) -> list[str]:

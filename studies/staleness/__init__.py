@@ -185,7 +185,7 @@ def _queries(path: str, cutoffs: Sequence[Cutoff]) -> Queries:
         problem = f"no document is later than the cutoff {late[0]}; their days are {min(days)} to {max(days)}"
         remedy = "choose an earlier cutoff: staleness is what a model loses after it"
         raise InputError(problem, path=path, field="--cutoffs", remedy=remedy)
-    return Queries(tuple(row.event for row in rows), days)
+    return Queries(tuple(row.event for row in rows), days, tuple(row.language for row in rows))
 
 
 def _scores(_name: str, run: Run, benchmark: SameEventRetrieval, tools: Tools) -> FloatArray:

@@ -27,7 +27,7 @@ from ...errors import InputError, refusing
 from ...evaluation.statistics import FloatArray, Interval, mean_interval, statistic_interval, totals_of_events
 from ..shared.charts import GREY, make_axes, svg_of
 from ..shared.pages import Block, Table, bullets, markdown, with_interval
-from ..shared.study import Outcome, problem_lines, write_files
+from ..shared.study import LANGUAGE_GROUPS, Outcome, language_group, problem_lines, write_files
 
 FRESH: Final = "fresh"
 EXPECTED: Final = "falls"
@@ -75,10 +75,19 @@ def months_since(days: Sequence[datetime.date], cutoff: Cutoff) -> npt.NDArray[n
 
 @dataclasses.dataclass(frozen=True)
 class Queries:
-    """The event and the byline day of each query."""
+    """The event, the byline day and the language of each query; "" for an unknown language."""
 
     events: tuple[str, ...]
     days: tuple[datetime.date, ...]
+    languages: tuple[str, ...]
+
+    def groups(self) -> dict[str, list[int]]:
+        """The numbers of the queries in English and of those in other languages."""
+        found: dict[str, list[int]] = {group: [] for group in LANGUAGE_GROUPS}
+        for number, language in enumerate(self.languages):
+            if language:
+                found[language_group(language)].append(number)
+        return found
 
 
 @dataclasses.dataclass(frozen=True)
@@ -187,6 +196,7 @@ class Line:
     outcome: Outcome
     points: tuple[Point, ...] = ()
     staleness: Effect | None = None
+    by_language: Mapping[str, Effect | None] = dataclasses.field(default_factory=dict)
 
     @property
     def verdict(self) -> str:
@@ -215,7 +225,12 @@ def lines_of(
             months = months_since(queries.days, cutoff)
             points = by_month(ours.mean(axis=0), theirs.mean(axis=0), months, queries.events, bin_months)
             effect = effect_of([(ours, theirs, months)], queries.events)
-            line = dataclasses.replace(line, points=tuple(points), staleness=effect)
+            parts = {
+                name: effect_of([(ours[:, some], theirs[:, some], months[some])], [queries.events[one] for one in some])
+                for name, some in queries.groups().items()
+                if len(some)
+            }
+            line = dataclasses.replace(line, points=tuple(points), staleness=effect, by_language=parts)
             if effect is not None:
                 pooled.append((ours, theirs, months))
         lines.append(line)
@@ -235,6 +250,7 @@ def write_report(
             "triplets": line.triplets,
             "verdict": line.verdict,
             "staleness": _effect_json(line.staleness),
+            "by_language": {name: _effect_json(one) for name, one in line.by_language.items()},
             "months": [dataclasses.asdict(point) for point in line.points],
             **_outcome_json(line.outcome),
         }
@@ -257,11 +273,24 @@ def _outcome_json(outcome: Outcome) -> dict[str, Any]:
 def report_text(lines: Sequence[Line], pooled: Effect | None, fresh: Outcome) -> str:
     """Staleness by cutoff, then scores by the months since, as Markdown."""
     rows = [
-        [one.cutoff.name, f"{one.articles:,}", f"{one.triplets:,}", *_effect(one.staleness), one.verdict]
+        [
+            *(one.cutoff.name, f"{one.articles:,}", f"{one.triplets:,}", *_effect(one.staleness), one.verdict),
+            *(_effect(one.by_language.get(group))[0] for group in LANGUAGE_GROUPS),
+        ]
         for one in lines
     ]
-    rows += [["all", "", "", *_effect(pooled), pooled.verdict]] if pooled else []
-    headings = ["cutoff", "articles", "triplets", "staleness", "by seed", "expected", "measured", "verdict"]
+    rows += [["all", "", "", *_effect(pooled), pooled.verdict, "", ""]] if pooled else []
+    headings = [
+        "cutoff",
+        "articles",
+        "triplets",
+        "staleness",
+        "by seed",
+        "expected",
+        "measured",
+        "verdict",
+        *LANGUAGE_GROUPS,
+    ]
     blocks: list[Block] = [Table(headings, rows), _NOTE]
     points = [
         [

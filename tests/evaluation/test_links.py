@@ -62,6 +62,18 @@ def test_titles_are_posts_about_their_bodies(tmp_path):
     assert suite.protocol["titles"] is True
 
 
+def test_articles_of_each_language_are_scored_with_the_posts_of_all(tmp_path):
+    rows = [{"title": f"t{n}", "body": f"b{n}", "language": language} for n, language in enumerate(["de", "en", "en"])]
+    suite = suites()["title_links"].make(write_rows(tmp_path / "a.jsonl", rows), "links")
+    articles, posts = np.float32([[1, 0], [0, 1], [0.6, 0.8]]), np.float32([[0, 1], [0, 1], [0.6, 0.8]])
+    scores = {(one.metric, one.part): one for one in suite.score(np.concatenate([articles, posts]))}
+    assert [part for metric, part in scores if metric == "AP"] == ["all", "de", "en"]
+    cosines, relevant = articles @ posts.T, np.eye(3, dtype=bool)
+    for part, members in (("de", [0]), ("en", [1, 2]), ("all", [0, 1, 2])):
+        assert scores["AP", part].value == pytest.approx(link_scores(cosines[members], relevant[members])["AP"])
+        assert scores["AP", part].count == len(members)
+
+
 @pytest.mark.parametrize(
     ("row", "field"), [({"title": "A", "body": "a"}, "post"), ({"title": "A", "body": " ", "post": "x"}, "body")]
 )

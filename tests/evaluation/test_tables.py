@@ -177,10 +177,13 @@ def test_the_command_prints_writes_and_checks(benchmarks, tmp_path, capsys):
 def test_tables_that_are_trained_show_the_results_of_their_studies(tmp_path, capsys, monkeypatch):
     facts = {"command": ["newsembed", "x"], "written_at": "2026-11-26T10:00:00"}
     gap = {"value": -1.5, "low": -2.0, "high": -1.0, "p": 0.01}
-    rows = [{"row": "full", "minus_full": None, "verdict": "-"}]
-    rows += [{"row": "without_topics", "minus_full": gap, "verdict": "agrees"}]
-    cutoffs = [{"cutoff": "2019-01", "staleness": {"effect": gap, "by_seed": [-1.5]}, "verdict": "agrees"}]
-    cutoffs += [{"cutoff": "2019-07", "staleness": None, "verdict": "failed"}]
+    rows = [{"row": "full", "minus_full": None, "verdict": "-", "by_language": {}}]
+    english = {"English": gap | {"value": -1.25}}
+    rows += [{"row": "without_topics", "minus_full": gap, "verdict": "agrees", "by_language": english}]
+    fall = {"effect": gap, "by_seed": [-1.5]}
+    parts = {"English": fall, "other languages": None}
+    cutoffs = [{"cutoff": "2019-01", "staleness": fall, "verdict": "agrees", "by_language": parts}]
+    cutoffs += [{"cutoff": "2019-07", "staleness": None, "verdict": "failed", "by_language": {}}]
     written = {"ablate": {"rows": rows}, "staleness": {"cutoffs": cutoffs}}
     asked = []
 
@@ -197,9 +200,10 @@ def test_tables_that_are_trained_show_the_results_of_their_studies(tmp_path, cap
     assert real(words) == 0
     first = capsys.readouterr().out
     assert [one[:2] for one in asked] == [["ablate", "--newsroom"], ["staleness", "--newsroom"]]
-    assert load("newsembed").choose(asked[0][-1])[-1].name == "without_topics"
-    assert "| without_topics | -1.500 (-2.000 to -1.000) | agrees |" in first
-    assert "| 2019-01 | -1.500 (-2.000 to -1.000) | agrees |" in first
+    (printed,) = chosen_tables(["newsembed-10"])
+    assert len(load("newsembed").choose(asked[0][-1])) - 1 == len(printed.columns[0][0]["values"])
+    assert "| without_topics | -1.500 (-2.000 to -1.000) | -1.250 (-2.000 to -1.000) | agrees |" in first
+    assert "| 2019-01 | -1.500 (-2.000 to -1.000) | -1.500 (-2.000 to -1.000) | - | agrees |" in first
     assert "newsembed x, 2026-11-26" in first
     assert "--train DIR" not in first  # the note of what could not be run
     assert first.count("## ") == 5

@@ -10,7 +10,7 @@ from newsembed.studies.ablate import report as module
 from newsembed.studies.ablate.report import Line, counted, report_of, report_text, statement
 from newsembed.studies.ablate.table import Row, Table
 from newsembed.studies.shared.study import Outcome
-from scipy.stats import t
+from scipy.stats import t, zscore
 
 ROWS = (
     Row(name="full", removes="nothing"),
@@ -105,6 +105,30 @@ def test_the_report_line_by_line():
         "- high, seed 1: no | memory",
         "- lost, mining: no data",
     ]
+
+
+def test_english_and_the_other_languages_have_z_scores_of_their_own():
+    """Genres and means are neither, and parts of a metric that does not count are left out."""
+
+    def run(english, german, russian):
+        parts = [("all", 9 * english), ("en", english), ("de", german), ("ru", russian), ("news", 5 * german)]
+        scores = (*(Score("mAP", value, part) for part, value in parts), Score("hit@1", -english, "en"))
+        return Results((Result("10", "events", "ok", scores),), {})
+
+    scores = {
+        "full": {0: run(0.5, 0.5, 0.1), 1: run(0.7, 0.6, 0.2)},
+        "low": {0: run(0.1, 0.5, 0.2), 1: run(0.2, 0.6, 0.4)},
+    }
+    lines = [Line(row, Outcome(row.name, {}, scores[row.name])) for row in ROWS[:2]]
+    made = report_of(TABLE, lines)
+    english = zscore([0.5, 0.7, 0.1, 0.2])
+    others = (zscore([0.5, 0.6, 0.5, 0.6]) + zscore([0.1, 0.2, 0.2, 0.4])) / 2
+    for group, z in (("English", english), ("other languages", others)):
+        assert made.by_language[group]["low"].value == pytest.approx(z[2:].mean() - z[:2].mean())
+    shown = blocks(report_text(made))
+    headings = "| row | English: minus full | English: p | other languages: minus full | other languages: p |"
+    assert headings in shown
+    assert shown[shown.index(headings) + 2] == "| full | - | - | - | - |"
 
 
 def test_a_report_without_scores_has_no_empty_tables():

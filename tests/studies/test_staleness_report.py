@@ -25,8 +25,11 @@ POINTS = (
     Point(1, 3, Interval(0.5), Interval(-0.25), 30, 1),
 )
 FALLS = Effect(Interval(-0.125, -0.25, -0.0625), (-0.25, -0.0625))
+PARTS = {"English": None, "other languages": Effect(Interval(-0.5), (-0.5,))}
 LINES = [
-    Line(EARLY, 1234, 5678, Outcome(EARLY.name, {}, {0: np.array([0.5, np.nan, 1.0])}, seconds=9.5), POINTS, FALLS),
+    Line(
+        EARLY, 1234, 5678, Outcome(EARLY.name, {}, {0: np.array([0.5, np.nan, 1.0])}, seconds=9.5), POINTS, FALLS, PARTS
+    ),
     Line(LATE, 5, 0, Outcome(LATE.name, {}, {0: np.ones(3)}), POINTS[1:]),
     Line(LOST, 6, 0, Outcome(LOST.name, {"mining": "no days"})),
 ]
@@ -39,12 +42,14 @@ def test_the_report_line_by_line():
     assert lines[:8] == [
         "# Staleness",
         "",
-        "| cutoff | articles | triplets | staleness | by seed | expected | measured | verdict |",
-        "| --- | ---: | ---: | ---: | ---: | --- | --- | --- |",
-        "| 2021-02 | 1,234 | 5,678 | -0.1250 (-0.2500 to -0.0625) | -0.2500, -0.0625 | falls | falls | agrees |",
-        "| 2021-06 | 5 | 0 | - | - | falls | - | no queries on both sides |",
-        "| 2021-09 | 6 | 0 | - | - | falls | - | failed |",
-        "| all |  |  | +0.1250 (-0.2500 to +0.5000) | +0.1250 | falls | rises | within error |",
+        "| cutoff | articles | triplets | staleness | by seed | expected | measured | verdict | English "
+        "| other languages |",
+        "| --- | ---: | ---: | ---: | ---: | --- | --- | --- | ---: | ---: |",
+        "| 2021-02 | 1,234 | 5,678 | -0.1250 (-0.2500 to -0.0625) | -0.2500, -0.0625 | falls | falls | agrees | - "
+        "| -0.5000 |",
+        "| 2021-06 | 5 | 0 | - | - | falls | - | no queries on both sides | - | - |",
+        "| 2021-09 | 6 | 0 | - | - | falls | - | failed | - | - |",
+        "| all |  |  | +0.1250 (-0.2500 to +0.5000) | +0.1250 | falls | rises | within error |  |  |",
     ]
     assert lines[9].startswith("mAP: same-event retrieval")
     assert lines[10:] == [
@@ -92,6 +97,7 @@ def test_numbers_and_plot_are_written(tmp_path, monkeypatch):
 
 EVENTS = ("a", "b", "a", "b")
 DAYS = tuple(datetime.date(2021, month, 1) for month in (1, 2, 7, 8))
+QUERIES = Queries(EVENTS, DAYS, ("en", "en", "de", "ru"))
 
 
 TRIPLETS = {EARLY.name: 1, LATE.name: 2, LOST.name: 0}
@@ -107,7 +113,7 @@ def test_cutoffs_are_compared_over_the_seeds_that_both_models_have():
     fresh = model(FRESH, (2, [0.75, 0.75, 1.0, 1.0]), (0, [0.5] * 4), (1, [9.0] * 4))
     articles = {EARLY.name: 7, LATE.name: 8, LOST.name: 9}
     lines, pooled = lines_of(
-        (EARLY, LATE, LOST), articles, TRIPLETS, [late, early, fresh, model(LOST.name)], Queries(EVENTS, DAYS), 12
+        (EARLY, LATE, LOST), articles, TRIPLETS, [late, early, fresh, model(LOST.name)], QUERIES, 12
     )
     assert [(line.cutoff.name, line.articles) for line in lines] == [("2021-02", 7), ("2021-06", 8), ("2021-09", 9)]
     # Seeds 0 and 2: after the cutoff -0.25 and -0.5, up to it 0 and -0.25.
@@ -119,10 +125,18 @@ def test_cutoffs_are_compared_over_the_seeds_that_both_models_have():
     assert lines[1].staleness.by_seed == pytest.approx((0.0, 0.0 - 0.25))
     assert (lines[2].points, lines[2].staleness, lines[2].verdict) == ((), None, "failed")
     assert pooled.by_seed == pytest.approx((-0.125, -0.25))
-    _, alone = lines_of((EARLY,), articles, TRIPLETS, [early, fresh], Queries(EVENTS, DAYS), 12)
+    _, alone = lines_of((EARLY,), articles, TRIPLETS, [early, fresh], QUERIES, 12)
     assert alone is None
+    # English has no query after the cutoff, the other languages none up to it.
+    assert lines[0].by_language == {"English": None, "other languages": None}
+    mixed = Queries((*EVENTS, *EVENTS, "c"), (*DAYS, *DAYS, DAYS[0]), (*4 * ["en"], *4 * ["de"], ""))
+    ours = model(EARLY.name, (0, [0.5, 0.5, 0.25, 0.25, 0.5, 0.5, 0.0, 0.5, 9.0]))
+    (line,), _ = lines_of((EARLY,), articles, TRIPLETS, [ours, model(FRESH, (0, [0.5] * 9))], mixed, 12)
+    found = {name: effect.effect.value for name, effect in line.by_language.items()}
+    assert found == pytest.approx({"English": -0.25, "other languages": -0.25})
+    assert line.by_language["English"].by_seed == pytest.approx([-0.25])
     fewer = model(LATE.name, (2, [1.0] * 4))
-    _, uneven = lines_of((EARLY, LATE), articles, TRIPLETS, [early, fewer, fresh], Queries(EVENTS, DAYS), 12)
+    _, uneven = lines_of((EARLY, LATE), articles, TRIPLETS, [early, fewer, fresh], QUERIES, 12)
     assert uneven is None
 
 
