@@ -28,6 +28,7 @@ ALL: Final = "all"
 ARROW: Final = "→"  # of the cells of a benchmark that trains on language X and tests on language Y
 AVERAGES: Final = ("Same", "Cross", "All")  # of cells with X = Y, with X ≠ Y, of all cells
 ALL_SUITES: Final = "all"
+_REMEDY: Final = "give a folder with benchmarks as distributed, or give a --suite and its folder"
 _DEPTH: Final = 3  # benchmarks/sts/semeval/2014
 
 
@@ -282,7 +283,11 @@ def suites() -> dict[str, Suite]:
 
 def chosen(suite: str, path: str, name: str, options: Mapping[str, Any]) -> list[Benchmark]:
     """The benchmark of a suite, or all benchmarks in the folder for "all"."""
-    return discover(path, options) if suite == ALL_SUITES else [suites()[suite].make(path, name, options)]
+    if suite != ALL_SUITES:
+        return [suites()[suite].make(path, name, options)]
+    if not (found := discover(path, options)):
+        raise InputError("no known benchmark in the folder", path=path, remedy=_REMEDY)
+    return found
 
 
 def discover(root: str, options: Mapping[str, Any] | None = None) -> list[Benchmark]:
@@ -292,10 +297,9 @@ def discover(root: str, options: Mapping[str, Any] | None = None) -> list[Benchm
       The benchmarks in the order of folders, named by suite and folder.
 
     Raises:
-      InputError: if there is no such folder, or if it contains no known layout.
+      InputError: if there is no such folder.
     """
-    remedy = "give a folder with benchmarks as distributed, or give a --suite and its folder"
-    folder_entries(root, remedy)
+    folder_entries(root, _REMEDY)
     found = []
     for folder, folders, others in os.walk(root, followlinks=True):
         names = {*folders, *others}
@@ -306,6 +310,4 @@ def discover(root: str, options: Mapping[str, Any] | None = None) -> list[Benchm
                 place = os.path.relpath(path, root)
                 name = os.path.basename(os.path.abspath(path)) if place == "." else place
                 found.append(kind.make(path, f"{suite} ({name})", options))
-    if not found:
-        raise InputError("no known benchmark in the folder", path=root, remedy=remedy)
     return found

@@ -325,6 +325,7 @@ def read_arxiv(path: str) -> Split:
     The class is the archive of the first category ("cs" of "cs.CL stat.ML"), of which there are 38.
     """
     file, remedy = os.path.join(path, "arxiv-metadata-oai-snapshot.json"), remedy_of("arxiv")
+    folder_entries(path, remedy)
     documents = []
     for _, row in read_texts(file, ("title", "abstract", "categories"), remedy):
         documents.append(_labelled(row["categories"].split()[0].partition(".")[0], row["title"], row["abstract"]))

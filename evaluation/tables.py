@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from ..errors import InputError, counted
-from .benchmark import Benchmark, Result, Results, discover
+from .benchmark import Benchmark, Result, Results, discover, suites
 from .statistics import published
 from .table import Table
 
@@ -156,6 +156,19 @@ def lacking(table: Printed, there: Sequence[Run]) -> list[str]:
             )
             notes.setdefault(why or place, []).append(_heading(column[0]))
     return [f"not run: {', '.join(headings)}: {why}" for why, headings in notes.items()]
+
+
+def sources(table: Printed, there: Sequence[Run]) -> list[str]:
+    """Where to get the data of columns that no benchmark of some fills, and how their files must look."""
+    found = dict[str, str]()
+    for suite in (column[0]["suite"] for column in table.columns if _benchmark(column, there) is None):
+        try:
+            if suite in suites() and suite not in found:
+                suites()[suite].make(f"{os.devnull}/{suite}", suite).documents()
+        except InputError as error:  # the reader says it of a path that is not there, unless it reads any JSONL
+            found[suite] = error.remedy or ""
+    found = {suite: remedy for suite, remedy in found.items() if remedy.startswith("get ")}
+    return [f"{suite}: {remedy}" for suite, remedy in found.items()]
 
 
 def _data_of(

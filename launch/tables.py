@@ -27,7 +27,7 @@ from ..evaluation.command import encoder_factory, encoder_specs, tell
 from ..evaluation.statistics import Interval
 from ..evaluation.suites import read_results, run_suites
 from ..evaluation.table import Table
-from ..evaluation.tables import FORMATS, chosen_tables, filled, joined, lacking, needed, text_of
+from ..evaluation.tables import FORMATS, chosen_tables, filled, joined, lacking, needed, sources, text_of
 from ..formats import files
 from ..formats.command_line import Options, option
 from ..formats.files import check_output, write_whole
@@ -57,7 +57,7 @@ class TablesOptions(Options):
     def __post_init__(self) -> None:
         """Checks that what is given goes together."""
         super().__post_init__()
-        if (self.encoder or self.check) and self.data is None:
+        if self.encoder and self.data is None:
             raise InputError("missing", field="--data", remedy="name the folder with the benchmarks")
 
 
@@ -99,8 +99,9 @@ def run(options: TablesOptions) -> int:
     benchmarks = needed(tables, options.data) if options.check or options.encoder else []
     if options.check:
         there = [(one.name, one.protocol, one.paths) for one in benchmarks]
-        print("\n".join(f"there: {name}: {paths[0]}" for name, _, paths in there))
-        print("\n".join(f"{table.name}: {note}" for table in tables for note in lacking(table, there)))
+        lines = [f"there: {name}: {paths[0]}" for name, _, paths in there]
+        lines += [f"{table.name}: {note}" for table in tables for note in lacking(table, there)]
+        print("\n".join([*lines, *dict.fromkeys(line for table in tables for line in sources(table, there))]))
         return 0
     if options.output:
         check_output(options.output, is_folder=True)

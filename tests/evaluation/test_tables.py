@@ -156,6 +156,12 @@ def test_the_command_prints_writes_and_checks(benchmarks, tmp_path, capsys):
     assert "-2.16" in capsys.readouterr().out
     assert cli.main(["tables", "newsembed-4", "--check", "--data", str(benchmarks)]) == 0
     assert capsys.readouterr().out.startswith("there: stsb_genres (stsbenchmark)")
+    (tmp_path / "empty").mkdir()
+    for data in ([], ["--data", str(tmp_path / "empty")]):  # what to get, before anything is there
+        assert cli.main(["tables", "newsembed-4", "--check", *data]) == 0
+        lack, source = capsys.readouterr().out.splitlines()
+        assert "newsembed-4: not run: news, captions, forums: no data; --suite stsb_genres" in lack
+        assert source.startswith("stsb_genres: get it from SemEval STS and STS-B: https://")
     output = tmp_path / "out"
     given = ["--encoder", "tfidf=tfidf", "--data", str(benchmarks), "--output", str(output)]
     assert cli.main(["tables", "newsembed-4", *given]) == 0
