@@ -42,11 +42,15 @@ def test_the_report_line_by_line():
     assert lines[:8] == [
         "# Staleness",
         "",
-        "| cutoff | articles | triplets | staleness | by seed | expected | measured | verdict | English "
-        "| other languages |",
+        (
+            "| cutoff | articles | triplets | staleness | by seed | expected | measured | verdict | English "
+            "| other languages |"
+        ),
         "| --- | ---: | ---: | ---: | ---: | --- | --- | --- | --- | ---: |",
-        "| 2021-02 | 1,234 | 5,678 | -0.1250 (-0.2500 to -0.0625) | -0.2500, -0.0625 | falls | falls | agrees | - "
-        "| -0.5000 |",
+        (
+            "| 2021-02 | 1,234 | 5,678 | -0.1250 (-0.2500 to -0.0625) | -0.2500, -0.0625 | falls | falls | agrees | - "
+            "| -0.5000 |"
+        ),
         "| 2021-06 | 5 | 0 | - | - | falls | - | no queries on both sides | - | - |",
         "| 2021-09 | 6 | 0 | - | - | falls | - | failed | - | - |",
         "| all |  |  | +0.1250 (-0.2500 to +0.5000) | +0.1250 | falls | rises | within error |  |  |",
