@@ -213,7 +213,7 @@ def assign(
       days: int64 ``[N]``, ordinals of byline dates; :data:`UNDATED` without one.
       events: uint64 ``[N]``, the event of each article; :data:`NO_EVENT` for those that get one now.
       languages: of each article, without region and script.
-      vectors: returns unit rows ``[n, D]`` for row numbers ``[n]``.
+      vectors: returns unit rows ``[n, D]`` for row numbers ``[n]``, as a new array.
       options: of the clusters.
 
     Returns:
@@ -233,7 +233,10 @@ def assign(
     else:
         scale = Scale.fixed(options.threshold)
     codes = _codes([languages[row] for row in rows.tolist()], scale.languages)
-    centred = unit_rows(vectors(rows) - scale.means[codes])
+    centred = vectors(rows)
+    for start in range(0, len(rows), _BLOCK):  # in place: those of a first run are gigabytes
+        block = slice(start, start + _BLOCK)
+        centred[block] = unit_rows(centred[block] - scale.means[codes[block]])
     usual = scale.usual(centred, days[rows])
     window = _Window(doc_ids[rows], days[rows], events[rows], centred, codes, scale.thresholds, usual, options)
     window.add_all()

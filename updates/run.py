@@ -46,6 +46,7 @@ _BASE: Final = "base.json"  # in the work folder: the run that it began from, 0 
 _LETTERS: Final = f"{DEAD_LETTERS}/part-00000-of-00001.parquet"
 _SAMPLE: Final = 500  # characters of a dead letter
 _EPOCH: Final = datetime.date(1970, 1, 1).toordinal()
+_ROWS: Final = 4_096  # of a new table, made at a time
 _CHUNK: Final = 64  # articles that are embedded at a time, and lost if a run is cut off
 # An article: its doc_id, the ordinal of its byline date or `UNDATED`, its event or `NO_EVENT`, the number of its row in
 # the archive, -1 for a new one, and its language without region and script.
@@ -219,9 +220,7 @@ class _Run:
         kept = [row for row in range(len(candidates)) if len(seen) + row not in found.reasons]
         articles = [candidates[row] for row in kept]
         self._reached("duplicates")
-        known = vectors_by_record(self._encoder, self._shown(articles), os.path.join(self._work, "vectors"))
-        vectors = np.array([known[record] for record in new.digests["record"][kept].tolist()], np.float32)
-        vectors = vectors.reshape(-1, self._encoder.dimensions)
+        vectors = self._embedded(articles, new.digests["record"][kept].tolist())
         self._reached("embed")
         doc_ids = np.concatenate([seen.digests["doc_id"], new.digests["doc_id"]])
         heirs = {int(doc_ids[row]): int(doc_ids[found.root(row)]) for row in found.superseded.tolist()}
@@ -241,6 +240,11 @@ class _Run:
             sample = f"{article.title}\n{article.body}"[:_SAMPLE]
             letters.append(DeadLetter(article.key, "rejected", reason.value, "", sample))
         return dataclasses.replace(report, seconds=self._seconds), letters
+
+    def _embedded(self, articles: Sequence[Article], records: Sequence[int]) -> Vectors:
+        """The vectors of articles whose records have these digests, float32 ``[n, D]``."""
+        known = vectors_by_record(self._encoder, self._shown(articles), os.path.join(self._work, "vectors"))
+        return np.array([known[record] for record in records], np.float32).reshape(-1, self._encoder.dimensions)
 
     def _events(
         self, articles: Sequence[Article], vectors: Vectors, heirs: Mapping[int, int]
@@ -285,11 +289,13 @@ class _Run:
     ) -> None:
         shape, stayed = schema(self._encoder.dimensions, self._encoder.digest), len(members) - len(articles)
         names = [doc_id_of(event) if event != NO_EVENT else "" for event in members["event"].tolist()]
-        rows = table_rows(articles, vectors, shape, names[stayed:])
-        if self._base is None:
-            self._writer.create(shape, rows.to_batches())
+        if self._base is None:  # a table of all would hold the vectors and texts of an archive twice
+            slices = (slice(start, start + _ROWS) for start in range(0, max(len(articles), 1), _ROWS))
+            tables = (table_rows(articles[some], vectors[some], shape, names[some]) for some in slices)
+            self._writer.create(shape, itertools.chain.from_iterable(table.to_batches() for table in tables))
             return
         if articles or heirs:
+            rows = table_rows(articles, vectors, shape, names[stayed:])
             self._writer.change(rows, map(doc_id_of, heirs))
         event_of = dict(self._before[["doc_id", "event"]].tolist())
         olds = zip(members[["doc_id", "event"]][:stayed].tolist(), names, strict=False)
