@@ -227,6 +227,7 @@ class _Run:
         members, merges = self._events(articles, vectors, heirs)
         self._reached("events")
         self._write_articles(articles, vectors, heirs, members)
+        del vectors  # gigabytes of a first run, which the indexes need
         self._write_state(seen, new, found, crawl)
         self._reached("write")
         report = self._report(intake, is_known, found.reasons, members, articles, len(heirs), len(merges))
