@@ -329,12 +329,7 @@ JOB = Job(
     example="newsembed entities --articles work/clean --output work/entities",
     inputs=(
         ARTICLES,
-        optional(
-            "knowledge_base",
-            "names of entities, TSV or Parquet, or the folder that `newsembed knowledge` wrote",
-            many=True,
-            digest=names_digest,
-        ),
+        optional("knowledge_base", "names: TSV, Parquet, or of `newsembed knowledge`", many=True, digest=names_digest),
     ),
     options=EntitiesOptions,
     run=run,

@@ -235,7 +235,8 @@ def test_a_table_joins_languages_and_a_broken_row_stops_the_job(tmp_path):
     table = "Q1\ten\tJane Roe\nQ1\tzh\t简罗\nQ2\tzh\t马罗威克\nQ2\ten\tMarrowick\nQ3\ten\tElsewhere\nQ3\ten\tE\n"
     keys, aliases = entities_job(tmp_path, texts, table, built_in_names=False)
     assert keys == {"Q1": "8", "Q2": "8"}
-    parquet.write_shard(f"{tmp_path}/names/part-00000.parquet", read_names(f"{tmp_path}/kb.tsv", NameCounts()), KnownName)
+    names = read_names(f"{tmp_path}/kb.tsv", NameCounts())
+    parquet.write_shard(f"{tmp_path}/names/part-00000.parquet", names, KnownName)
     of_folder = entities_job(tmp_path, texts, base="names", name="folder", built_in_names=False)
     assert of_folder == (keys, aliases)  # as `newsembed knowledge` writes it
     linker = Linker(aliases, {"Q1": 1, "Q2": 2})
