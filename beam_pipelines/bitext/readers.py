@@ -110,9 +110,7 @@ def plan_parts(given: str, field: str = "--bitext", size: int = _PART_BYTES) -> 
     kind = _BETWEEN if len(paths) == 2 else _suffix(given) if len(paths) == 1 else ""
     checks: dict[str, Callable[..., object]] = {_BETWEEN: _check_aligned, "tmx": _check_tmx, "tsv": files.size_of}
     if kind not in checks:
-        remedy = (
-            "give x.tsv, x.tmx (plain or .gz), two aligned files joined by a comma (x.de,x.en), or a bitext folder"
-        )
+        remedy = "give x.tsv, x.tmx (plain or .gz), two aligned files joined by a comma (x.de,x.en), or a bitext folder"
         raise InputError("unknown format of translation pairs", path=given, field=field, remedy=remedy)
     try:
         checks[kind](*paths)
