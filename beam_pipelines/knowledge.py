@@ -80,8 +80,11 @@ def make_table(options: KnowledgeOptions, entities_of_a_part: int = _ENTITIES_OF
     }
     state = _state(output, made_from)
     lines = _entity_lines(dump, state["parts"] * entities_of_a_part)
-    while not state["complete"] and (first := next(lines, None)) is not None:
+    while not state["complete"]:
         counts = collections.Counter(state["counts"])
+        sys.stderr.write(f"knowledge: {counts['lines']:,} lines, {counts['names']:,} names …\n")  # a dump takes hours
+        if (first := next(lines, None)) is None:
+            break
         with parquet.ParquetShardWriter(f"{output}/part-{state['parts']:05d}.parquet", KnownName) as writer:
             for line in itertools.chain([first], itertools.islice(lines, entities_of_a_part - 1)):
                 for name in names_of_entity(line, tags, options.min_sitelinks, counts):

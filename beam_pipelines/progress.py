@@ -37,7 +37,7 @@ _OF_FIELDS: Final = {
     ABSENT_FIELD: "has found rows without these fields of --fields: {}",
 }
 _OF_ARTICLES: Final = {
-    UNREAD_DATES: "cannot read the dates of {}; write them as YYYY-MM-DD",
+    UNREAD_DATES: "cannot read the dates of {}, or they are in the future; write them as YYYY-MM-DD",
     NO_PERSONS: "has found no person's name in the authors of {}",
     GUESSED_DATES: "has guessed the order of day and month in the dates of {}",
     CUT_BODIES: "has cut the bodies of {} to 50,000 characters",
@@ -72,7 +72,7 @@ class JobProgress:
             self._bars[phase] = self._progress.add_task(name, total=total, grown=grown)
             self._say(f"{name} …")
         self._progress.update(self._bars[phase], completed=done, grown=grown)
-        if time.monotonic() - self._said > SECONDS_BETWEEN_LINES:
+        if done < total and time.monotonic() - self._said > SECONDS_BETWEEN_LINES:
             seconds = self._progress.tasks[self._bars[phase]].time_remaining
             left = "" if seconds is None else f", {timedelta(seconds=round(seconds))} left"
             self._say(f"{self._job}: {phase} " + f"{done:,} of {total:,} {self._unit} {grown}".rstrip() + left)

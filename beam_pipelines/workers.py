@@ -9,6 +9,7 @@ import contextlib
 import multiprocessing
 import multiprocessing.forkserver
 import os
+import socket
 import sys
 import threading
 import types
@@ -20,6 +21,7 @@ import grpc
 from apache_beam.options.pipeline_options import (
     DirectOptions,
     PipelineOptions,
+    PortableOptions,
     StandardOptions,
 )
 from apache_beam.portability import python_urns
@@ -38,6 +40,7 @@ from .shards import available_cores
 from .worker import import_path
 
 _LOCAL: Final = "FnApiRunner"
+_SERVED: Final = ("PortableRunner", "FlinkRunner", "SparkRunner")  # by a job server
 _POLL_SECONDS: Final = 0.2
 _SECONDS_TO_END: Final = 5.0  # of a pipeline whose workers were killed
 _CONTEXT: Any = multiprocessing.get_context("forkserver" if sys.platform == "linux" else "spawn")
@@ -67,6 +70,7 @@ def make_pipeline(beam_args: Sequence[str], shard_count: int) -> beam.Pipeline:
     options = PipelineOptions([*beam_args, *([] if is_named else [f"--runner={_LOCAL}"])])
     direct = options.view_as(DirectOptions)
     if options.view_as(StandardOptions).runner != _LOCAL or direct.direct_running_mode != "in_memory":
+        _check_job_server(options)
         with refusing("the runner cannot run this:", ValueError, field="--runner", remedy="see its options"):
             return beam.Pipeline(options=options)  # another runner, or a mode the user asked for
     if not any(argument.startswith("--direct_num_workers") for argument in beam_args):
@@ -79,6 +83,22 @@ def make_pipeline(beam_args: Sequence[str], shard_count: int) -> beam.Pipeline:
     environment = SubprocessSDKEnvironment.from_command_string(worker.__name__)
     runner = FnApiRunner(default_environment=environment, provision_info=ExtendedProvisionInfo(provision))
     return beam.Pipeline(runner=runner, options=options)
+
+
+def _check_job_server(options: PipelineOptions) -> None:
+    """Checks that the job server of an engine answers: Beam waits for it in silence, or downloads one.
+
+    Raises:
+      InputError: if none is named, or nothing answers there.
+    """
+    runner = options.view_as(StandardOptions).runner
+    endpoint, remedy = options.view_as(PortableOptions).job_endpoint, "start a job server, and give its HOST:PORT"
+    if endpoint:
+        host, _, port = endpoint.rpartition(":")
+        with refusing(f"{endpoint} does not answer:", OSError, ValueError, field="--job_endpoint", remedy=remedy):
+            socket.create_connection((host, int(port)), timeout=10).close()
+    elif runner in _SERVED and not any("job_server_jar" in name for name in options.get_all_options(drop_default=True)):
+        raise InputError(f"not given, and {runner} needs one", field="--job_endpoint", remedy=remedy)
 
 
 @contextlib.contextmanager

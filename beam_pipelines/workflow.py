@@ -165,12 +165,12 @@ def foresee(clean: str, extract: str, triplets: TripletsOptions | None, given: M
         lacking = "" if has_triplets else "; there will be no triplets"
         lacking += "" if has_topics else "; there will be no topics, which need hubs"
         return f"note: {found}{lacking}"
-    needed = f"articles {options.min_negative_days} days apart" if has_publishers else "several publishers"
-    remedy = "give articles of more than a year, or with `feeds`"
+    needed = f"{options.min_negative_days} days apart" if has_publishers else "of several publishers"
+    remedy = f"give articles {needed}, or with `feeds`"
     if has_publishers and span >= _LEAST_SPAN:
         remedy += f"; or mine triplets of a shorter time: --triplets.min_negative_days={span // 2}"
     remedy += "; search, events and the page need no mining: `newsembed update --archive archive --articles FILES`"
-    raise InputError(f"{found}: triplets need {needed}, and topics need hubs", path=clean, remedy=remedy)
+    raise InputError(f"{found}: triplets need articles {needed}, and topics need hubs", path=clean, remedy=remedy)
 
 
 def load_job(name: str) -> Job:

@@ -57,8 +57,8 @@ def read_names(path: str, counts: NameCounts) -> Iterator[KnownName]:
     Raises:
       InputError: if the table cannot be read or a row is broken; names the row.
     """
-    parts = [path] if path.endswith(".parquet") else files.list_files("part-*.parquet", path)
-    for row in _parquet_rows(parts) if parts else _tsv_rows(path):
+    parts = _parts_of(path)
+    for row in _parquet_rows(parts) if parts[0].endswith(".parquet") else _tsv_rows(path):
         name = _name_of(*row)
         counts.rows += 1
         if sum(map(str.isalnum, name.alias)) < 2:
@@ -67,6 +67,16 @@ def read_names(path: str, counts: NameCounts) -> Iterator[KnownName]:
             counts.too_long += 1
         else:
             yield name
+
+
+def names_digest(path: str) -> str:
+    """Returns the digest of a table that :func:`read_names` reads."""
+    return " ".join(map(files.file_digest, _parts_of(path)))
+
+
+def _parts_of(path: str) -> list[str]:
+    """The files of a table: those of a folder, or itself."""
+    return files.list_files("part-*.parquet", path) or [path]
 
 
 # Path and number of a row, and its cells.

@@ -9,7 +9,7 @@ import zlib
 from collections.abc import Sequence
 from typing import Any, Final
 
-from ...errors import InputError
+from ...errors import InputError, counted
 from ...formats import files, parquet
 from ...formats.records import MinedPair, Rejection
 from .. import encoders
@@ -51,7 +51,7 @@ def run(job: JobRun) -> None:
     tasks = plan_tasks(job.workspace, options)
     if not tasks:
         raise InputError(
-            f"no articles of two languages are within {options.window_days} days of each other",
+            f"no articles of two languages are within {counted(options.window_days, 'day')} of each other",
             path=job.input("articles"),
             remedy="give articles in several languages, a larger --window_days, or an empty --pivot for pairs "
             f"without {options.pivot or 'a pivot'}",

@@ -103,14 +103,14 @@ def plan_parts(given: str, field: str = "--bitext", size: int = _PART_BYTES) -> 
     Raises:
       InputError: if the suffix is unknown, a file is missing, aligned files differ in length, or TMX declares entities.
     """
-    if has_manifest(given):
+    if has_manifest(given) and read_manifest(given).get("job") == "bitext":
         written = files.list_files(f"{PAIRS}/part-*.tsv", given)
         return [part for path in written for part in _line_parts((path,), size)]
     paths = tuple(given.split(_BETWEEN))
     kind = _BETWEEN if len(paths) == 2 else _suffix(given) if len(paths) == 1 else ""
     checks: dict[str, Callable[..., object]] = {_BETWEEN: _check_aligned, "tmx": _check_tmx, "tsv": files.size_of}
     if kind not in checks:
-        remedy = "give x.tsv, x.tmx (plain or .gz), or two aligned files joined by a comma: x.de,x.en"
+        remedy = "give x.tsv, x.tmx (plain or .gz), two aligned files joined by a comma (x.de,x.en), or a bitext folder"
         raise InputError("unknown format of translation pairs", path=given, field=field, remedy=remedy)
     try:
         checks[kind](*paths)

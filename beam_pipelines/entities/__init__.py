@@ -18,7 +18,7 @@ import numpy as np
 from ...formats import parquet
 from ...formats.command_line import Options, option
 from ...formats.months import calendar_words
-from ...formats.names import KnownName, NameCounts, read_names
+from ...formats.names import KnownName, NameCounts, names_digest, read_names
 from ...formats.records import Article
 from ..arrays import Array
 from ..jobs import ARTICLES, Job, JobRun, optional
@@ -329,7 +329,7 @@ JOB = Job(
     example="newsembed entities --articles work/clean --output work/entities",
     inputs=(
         ARTICLES,
-        optional("knowledge_base", "names of entities, TSV or Parquet, see `newsembed knowledge`", many=True),
+        optional("knowledge_base", "names: TSV, Parquet, or of `newsembed knowledge`", many=True, digest=names_digest),
     ),
     options=EntitiesOptions,
     run=run,

@@ -95,7 +95,7 @@ def run(job: JobRun) -> None:
     aliases = [*job.inputs["alias_file"], *(f"{folder}/aliases.tsv" for folder in job.inputs["entities"])][:1]
     for path in aliases:
         read_aliases(path)  # reports a broken table here, not from inside a worker
-    paths, hubs = job.shards("articles"), tuple(files.list_files("hubs/part-*.parquet", job.input("hubs")))
+    paths, hubs = job.shards("articles"), tuple(job.shards("hubs"))
     facts: dict[str, Any] = {"review": review, "options": job.options}
     with job.graph(len(paths)):
         job.map_shards("title counts", _count_titles, paths, hub_paths=hubs, accounted=False)

@@ -20,7 +20,8 @@ from newsembed.beam_pipelines.entities.gazetteer import built_in_names
 from newsembed.beam_pipelines.entities.linking import Linker
 from newsembed.beam_pipelines.entities.tables import Alias
 from newsembed.errors import InputError
-from newsembed.formats.names import KnownName
+from newsembed.formats import parquet
+from newsembed.formats.names import KnownName, NameCounts, read_names
 from newsembed.formats.records import Article, make_doc_id
 from newsembed.tests.example_inputs import manifest_of, write_stream
 
@@ -204,7 +205,7 @@ def test_built_in_names_have_no_words_that_look_like_cities():
     assert ("中美", "region:013") not in found  # China and the US, and Central America
 
 
-def entities_job(tmp_path, texts, table="", name="out", **options):
+def entities_job(tmp_path, texts, table="", name="out", base="kb.tsv", **options):
     rows = [
         Article(make_doc_id(f"{language}{n}"), "u", "p", "", text, byline_date=DAY, language=language)
         for language, text in texts.items()
@@ -212,8 +213,9 @@ def entities_job(tmp_path, texts, table="", name="out", **options):
     ]
     inputs = {"articles": write_stream(tmp_path / "clean", "articles", [rows], Article)}
     if table:
-        (tmp_path / "kb.tsv").write_text(table, encoding="utf-8")
-        inputs["knowledge_base"] = [str(tmp_path / "kb.tsv")]
+        (tmp_path / base).write_text(table, encoding="utf-8")
+    if (tmp_path / base).exists():
+        inputs["knowledge_base"] = [str(tmp_path / base)]
     options = EntitiesOptions(dimensions=2, **options)
     manifest_of(JOB, inputs, tmp_path / name, options)
     keys = {fields[0]: fields[1] for fields in tables.read_keys(f"{tmp_path}/{name}/entities.tsv")}
@@ -233,6 +235,10 @@ def test_a_table_joins_languages_and_a_broken_row_stops_the_job(tmp_path):
     table = "Q1\ten\tJane Roe\nQ1\tzh\t简罗\nQ2\tzh\t马罗威克\nQ2\ten\tMarrowick\nQ3\ten\tElsewhere\nQ3\ten\tE\n"
     keys, aliases = entities_job(tmp_path, texts, table, built_in_names=False)
     assert keys == {"Q1": "8", "Q2": "8"}
+    names = read_names(f"{tmp_path}/kb.tsv", NameCounts())
+    parquet.write_shard(f"{tmp_path}/names/part-00000.parquet", names, KnownName)
+    of_folder = entities_job(tmp_path, texts, base="names", name="folder", built_in_names=False)
+    assert of_folder == (keys, aliases)  # as `newsembed knowledge` writes it
     linker = Linker(aliases, {"Q1": 1, "Q2": 2})
     assert linker.link(["简罗在马罗威克"], "zh") == linker.link(["Jane Roe, Marrowick"], "en") == {1: 1, 2: 1}
     with pytest.raises(InputError) as caught:

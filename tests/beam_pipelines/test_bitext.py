@@ -274,8 +274,9 @@ def test_memory_does_not_grow_with_the_file(tmp_path, name):
     assert peak < 8 << 20
 
 
-@pytest.mark.parametrize("given", ["pairs.csv", "corpus.de", "a.en,b.de,c.fr", "folder"])
-def test_unknown_formats_are_refused(given):
+@pytest.mark.parametrize("given", ["pairs.csv", "corpus.de", "a.en,b.de,c.fr", "folder", "{}"])
+def test_unknown_formats_are_refused(given, tmp_path):
+    (tmp_path / "manifest.json").write_text('{"job": "clean"}')
     with pytest.raises(InputError, match="unknown format of translation pairs") as error:
-        plan_parts(given)
+        plan_parts(given.format(tmp_path))
     assert "x.de,x.en" in error.value.remedy

@@ -207,7 +207,7 @@ def test_only_linked_articles_are_compared(corpus, tmp_path):
 
 
 def test_inputs_that_do_not_fit_are_refused(corpus, tmp_path):
-    with pytest.raises(InputError, match="no articles of two languages are within 1 days"):
+    with pytest.raises(InputError, match="no articles of two languages are within 1 day "):
         mine(corpus(event("x", languages=("de", "fr"))), tmp_path / "out")
     inputs = corpus(event("one"), {})
     (tmp_path / "vectors/image/part-00001-of-00002.parquet").unlink()

@@ -86,7 +86,7 @@ def test_only_the_languages_asked_for_are_kept(tmp_path):
     assert counts["other_languages"] == 2  # Berlin and the village
 
 
-def test_a_run_that_was_cut_off_goes_on_after_the_last_complete_part(tmp_path):
+def test_a_run_that_was_cut_off_goes_on_after_the_last_complete_part_and_says_where_it_is(tmp_path, capsys):
     whole, out = dump(tmp_path / "dump.json.bz2", ITEMS), tmp_path / "out"
     expected = make(whole, tmp_path / "whole", lines_of_a_part=2)
     kept = (tmp_path / "whole" / "part-00000.parquet").read_bytes()
@@ -96,7 +96,9 @@ def test_a_run_that_was_cut_off_goes_on_after_the_last_complete_part(tmp_path):
     (out / "part-00001.parquet").write_bytes(b"cut off")
     first = {**dict.fromkeys(expected, 0), "names": 3, "lines": 2, "not_names": 1}
     (out / "state.json").write_text(json.dumps({**state, "parts": 1, "complete": False, "counts": first}))
+    capsys.readouterr()
     assert make(whole, out, lines_of_a_part=2) == expected
+    assert capsys.readouterr().err.startswith("knowledge: 2 lines, 3 names …\nknowledge: 4 lines, 3 names …\n")
     assert rows(out) == EXPECTED
     assert (out / "part-00000.parquet").read_bytes() == kept
     assert make(whole, out, lines_of_a_part=2) == expected  # it is complete

@@ -58,7 +58,9 @@ def test_a_long_phase_says_how_far_it_is_where_no_bar_can_be_shown(capsys, monke
     monkeypatch.setattr(progress_module, "time", types.SimpleNamespace(monotonic=lambda: now[0]))
     with JobProgress("lift") as progress:
         for done in range(5):
+            progress("words", 1, 1, "")
             progress("teacher", done, 5, f"{done} MB")
             now[0] += 16
         said = [line.partition(",")[0] for line in capsys.readouterr().err.splitlines()]
-    assert said == ["lift: teacher …", "lift: teacher 2 of 5 parts 2 MB", "lift: teacher 4 of 5 parts 4 MB"]
+    lines = ["lift: teacher …", "lift: teacher 2 of 5 parts 2 MB", "lift: teacher 4 of 5 parts 4 MB"]
+    assert said == ["lift: words …", *lines]

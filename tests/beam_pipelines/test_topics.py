@@ -53,7 +53,7 @@ def run(tmp_path, hubs=HUBS, *, output="out", shards=1, topics_file=None, entiti
     inputs = {name: [str(path)] for name, path in given.items() if path}
     inputs["articles"] = write_stream(tmp_path / f"clean{shards}", "articles", split(articles, shards), Article)
     (tmp_path / "extract").mkdir(exist_ok=True)
-    inputs["hubs"] = write_stream(tmp_path / "extract", "hubs", [hubs] if hubs else [], Hub)
+    inputs["hubs"] = write_stream(tmp_path / "extract", "hubs", [hubs], Hub)
     options = TopicsOptions(**{"min_documents": 4} | options)
     manifest = manifest_of(topics.JOB, inputs, tmp_path / output, options)
     assert manifest["counts"]["in"] == manifest["counts"]["out"] + sum(manifest["counts"]["rejected"].values())
@@ -156,6 +156,8 @@ def test_a_corpus_without_hubs_has_no_labels_and_no_crash(tmp_path):
     assert labels == []
     assert manifest["counts"]["rejected"] == {"no_topic": 20}
     assert manifest["topics"] == 0
+    with pytest.raises(InputError, match="clean1/hubs: no part"):  # not the folder of `extract`
+        manifest_of(topics.JOB, dict.fromkeys(("articles", "hubs"), [str(tmp_path / "clean1")]), tmp_path / "other")
 
 
 @pytest.mark.parametrize("value", [-0.1, float("nan"), float("inf")])

@@ -8,7 +8,7 @@ import subprocess
 import sys
 
 import pytest
-from newsembed.beam_pipelines import jobs
+from newsembed.beam_pipelines import jobs, workers
 from newsembed.beam_pipelines.worker import PYTHON, child_environment
 from newsembed.errors import InputError
 from newsembed.formats import files
@@ -143,3 +143,17 @@ def test_a_single_shard_runs_in_this_process(tmp_path):
     job = jobs.Job("toy", "", (), Options, lambda run: run.map_shards("one", write, [None]))
     jobs.execute(job, {}, str(tmp_path / "out"))
     assert files.read_json(f"{tmp_path}/pid.json") == os.getpid()
+
+
+@pytest.mark.parametrize(
+    ("given", "problem"),
+    [
+        (["--runner=FlinkRunner"], "not given, and FlinkRunner needs one"),  # Beam would download one
+        (["--runner=PortableRunner", "--job_endpoint=localhost:1"], "localhost:1 does not answer: Connection refused"),
+        (["--runner=PortableRunner", "--job_endpoint=localhost"], "localhost does not answer: invalid literal"),
+    ],
+)
+def test_an_engine_without_a_job_server_is_refused_at_once(given, problem):
+    with pytest.raises(InputError, match=f"--job_endpoint: {problem}"):
+        workers.make_pipeline(given, 1)
+    workers.make_pipeline(["--runner=FlinkRunner", "--flink_job_server_jar=x.jar"], 1)

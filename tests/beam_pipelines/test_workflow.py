@@ -151,5 +151,5 @@ def test_a_build_of_which_nothing_can_come_is_refused_with_what_to_do(tmp_path):
         foreseen(tmp_path, dated("2024-01-01", "2024-08-01"))
     with pytest.raises(InputError, match=r"\(1 day\)(.|\n)*with `feeds`; search"):
         foreseen(tmp_path, dated("2024-01-01", "2024-01-02"))
-    with pytest.raises(InputError, match="need several publishers"):
+    with pytest.raises(InputError, match=r"need articles of several publishers(.|\n)*give articles of several"):
         foreseen(tmp_path, [*dated("2024-01-01")] * 2)

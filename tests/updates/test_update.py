@@ -438,7 +438,7 @@ def test_what_a_run_rejects_is_kept_also_where_it_makes_no_version(paths, tmp_pa
     assert sorted(one.reason for one in rejected_of(archive)) == ["missing_field", "no_byline_date"]
     print_report(str(archive), report)
     shown = capsys.readouterr().out
-    assert "note: extract cannot read the dates of 1 article;" in shown
+    assert "note: extract cannot read the dates of 1 article," in shown
     assert f"`newsembed rejected {archive}` prints the rejected and failed records" in shown
     assert run(archive, paths[0]).version == 1
     assert rejected_of(archive)
