@@ -41,6 +41,8 @@ from .worker import import_path
 
 _LOCAL: Final = "FnApiRunner"
 _SERVED: Final = ("PortableRunner", "FlinkRunner", "SparkRunner")  # by a job server
+# With one of these, Beam starts a job server, whose jar it may download.
+_STARTS_ONE: Final = {"flink_job_server_jar", "spark_job_server_jar", "flink_master", "spark_master_url"}
 _POLL_SECONDS: Final = 0.2
 _SECONDS_TO_END: Final = 5.0  # of a pipeline whose workers were killed
 _CONTEXT: Any = multiprocessing.get_context("forkserver" if sys.platform == "linux" else "spawn")
@@ -97,7 +99,7 @@ def _check_job_server(options: PipelineOptions) -> None:
         host, _, port = endpoint.rpartition(":")
         with refusing(f"{endpoint} does not answer:", OSError, ValueError, field="--job_endpoint", remedy=remedy):
             socket.create_connection((host, int(port)), timeout=10).close()
-    elif runner in _SERVED and not any("job_server_jar" in name for name in options.get_all_options(drop_default=True)):
+    elif runner in _SERVED and _STARTS_ONE.isdisjoint(options.get_all_options(drop_default=True)):
         raise InputError(f"not given, and {runner} needs one", field="--job_endpoint", remedy=remedy)
 
 

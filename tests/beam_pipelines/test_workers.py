@@ -156,4 +156,5 @@ def test_a_single_shard_runs_in_this_process(tmp_path):
 def test_an_engine_without_a_job_server_is_refused_at_once(given, problem):
     with pytest.raises(InputError, match=f"--job_endpoint: {problem}"):
         workers.make_pipeline(given, 1)
-    workers.make_pipeline(["--runner=FlinkRunner", "--flink_job_server_jar=x.jar"], 1)
+    for starts_one in ("--flink_job_server_jar=x.jar", "--flink_master=flink:8081"):
+        workers.make_pipeline(["--runner=FlinkRunner", starts_one], 1)
