@@ -50,7 +50,7 @@ class OptaxOptimizer(optimizers.OptaxWrapper):
     belongs to a parameter is sharded as that parameter, all others are whole on every device.
 
     Args:
-      optimizer: of optax; its learning rate may be a schedule.
+      optax_optimizer: of optax; its learning rate may be a schedule.
     """
 
     def derive_logical_axes(self, optimizer: Any, param_logical_axes: Any) -> Any:
