@@ -178,12 +178,15 @@ class EventBook:
 
     @functools.cached_property
     def _heirs(self) -> dict[str, str]:
-        """For each event that was merged, the one that has its articles."""
-        heirs = dict[str, str]()
-        for run in reversed(read_runs(self.index.archive.uri)):
+        """For each event that was merged, the one that has its articles; runs that were rolled back do not count."""
+        heirs, run = dict[str, str](), self.index.archive.run
+        runs = {one.number: one for one in read_runs(self.index.archive.uri)}
+        while True:
             for merge in reversed(run.merges):
                 heirs[merge.event_id] = heirs.get(merge.into, merge.into)
-        return heirs
+            if (before := run.report.get("rollback", run.number - 1)) not in runs:
+                return heirs
+            run = runs[before]
 
     def event_of(self, url: str) -> int | None:
         """The number of the event of an article; None for an article without a date."""
