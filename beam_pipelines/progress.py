@@ -37,7 +37,7 @@ _OF_FIELDS: Final = {
     ABSENT_FIELD: "has found rows without these fields of --fields: {}",
 }
 _OF_ARTICLES: Final = {
-    UNREAD_DATES: "cannot read the dates of {}; write them as YYYY-MM-DD",
+    UNREAD_DATES: "cannot read the dates of {}, or they are in the future; write them as YYYY-MM-DD",
     NO_PERSONS: "has found no person's name in the authors of {}",
     GUESSED_DATES: "has guessed the order of day and month in the dates of {}",
     CUT_BODIES: "has cut the bodies of {} to 50,000 characters",
