@@ -59,6 +59,17 @@ def test_an_update_of_an_archive_on_an_object_store(stored, tmp_path):
     assert len(Archive(uri)) == 2
 
 
+def test_rows_of_runs_are_put_together_from_time_to_time(tmp_path, monkeypatch):
+    monkeypatch.setattr(archive_writer, "_RUNS_APART", 4)
+    monkeypatch.setattr(archive_writer, "_READING", datetime.timedelta(milliseconds=1))
+    indexed(ARTICLES[:1], Letters(), tmp_path)
+    for _ in range(8):
+        with Writer(str(tmp_path)) as writer:
+            writer.roll_back(1)
+    assert [run.number for run in read_runs(str(tmp_path))] == [*range(1, 10)]
+    assert len(list((tmp_path / "runs.lance" / "data").iterdir())) == 2  # of runs 1 to 8, and of 9
+
+
 class Versions:
     """A table with versions of these years; it keeps the age from which it was told to remove them."""
 
