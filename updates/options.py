@@ -147,12 +147,10 @@ def check_same(archive: str, kept: Mapping[str, Any], given: Mapping[str, Any]) 
         if before == now:
             continue
         field, shown = f"--{group}", f"got {now}, expected {before} as in earlier runs"
-        remedy = "leave it out, or start a new archive"
         if isinstance(before, dict) and isinstance(now, dict):
             name = next(name for name in sorted({*before, *now}) if before.get(name) != now.get(name))
             field = f"--{group}.{name}" if group in ("clean", "events") else f"--{name}"
             shown = f"got {now.get(name)}, expected {before.get(name)} as in earlier runs"
         if group == "encoder_digest":
-            field, shown = "--encoder", "not the encoder of earlier runs, so the vectors are not comparable"
-            remedy = "leave it out, or embed all articles anew by --replace_encoder"
-        raise InputError(shown, path=archive, field=field, remedy=remedy)
+            field, shown = "--encoder", "not the encoder of earlier runs; --replace_encoder embeds all articles anew"
+        raise InputError(shown, path=archive, field=field, remedy="leave it out, or start a new archive")

@@ -146,9 +146,7 @@ class Books:
     def prepare(self, index: DocumentIndex) -> "Future[EventBook]":
         """Starts to find the events of the first index, unless that was done."""
         with self._lock:
-            if self._book is None:
-                self._use(self._thread.submit(self._read, index))
-            return self._book
+            return self._book or self._use(self._thread.submit(self._read, index))
 
     def replace(self, index: DocumentIndex) -> None:
         """Finds the events of another index, and shows them in place of those before."""
@@ -196,9 +194,10 @@ class Books:
         """Drops the work that has not begun."""
         self._thread.shutdown(wait=False, cancel_futures=True)
 
-    def _use(self, book: "Future[EventBook]") -> None:
+    def _use(self, book: "Future[EventBook]") -> "Future[EventBook]":
         self._book, self._maps = book, {}
         self._thread.submit(self._draw_first, book)
+        return book
 
     def _draw_first(self, book: "Future[EventBook]") -> None:
         """Draws the map that the page asks for first, so that it is there."""

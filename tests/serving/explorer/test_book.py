@@ -200,11 +200,10 @@ def test_events_are_found_by_similarity_and_date_and_named_by_their_first_articl
 
 
 def test_what_was_merged_in_runs_that_were_rolled_back_does_not_count(tmp_path):
-    events = ["b", "b", "c"]
-    index_of(circle(0, 10, 180), [article(name) for name in "abc"], tmp_path, events=events)
+    index_of(circle(0, 10, 180), [article(name) for name in "abc"], tmp_path)
     for number, into, report in ((2, "c", {}), (3, "", {"rollback": 1}), (4, "b", {})):
         with Writer(str(tmp_path)) as writer:
-            merges = (EventMerge("a", into, "a"),) if into else ()
+            merges = [EventMerge("a", into, "a")] if into else []
             writer.publish(dataclasses.replace(writer.base, number=number, report=report, merges=merges))
-    book = EventBook(DocumentIndex(Archive(str(tmp_path))), events)
+    book = EventBook(DocumentIndex(Archive(str(tmp_path))), ["b", "b", "c"])
     assert book.number("a") == book.number("b") == 0
