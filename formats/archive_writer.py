@@ -42,6 +42,7 @@ from .folders import locked, now
 
 _STALE_SHARE: Final = 0.02  # of the articles may be outside of the indexes; a search reads their texts instead
 _NEVER: Final = datetime.timedelta(36_500)
+_RUNS_APART: Final = 32  # rows of runs in files of their own, which each look for a new version opens
 _SLACK: Final = datetime.timedelta(seconds=10)  # the age of a version grows while the older ones are removed
 _SYSTEM_ERROR: Final = re.compile(r"\(os error (\d+)\)")
 # The words of an index are those of the column, without further steps of its tokenizer.
@@ -201,7 +202,10 @@ class Writer:
         """Makes a version the one that readers see, in one step."""
         rows = pa.Table.from_pylist([run.to_row()], RUN_SCHEMA)
         if self.base:
-            self._database.open_table(RUNS).add(rows)
+            table = self._database.open_table(RUNS)
+            table.add(rows)
+            if not run.number % _RUNS_APART:
+                table.optimize(cleanup_older_than=datetime.timedelta(days=1))  # when nobody reads them
         else:
             self._database.create_table(RUNS, rows)
         _write_sums(self.uri)

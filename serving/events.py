@@ -88,7 +88,8 @@ class Scale:
 
     Two articles that are more than a week apart report different events. So the share of these pairs with at least some
     cosine is that of unrelated pairs, and tells how many pairs of near days with such a cosine are unrelated. The
-    threshold is the least cosine above which one pair in five is (a false discovery rate, Benjamini and Hochberg 1995).
+    threshold is the least cosine above which one pair in five is (a false discovery rate, Benjamini and Hochberg 1995),
+    or two in five where there is none.
     Where dates tell nothing, since the archive is of a few days, it is six standard deviations above the median cosine
     of all pairs. Related pairs are above the median, so the deviation is that below it.
 
@@ -182,15 +183,17 @@ class Scale:
 
 def _threshold(near: Floats, far: Floats, any_day: Floats, share: float) -> float:
     """The threshold by the cosines of pairs of near days, of far days, and of all, for a share of unrelated pairs."""
+    low, middle = np.quantile(any_day, [_BELOW, 0.5])
+    deviant = float(middle + _DEVIATIONS * (middle - low))
     if len(far) >= _LEAST_FAR_PAIRS:
         falling, far = np.sort(near)[::-1], np.sort(far)
         found = np.arange(1, len(near) + 1)
         unrelated = len(near) * (len(far) - np.searchsorted(far, falling) + 1) / len(far)
-        enough = np.flatnonzero((unrelated <= share * found) & (found >= _LEAST_PAIRS))
-        if len(enough):
-            return float(falling[enough[-1]])
-    low, middle = np.quantile(any_day, [_BELOW, 0.5])
-    return float(middle + _DEVIATIONS * (middle - low))
+        for allowed, least in ((share, -1.0), (2 * share, deviant)):  # a topic that lasts has no smaller share
+            enough = np.flatnonzero((unrelated <= allowed * found) & (found >= _LEAST_PAIRS))
+            if len(enough):
+                return max(float(falling[enough[-1]]), least)
+    return deviant
 
 
 def _codes(languages: Sequence[str], known: Sequence[str]) -> Rows:

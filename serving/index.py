@@ -74,31 +74,6 @@ class Groups:
         return [places[:: -(-len(places) // most)] for places, most in every]
 
 
-class Spread:
-    """The mean and the standard deviation of the cosines of any query with groups of vectors.
-
-    Most encoders give unrelated texts of one language higher cosines than a text and its translation. So the order of
-    an archive of several languages is that of the deviations: an article counts by how much nearer it is than others in
-    its language. The deviation is that of all articles at least: where an encoder knows nothing about another language,
-    its cosines are all near 0, and small differences would count as much as those of the language of the query.
-
-    Args:
-      samples: float32 ``[n, D]`` of each group.
-    """
-
-    def __init__(self, samples: Sequence[npt.NDArray[Any]]) -> None:
-        self._means = np.stack([sample.mean(axis=0, dtype=np.float64) for sample in samples])
-        centered = [sample - mean for sample, mean in zip(samples, self._means, strict=True)]
-        # R of QR, [min(n, D), D]: R^T R is the covariance, [D, D], which is larger for a language of few articles.
-        self._roots = [np.linalg.qr(rows, mode="r") / len(rows) ** 0.5 for rows in centered]
-
-    def of(self, query: npt.NDArray[Any]) -> tuple[Floats, Floats]:
-        """Means and standard deviations (at least that of group 0) for a query ``[D]``, float64 ``[groups]``."""
-        direction = np.asarray(query, np.float64) / max(float(np.linalg.norm(query)), 1e-12)
-        deviations = [float(np.linalg.norm(root @ direction)) for root in self._roots]
-        return self._means @ direction, np.maximum(deviations, deviations[0])
-
-
 @dataclasses.dataclass(frozen=True, slots=True)
 class Hit:
     """One answer.
@@ -349,16 +324,23 @@ class DocumentIndex:
         return np.argsort(self.numbers)
 
     def deviations(self, query: FloatArray, cosines: npt.NDArray[Any], places: Numbers) -> npt.NDArray[np.float64]:
-        """Cosines of a query as standard deviations above the mean of their language; see `spread`.
+        """Cosines of a query as standard deviations above the mean of its cosines with articles in their language.
+
+        Most encoders give unrelated texts of one language higher cosines than a text and its translation. So the order
+        of an archive of several languages is that of the deviations: an article counts by how much nearer it is than
+        others in its language. The deviation is that of all articles at least: where an encoder knows nothing about
+        another language, its cosines are all near 0, and small differences would count as much as those of the language
+        of the query.
 
         Args:
           query: ``[D]``, of any length.
           cosines: with articles, ``[n]``.
           places: of these articles, int64 ``[n]``.
         """
-        means, deviations = self._spread.of(query)
         groups = self.groups.of[places]
-        return np.asarray((cosines - means[groups]) / np.maximum(deviations, 1e-9)[groups], np.float64)
+        of_samples = [np.asarray(sample @ unit(query), np.float64) for sample in self._samples]
+        means, deviations = (np.array([measure(each) for each in of_samples]) for measure in (np.mean, np.std))
+        return np.asarray((cosines - means[groups]) / np.maximum(deviations, max(deviations[0], 1e-9))[groups])
 
     @functools.cached_property
     def groups(self) -> Groups:
@@ -372,8 +354,8 @@ class DocumentIndex:
         return self.numbers[places], self.vectors_at(places)
 
     @functools.cached_property
-    def _spread(self) -> Spread:
-        return Spread([self.vectors_at(places) for places in self.groups.samples()])
+    def _samples(self) -> list[FloatArray]:
+        return [self.vectors_at(places) for places in self.groups.samples()]
 
     def hits(
         self, numbers: Iterable[int], scores: Iterable[float], words: Sequence[QueryWord] | None = None

@@ -89,7 +89,7 @@ class Service:
             self.books.prepare(self.index)
 
     def replace(self, index: DocumentIndex, encoder: TextEncoder | None = None) -> None:
-        """Serves another index from now on, and begins to find its events.
+        """Serves another index, when its events are found.
 
         Args:
           index: in place of the one before.
@@ -99,12 +99,13 @@ class Service:
         if encoder is not None:
             batcher = Batcher(encoder, before.options)
             _prepare(batcher)
+        index.archive.read_terms()
+        self.books.replace(index)
+        self._now = batcher, index
+        if encoder is not None:
             timer = threading.Timer(_RETIRE_SECONDS, before.stop)
             timer.daemon = True
             timer.start()
-        index.archive.read_terms()
-        self._now = batcher, index
-        self.books.prepare(index)
 
     def close(self) -> None:
         """Stops its threads."""

@@ -152,5 +152,5 @@ def check_same(archive: str, kept: Mapping[str, Any], given: Mapping[str, Any]) 
             field = f"--{group}.{name}" if group in ("clean", "events") else f"--{name}"
             shown = f"got {now.get(name)}, expected {before.get(name)} as in earlier runs"
         if group == "encoder_digest":
-            field, shown = "--encoder", "not the encoder of earlier runs, so the vectors are not comparable"
+            field, shown = "--encoder", "not the encoder of earlier runs; --replace_encoder embeds all articles anew"
         raise InputError(shown, path=archive, field=field, remedy="leave it out, or start a new archive")

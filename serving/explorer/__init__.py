@@ -140,21 +140,23 @@ class Books:
         self._options = options or EventOptions()
         self._thread = ThreadPoolExecutor(1, "newsembed events")
         self._lock = threading.Lock()
-        self._of: DocumentIndex | None = None
         self._book: Future[EventBook] | None = None
         self._maps: dict[tuple[EventBook, Filters], Drawing] = {}
 
     def prepare(self, index: DocumentIndex) -> "Future[EventBook]":
-        """Starts to find the events of an index, unless that was done."""
+        """Starts to find the events of the first index, unless that was done."""
         with self._lock:
-            if self._book is None or self._of is not index:
-                self._of, self._maps = index, {}
-                self._book = self._thread.submit(self._read, index)
-                self._thread.submit(self._draw_first, self._book)
-            return self._book
+            return self._book or self._use(self._thread.submit(self._read, index))
+
+    def replace(self, index: DocumentIndex) -> None:
+        """Finds the events of another index, and shows them in place of those before."""
+        book = Future[EventBook]()
+        book.set_result(self._read(index))
+        with self._lock:
+            self._use(book)
 
     async def get(self, index: DocumentIndex) -> EventBook:
-        """The events of an index; 503 while they are being found."""
+        """The events, with their index; of the first index, which is given, 503 while they are being found."""
         future = asyncio.wrap_future(self.prepare(index))
         try:
             return await asyncio.wait_for(asyncio.shield(future), _PATIENCE)
@@ -191,6 +193,11 @@ class Books:
     def close(self) -> None:
         """Drops the work that has not begun."""
         self._thread.shutdown(wait=False, cancel_futures=True)
+
+    def _use(self, book: "Future[EventBook]") -> "Future[EventBook]":
+        self._book, self._maps = book, {}
+        self._thread.submit(self._draw_first, book)
+        return book
 
     def _draw_first(self, book: "Future[EventBook]") -> None:
         """Draws the map that the page asks for first, so that it is there."""
@@ -231,10 +238,10 @@ def add_explorer(app: FastAPI, books: Books, current: Callable[[], DocumentIndex
 
     @app.get("/event", description=what)
     async def event(request: Annotated[EventRequest, Query()]) -> EventResponse:
-        index = served()
-        if request.url and not index.has(request.url):
+        book = await books.get(served())
+        if request.url and not book.index.has(request.url):
             raise HTTPException(404, f"no document with the URL {request.url}")
-        return await run_in_threadpool(_event, await books.get(index), request)
+        return await run_in_threadpool(_event, book, request)
 
     @app.get("/map")
     async def topics(request: Annotated[EventsRequest, Query()]) -> MapResponse:

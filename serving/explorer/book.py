@@ -178,11 +178,13 @@ class EventBook:
 
     @functools.cached_property
     def _heirs(self) -> dict[str, str]:
-        """For each event that was merged, the one that has its articles."""
-        heirs = dict[str, str]()
-        for run in reversed(read_runs(self.index.archive.uri)):
+        """For each event that was merged, the one that has its articles; runs that were rolled back do not count."""
+        heirs, runs = dict[str, str](), {run.number: run for run in read_runs(self.index.archive.uri)}
+        run = runs.get(self.index.archive.run.number)
+        while run:
             for merge in reversed(run.merges):
                 heirs[merge.event_id] = heirs.get(merge.into, merge.into)
+            run = runs.get(run.report.get("rollback", run.number - 1))
         return heirs
 
     def event_of(self, url: str) -> int | None:

@@ -9,7 +9,7 @@ from json_lines import write_rows
 from letters import Letters
 from newsembed.errors import InputError
 from newsembed.formats import archive_writer
-from newsembed.formats.archive import Archive, is_archive, read_runs, reading_tables
+from newsembed.formats.archive import Archive, connect, is_archive, read_runs, reading_tables
 from newsembed.formats.archive_writer import Writer
 from newsembed.formats.articles import ArticleText
 from newsembed.serving.index_command import append
@@ -57,6 +57,16 @@ def test_an_update_of_an_archive_on_an_object_store(stored, tmp_path):
         report = run(uri, path, beam_args=options)
         assert (report.version, report.articles, report.events) == (number, number, 1)
     assert len(Archive(uri)) == 2
+
+
+def test_rows_of_runs_are_put_together_from_time_to_time(tmp_path, monkeypatch):
+    monkeypatch.setattr(archive_writer, "_RUNS_APART", 4)
+    indexed(ARTICLES[:1], Letters(), tmp_path)
+    for _ in range(8):
+        with Writer(str(tmp_path)) as writer:
+            writer.roll_back(1)
+    assert [run.number for run in read_runs(str(tmp_path))] == [*range(1, 10)]
+    assert connect(str(tmp_path)).open_table("runs").stats()["fragment_stats"]["num_fragments"] == 2  # 1 to 8, and 9
 
 
 class Versions:

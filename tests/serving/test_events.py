@@ -209,6 +209,19 @@ def test_the_threshold_is_the_least_with_one_unrelated_pair_in_five():
     assert 0.2 < threshold < 0.8
 
 
+def test_where_more_than_one_in_five_are_unrelated_at_any_cosine_two_in_five_are_enough():
+    near, far = np.repeat([0.8, 0.1], [100, 900]), np.repeat([0.8, 0.1], [300, 9_700])  # unrelated above 0.8: 0.301
+    deviant = 0.1 + 6 * 0.1 * (1 - 2 * 0.1587)
+    for share, width, expected in (
+        (0.31, 1, 0.8),
+        (0.2, 1, 0.8),
+        (0.15, 1, deviant),
+        (0.2, 2, 0.1 + 2 * (deviant - 0.1)),
+    ):
+        any_day = 0.1 + width * np.linspace(-0.1, 0.1, 1_001)
+        assert events_module._threshold(near, far, any_day, share) == pytest.approx(expected, abs=1e-6)
+
+
 def test_the_threshold_above_what_is_usual_is_the_least_with_one_unrelated_pair_in_ten(monkeypatch):
     draw = np.random.default_rng(3)
     monkeypatch.setattr(events_module, "_MANY", 1_000)

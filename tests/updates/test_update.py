@@ -375,7 +375,7 @@ def test_other_options_than_those_of_the_archive_are_refused(first_day, paths):
         run(first_day, paths[1], options=dataclasses.replace(OPTIONS, events=EventOptions(threshold=0.5, days=9)))
     other = Words()
     other.digest = "other"
-    refuses("--encoder: not the encoder of earlier runs", run, first_day, paths[1], encoder=other)
+    refuses("--encoder: not the encoder of earlier runs; --replace_encoder", run, first_day, paths[1], encoder=other)
     assert last_number(str(first_day)) == 1
 
 

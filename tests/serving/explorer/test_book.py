@@ -1,14 +1,17 @@
 """Events as cards: ranks, leads, near copies and filters, by hand and against plain loops."""
 
+import dataclasses
 import datetime
 
 import numpy as np
 import pytest
-from newsembed.formats.archive import IndexedDocument
+from newsembed.formats.archive import Archive, EventMerge, IndexedDocument
+from newsembed.formats.archive_writer import Writer
 from newsembed.formats.articles import ArticleText
 from newsembed.serving.events import EventOptions
 from newsembed.serving.explorer.book import EventBook, center_of, folded, found_events
 from newsembed.serving.filters import DateRange
+from newsembed.serving.index import DocumentIndex
 from refusals import refuses
 from tables import index_of
 from vectors import circle, unit
@@ -194,3 +197,13 @@ def test_events_are_found_by_similarity_and_date_and_named_by_their_first_articl
     articles = [article(name, day=day) for name, day in days.items()]
     index = index_of(circle(5, 0, 0, 90, 0), articles)
     assert found_events(index, EventOptions(threshold=0.8)) == ["first", "first", "far", "other", ""]
+
+
+def test_what_was_merged_in_runs_that_were_rolled_back_does_not_count(tmp_path):
+    index_of(circle(0, 10, 180), [article(name) for name in "abc"], tmp_path)
+    for number, into, report in ((2, "c", {}), (3, "", {"rollback": 1}), (4, "b", {})):
+        with Writer(str(tmp_path)) as writer:
+            merges = [EventMerge("a", into, "a")] if into else []
+            writer.publish(dataclasses.replace(writer.base, number=number, report=report, merges=merges))
+    book = EventBook(DocumentIndex(Archive(str(tmp_path))), ["b", "b", "c"])
+    assert book.number("a") == book.number("b") == 0

@@ -149,6 +149,14 @@ def test_a_new_version_of_the_index_has_its_own_events(client):
     assert (before, month(client)["total"]) == (3, 1)
 
 
+def test_the_events_before_are_shown_until_those_of_a_new_version_are_found(client, monkeypatch):
+    find, shown = explorer.found_events, [month(client)["total"]]
+    monkeypatch.setattr(explorer, "_PATIENCE", 0.01)
+    monkeypatch.setattr(explorer, "found_events", lambda *given: shown.append(month(client)["total"]) or find(*given))
+    client.app.state.service.replace(make_index(1))
+    assert [*shown, month(client)["total"]] == [3, 3, 1]
+
+
 def test_the_events_of_an_archive_are_those_that_it_keeps():
     names = [f"{n:016x}" for n in range(len(TITLES))]
     index = make_index(events=[names[0]] * 2 + names[2:5] + [""])
