@@ -37,11 +37,10 @@ _LEAST_OF_LANGUAGE: Final = 64  # articles of a language that has a mean of its 
 _LEAST_ARTICLES: Final = 16  # of a scale that is learned
 _FAR_DAYS: Final = 7  # articles that are more days apart report different events
 _UNRELATED: Final = 0.2  # of the pairs of near days above a threshold
-_UNRELATED_OF_MANY: Final = 0.1  # the same where cosines are scaled by those with other weeks
 _MANY: Final = 4_096  # articles with a date from which on they are; nearest neighbors among fewer are too noisy
 _SAMPLE: Final = 2_048  # articles of a language
 _NEAREST: Final = 0.001  # of a sample
-_MOST_NEAR: Final = 0.9  # of a sample, of the days around an article
+_MOST_NEAR: Final = 0.95  # of a sample, of the days around an article
 _LEAST_PAIRS: Final = 10  # of near days above a threshold
 _LEAST_FAR_PAIRS: Final = 1_000
 _DEVIATIONS: Final = 6.0  # above the median of all pairs, where dates do not tell
@@ -96,19 +95,23 @@ class Scale:
     A topic that lasts for months, such as a club's transfers, has similar articles every day, which report different
     events. So in a large archive the similarity of articles a and b is their cosine less r(a, b) / 2 and r(b, a) / 2,
     where r(a, b) is the mean cosine of a with its nearest neighbors in a sample of articles from other weeks that are
-    in the language of b. This is CSLS (Conneau et al. 2018, "Word Translation Without Parallel Data", equation 3).
+    in the language of b. This is CSLS (Conneau et al. 2018, "Word Translation Without Parallel Data", equation 3). The
+    pairs that tell the threshold are not of the sample, where no cosine is far above r. An archive of some days has no
+    other weeks, so articles that are four days apart, three or two, count as such.
 
     Attributes:
       languages: those with a mean of their own; all others share the first entry of the arrays.
       means: float32 ``[1 + L, D]``.
       thresholds: of the articles of two languages, float64 ``[1 + L, 1 + L]``.
       samples: of each language the vectors of articles less their mean, and their days; none of few articles.
+      far_days: articles that are more days apart count as those of other weeks.
     """
 
     languages: tuple[str, ...]
     means: Vectors
     thresholds: Floats
     samples: Sequence[tuple[Vectors, Days]] = ()
+    far_days: int = _FAR_DAYS
 
     def usual(self, centred: Vectors, days: Days) -> Floats:
         """r(a, b) / 2 of each article a by the language of b, float64 ``[n, 1 + L]``; 0 without samples.
@@ -122,7 +125,7 @@ class Scale:
             count = max(1, round(_NEAREST * len(sample)))
             for start in range(0, len(centred), _BLOCK):
                 block = slice(start, start + _BLOCK)
-                near = np.abs(days[block, None] - sample_days) <= _FAR_DAYS
+                near = np.abs(days[block, None] - sample_days) <= self.far_days
                 cosines = np.where(near, np.float32(-1), centred[block] @ sample.T)
                 highest = np.partition(cosines, -count, axis=1)[:, -count:].mean(axis=1) / 2
                 is_known = near.mean(axis=1) <= _MOST_NEAR
@@ -157,15 +160,21 @@ class Scale:
         for code in range(1 + len(known)):
             own = dated[codes[dated] == code] if code else dated  # all of them in place of languages that are rare
             latest.append(own[np.lexsort((doc_ids[own], days[own]))][-_OF_LANGUAGE:])
-            samples.append(own[np.argsort(doc_ids[own], kind="stable")][:_SAMPLE])
-            others.append(samples[-1][:_OF_LANGUAGE])
-        around = [np.mean(np.abs(days[samples[0]] - day) <= _FAR_DAYS) for day in np.unique(days[dated])]
-        samples = samples if len(dated) >= _MANY and max(around) <= _MOST_NEAR else []
+            drawn = own[np.argsort(doc_ids[own], kind="stable")]
+            size = min(_SAMPLE, len(drawn) // 2) if len(dated) >= _MANY else 0
+            samples.append(drawn[:size])
+            others.append(drawn[size:][:_OF_LANGUAGE])
+        every_day, of_sample = np.unique(days[dated]), days[samples[0]]
+        reaches = (_FAR_DAYS, *range(min(near_days, _FAR_DAYS - 1), 0, -1)) if len(of_sample) else ()
+        around = {far: max(np.mean(np.abs(of_sample - day) <= far) for day in every_day) for far in reaches}
+        far_days = next((far for far in reaches if around[far] <= _MOST_NEAR), 0)
+        samples = samples if far_days else []
         read = np.unique(np.concatenate([*latest, *others, *samples]))
         units, places = vectors(read), functools.partial(np.searchsorted, read)
         means = np.stack([units[places(rows)].mean(axis=0) for rows in others])
         centred, thresholds = unit_rows(units - means[codes[read]]), np.zeros((1 + len(known), 1 + len(known)))
-        scale = cls(known, means, thresholds, [(centred[places(rows)], days[rows]) for rows in samples])
+        of_samples = [(centred[places(rows)], days[rows]) for rows in samples]
+        scale = cls(known, means, thresholds, of_samples, far_days or _FAR_DAYS)
         usual, of = scale.usual(centred, days[read]), codes[read]
         for one, rows in enumerate(latest):
             for other in range(one + 1):
@@ -175,21 +184,23 @@ class Scale:
                     cosines = centred[ours] @ centred[their].T - usual[ours][:, of[their]] - usual[their][:, of[ours]].T
                     pairs.append((cosines[apart], np.abs(days[rows][:, None] - days[theirs])[apart]))
                 (near, gaps), (any_day, far_gaps) = pairs
-                share = _UNRELATED_OF_MANY if samples else _UNRELATED
-                threshold = _threshold(near[gaps <= near_days], any_day[far_gaps > _FAR_DAYS], any_day, share)
+                threshold = _threshold(near[gaps <= near_days], any_day[far_gaps > scale.far_days], any_day)
                 thresholds[[one, other], [other, one]] = threshold
         return scale
 
 
-def _threshold(near: Floats, far: Floats, any_day: Floats, share: float) -> float:
-    """The threshold by the cosines of pairs of near days, of far days, and of all, for a share of unrelated pairs."""
+def _threshold(near: Floats, far: Floats, any_day: Floats) -> float:
+    """The threshold by the cosines of pairs of near days, of far days, and of all."""
     low, middle = np.quantile(any_day, [_BELOW, 0.5])
     deviant = float(middle + _DEVIATIONS * (middle - low))
     if len(far) >= _LEAST_FAR_PAIRS:
         falling, far = np.sort(near)[::-1], np.sort(far)
         found = np.arange(1, len(near) + 1)
         unrelated = len(near) * (len(far) - np.searchsorted(far, falling) + 1) / len(far)
-        for allowed, least in ((share, -1.0), (2 * share, deviant)):  # a topic that lasts has no smaller share
+        for allowed, least in (
+            (_UNRELATED, -1.0),
+            (2 * _UNRELATED, deviant),
+        ):  # a topic that lasts has no smaller share
             enough = np.flatnonzero((unrelated <= allowed * found) & (found >= _LEAST_PAIRS))
             if len(enough):
                 return max(float(falling[enough[-1]]), least)
