@@ -22,6 +22,7 @@ of the control has no interval until that seed is trained. The bars cover other 
 
 import collections
 import dataclasses
+import functools
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -166,7 +167,7 @@ def report_of(table: Declaration, lines: Sequence[Line]) -> Report:
     by_language = {
         group: found
         for group in LANGUAGE_GROUPS
-        if (found := compared(lambda one, group=group: _in_group(one, table, group))[1])
+        if (found := compared(functools.partial(_in_group, table=table, group=group))[1])
     }
     # The results of the last step, by row and seed.
     last = {
