@@ -102,7 +102,7 @@ def test_options_that_change_no_article_may_differ(changed):
             "got 65, expected 64",
         ),
         (KEPT | {"events": KEPT["events"] | {"days": 9}, "encoder_options": {}}, "--events.days", "got 9"),
-        (KEPT | {"encoder_digest": "d2"}, "--encoder", "not comparable"),
+        (KEPT | {"encoder_digest": "d2"}, "--encoder", "not the encoder of earlier runs; --replace_encoder"),
         ({name: value for name, value in KEPT.items() if name != "events"}, "--events", "got None"),
     ],
 )
