@@ -88,9 +88,9 @@ class Scale:
     Two articles that are more than a week apart report different events. So the share of these pairs with at least some
     cosine is that of unrelated pairs, and tells how many pairs of near days with such a cosine are unrelated. The
     threshold is the least cosine above which one pair in five is (a false discovery rate, Benjamini and Hochberg 1995),
-    or two in five where there is none.
-    Where dates tell nothing, since the archive is of a few days, it is six standard deviations above the median cosine
-    of all pairs. Related pairs are above the median, so the deviation is that below it.
+    or two in five where there is none. Where dates tell nothing, since the archive is of a few days, it is six standard
+    deviations above the median cosine of all pairs. Related pairs are above the median, so the deviation is that below
+    it.
 
     A topic that lasts for months, such as a club's transfers, has similar articles every day, which report different
     events. So in a large archive the similarity of articles a and b is their cosine less r(a, b) / 2 and r(b, a) / 2,
@@ -197,10 +197,8 @@ def _threshold(near: Floats, far: Floats, any_day: Floats) -> float:
         falling, far = np.sort(near)[::-1], np.sort(far)
         found = np.arange(1, len(near) + 1)
         unrelated = len(near) * (len(far) - np.searchsorted(far, falling) + 1) / len(far)
-        for allowed, least in (
-            (_UNRELATED, -1.0),
-            (2 * _UNRELATED, deviant),
-        ):  # a topic that lasts has no smaller share
+        # Where a topic lasts, no share may be smaller than the second one.
+        for allowed, least in ((_UNRELATED, -1.0), (2 * _UNRELATED, deviant)):
             enough = np.flatnonzero((unrelated <= allowed * found) & (found >= _LEAST_PAIRS))
             if len(enough):
                 return max(float(falling[enough[-1]]), least)
