@@ -95,11 +95,11 @@ def _check_job_server(options: PipelineOptions) -> None:
     """
     runner = options.view_as(StandardOptions).runner
     endpoint, remedy = options.view_as(PortableOptions).job_endpoint, "start a job server, and give its HOST:PORT"
-    if endpoint:
+    if endpoint and endpoint != "embed":  # one inside this process
         host, _, port = endpoint.rpartition(":")
         with refusing(f"{endpoint} does not answer:", OSError, ValueError, field="--job_endpoint", remedy=remedy):
             socket.create_connection((host, int(port)), timeout=10).close()
-    elif runner in _SERVED and _STARTS_ONE.isdisjoint(options.get_all_options(drop_default=True)):
+    elif not endpoint and runner in _SERVED and _STARTS_ONE.isdisjoint(options.get_all_options(drop_default=True)):
         raise InputError(f"not given, and {runner} needs one", field="--job_endpoint", remedy=remedy)
 
 

@@ -17,10 +17,10 @@ ROOT = Path(__file__).parents[1]
 LAYOUT = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
 SLACK = 0.03  # of a limit: a package that is smaller by more lowers it
 LIMITS = {  # package: (lines, tokens)
-    "tests": (42_982, 511_055),
-    "beam_pipelines": (12_723, 145_148),
+    "tests": (42_983, 511_067),
+    "beam_pipelines": (12_723, 145_155),
     "serving": (4_803, 54_291),
-    "studies": (4_665, 52_278),
+    "studies": (4_655, 52_280),
     "formats": (4_276, 43_589),
     "benchmarks": (3_499, 38_198),
     "models": (3_060, 35_265),

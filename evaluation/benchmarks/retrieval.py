@@ -181,7 +181,7 @@ class PostLinking(Benchmark):
     def _pairs(self) -> tuple[list[Document], list[Document], npt.NDArray[np.int64], list[str]]:
         """Articles, posts, the number of the article of each post, and the language of each article."""
         articles: dict[Document, int] = {}
-        languages: list[str] = []
+        languages: dict[Document, str] = {}
         posts: list[Document] = []
         owners: list[int] = []
         fields = ("title", "body") if self.titles else ("title", "body", "post")
@@ -192,11 +192,11 @@ class PostLinking(Benchmark):
             if self.keeps(article, post):
                 owners.append(articles.setdefault(article, len(articles)))
                 posts.append(post)
-                languages += [str(row.get("language") or "")][: len(articles) - len(languages)]
+                languages.setdefault(article, str(row.get("language") or ""))
         if len(articles) < 2:
             remedy = "give at least two, or look at what is left out"
             raise InputError("fewer than two articles", path=self.path, remedy=remedy)
-        return list(articles), posts, np.array(owners), languages
+        return list(articles), posts, np.array(owners), list(languages.values())
 
     def _texts(self) -> Sequence[Document]:
         articles, posts, *_ = self._pairs

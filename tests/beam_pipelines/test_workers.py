@@ -158,3 +158,4 @@ def test_an_engine_without_a_job_server_is_refused_at_once(given, problem):
         workers.make_pipeline(given, 1)
     for starts_one in ("--flink_job_server_jar=x.jar", "--flink_master=flink:8081"):
         workers.make_pipeline(["--runner=FlinkRunner", starts_one], 1)
+    workers.make_pipeline(["--runner=PortableRunner", "--job_endpoint=embed"], 1)
