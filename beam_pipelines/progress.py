@@ -41,7 +41,7 @@ _OF_ARTICLES: Final = {
     NO_PERSONS: "has found no person's name in the authors of {}",
     GUESSED_DATES: "has guessed the order of day and month in the dates of {}",
     CUT_BODIES: "has cut the bodies of {} to 50,000 characters",
-    WITHOUT_URL: "has found no URL of {}, known by title and text now; mining pairs needs publishers",
+    WITHOUT_URL: "has found no absolute http(s) URL of {}, known by title and text now; mining pairs needs publishers",
     MARKUP_IN_BODIES: "has taken the text out of HTML in the bodies of {}",
 }
 

@@ -28,6 +28,7 @@ from .files import write_whole
 from .jsonl import ENDINGS, read_jsonl
 from .manifest import has_manifest
 from .records import make_doc_id
+from .urls import canonical_url
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -52,8 +53,8 @@ class ArticleText:
     """What embedding and showing an article needs; a subset of the stream record ``Article``.
 
     Attributes:
-      doc_id: 16 hex digits; where the file has none, the first 64 bits of SHA-1 of the URL, or of the texts without
-        one.
+      doc_id: 16 hex digits; where the file has none, the first 64 bits of SHA-1 of the canonical URL, or of the texts
+        without one.
       url: where the article was published; "" if unknown.
       publisher: registered domain; "" if unknown.
       title: the title, may be empty.
@@ -253,7 +254,7 @@ def article_of(row: Mapping[str, Any], where: str) -> ArticleText:
         for field in ("doc_id", "url", "publisher", "title", "body", "language", "image_url")
     }
     if not texts["doc_id"]:
-        texts["doc_id"] = make_doc_id(texts["url"] or f"{texts['title']}\n{texts['body']}")
+        texts["doc_id"] = make_doc_id(canonical_url(texts["url"]) or f"{texts['title']}\n{texts['body']}")
     place = place_of(texts["language"], texts["url"])
     byline_date = parse_day(row.get("byline_date"), place) or parse_day(row.get("published_at"), place)
     return ArticleText(**texts, byline_date=byline_date)

@@ -111,7 +111,7 @@ class Article:
     Attributes:
       doc_id: 16 hex digits, the first 64 bits of SHA-1 of the canonical URL (see :func:`make_doc_id`), or of title and
         body where there is none.
-      url: canonical URL, or "".
+      url: as the publisher writes it, or "".
       publisher: registered domain of ``url``, or the source's name in pre-extracted input.
       title: the headline.
       body: the text.
@@ -122,7 +122,7 @@ class Article:
       language: BCP-47 tag, "" if unknown.
       keywords: as the page states them.
       anchor_texts: texts of links on other pages that point to this article.
-      image_url: canonical URL of the thumbnail, "" if unknown.
+      image_url: of the thumbnail, as it is written; "" if unknown.
       image_hash: 8 bytes, wavelet hash of the thumbnail.
       hubs: ids of the hubs that list this article.
       fetched_at: when the page was fetched, UTC; ``None`` for pre-extracted input.

@@ -23,7 +23,7 @@ from ...formats.command_line import Options, option
 from ...formats.fields import chosen
 from ...formats.parquet import read_records
 from ...formats.records import Article, Hub, Post, Rejection, make_doc_id
-from ...formats.urls import registered_domain
+from ...formats.urls import canonical_url, registered_domain
 from ..graph import Graph
 from ..jobs import Job, JobRun, input_digest, optional
 from ..shards import Phase, Shard, group_by_shard, process_shards, shard_of
@@ -165,7 +165,7 @@ def _keyed_by_id(
     for article in _stream(workspace, place, PageArticle):
         yield article.doc_id, ("article", shard)
         if article.page_url:  # its evidence is of use if the article's URL turns out to be that of many pages
-            page_id = make_doc_id(article.page_url)
+            page_id = make_doc_id(canonical_url(article.page_url))
             yield page_id, ("page", shard)
             yield article.doc_id, ("title", f"{letters_of(article.title)[:_MAX_TITLE]} {page_id}")
     for target in sorted({post.doc_id for post in _stream(workspace, place, Post)}):
@@ -194,7 +194,7 @@ def _keyed_by_image(
     shard = _shard_of_slice(place, groups)
     for article in _stream(workspace, place, PageArticle):
         if article.image_url:
-            yield _short(article.image_url), ("article", (shard, article.doc_id))
+            yield _short(canonical_url(article.image_url)), ("article", (shard, article.doc_id))
     for image in _stream(workspace, place, ImageHash):
         yield _short(image.url), ("hash", image.image_hash.hex())
 
@@ -282,7 +282,7 @@ def _own_article(article: PageArticle, is_shared: bool) -> Article:
     fields = fields_of(article)
     if is_shared and article.page_url:
         url = article.page_url
-        fields |= {"doc_id": make_doc_id(url), "url": url, "publisher": registered_domain(url)}
+        fields |= {"doc_id": make_doc_id(canonical_url(url)), "url": url, "publisher": registered_domain(url)}
     return Article(**fields)
 
 
@@ -324,7 +324,8 @@ def _merge(graph: Graph, phase: Phase, places: list[_Place]) -> beam.PCollection
 def _members(place: _Place, workspace: str, run_id: str) -> Iterator[tuple[str, str]]:
     aliases, shared = _aliases(workspace, place[1], run_id)
     for article in _stream(workspace, place, PageArticle):
-        yield make_doc_id(article.page_url) if article.page_url and article.doc_id in shared else article.doc_id, ""
+        is_own = not article.page_url or article.doc_id not in shared
+        yield article.doc_id if is_own else make_doc_id(canonical_url(article.page_url)), ""
     for hub in _stream(workspace, place, Hub):
         for member in hub.doc_ids:
             for doc_id in _ids_of(member, aliases):

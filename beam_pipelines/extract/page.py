@@ -81,7 +81,7 @@ class ExtractedPage:
       hub_title: title of the hub, or ``None``.
       rejection: reason why the page is neither an article nor a hub, or ``None``.
       detail: detail of the rejection.
-      page_url: URL of the page itself; the article's is its canonical link where that may be believed.
+      page_url: canonical URL of the page itself; the article's is its canonical link where that may be believed.
       links: (canonical URL, link text), see :func:`links_of`.
       links_beyond: number of links beyond the limit.
     """
@@ -137,7 +137,9 @@ def extract_page(html: str | bytes, url: str, max_links: int = MAX_LINKS) -> Ext
         )
     if not title:
         return extracted(rejection=Rejection.NO_TITLE, detail="no headline, og:title, heading or title element")
-    return extracted(article=_article(tree, layout, page_url, title, body, structured))
+    written = joined(url, structured.canonical)
+    article_url = written if structured.canonical and canonical_url(written) == page_url else url
+    return extracted(article=_article(tree, layout, article_url, title, body, structured))
 
 
 def parse(text: str) -> Any:
@@ -191,7 +193,7 @@ def _article(tree: Any, layout: Layout, url: str, title: str, body: Body, struct
     if guessed:
         sources[GUESSED_ORDER] = "guessed"
     return Article(
-        doc_id=make_doc_id(url),
+        doc_id=make_doc_id(canonical_url(url)),
         url=url,
         publisher=registered_domain(url),
         title=title,
@@ -202,7 +204,7 @@ def _article(tree: Any, layout: Layout, url: str, title: str, body: Body, struct
         date_source=sources.get("byline_date", ""),
         language=structured.language,
         keywords=structured.keywords,
-        image_url=canonical_url(structured.image_url, url) if structured.image_url else "",
+        image_url=joined(url, structured.image_url) if canonical_url(structured.image_url, url) else "",
         paywalled=structured.paywalled,
         live_blog=structured.live_blog,
         sources=tuple(f"{field}: {source}" for field, source in sorted(sources.items())),

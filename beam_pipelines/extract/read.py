@@ -183,7 +183,7 @@ def _write_page(shard: Shard, outputs: _Outputs, response: Response, page: Extra
     _write_links(outputs, page.links)
     if page.article is not None:
         _write_alias(outputs, response.url, page.article.url, letters_of(page.article.title))
-        page_url = page.page_url if page.page_url != page.article.url else ""
+        page_url = response.url if page.page_url != canonical_url(page.article.url) else ""
         fields = fields_of(page.article) | {"fetched_at": response.fetched_at, "page_url": page_url}
         outputs[PageArticle].write(PageArticle(**fields))
         shard.written()

@@ -44,13 +44,13 @@ def row_to_article(row: Mapping[str, Any]) -> Article:
         ``modified_date``, ``keywords``, ``anchor_texts``, ``image_url``, ``language``. The publisher of the article is
         the registered domain of its URL. The title is cleaned and cut as that of a page, without the name that
         ``publisher`` gives at its end. Of a body in HTML the text is taken, a paragraph in each line. An article
-        without a URL is known by its title and body.
+        without an absolute URL is known by its title and body.
 
     Raises:
       InputError: naming a field that is missing or of the wrong type.
       PageTooLargeError: for a body in HTML with a tag of thousands of attributes.
     """
-    url = _url(row)
+    url, image_url = (_url(row.get(name)) for name in ("url", "image_url"))
     for name in ("title", "body", "text"):
         if not isinstance(row.get(name), str | None):
             raise InputError(f"got {reprlib.repr(row[name])}, expected a string", field=name)
@@ -72,7 +72,7 @@ def row_to_article(row: Mapping[str, Any]) -> Article:
     keywords = row.get("keywords")
     body = body[:MAX_BODY_CHARACTERS].strip()
     return Article(
-        doc_id=make_doc_id(url or f"{title}\n{body}"),
+        doc_id=make_doc_id(canonical_url(url) or f"{title}\n{body}"),
         url=url,
         publisher=registered_domain(url) or _text(row.get("publisher")),
         title=title,
@@ -84,7 +84,7 @@ def row_to_article(row: Mapping[str, Any]) -> Article:
         language=language,
         keywords=texts_of(keywords.split(",") if isinstance(keywords, str) else keywords),
         anchor_texts=texts_of(row.get("anchor_texts")),
-        image_url=canonical_url(str(row.get("image_url") or "")),
+        image_url=image_url,
     )
 
 
@@ -120,12 +120,10 @@ def unread_fields(row: Mapping[str, Any], known: set[str]) -> list[str]:
     return [name for name in names if name in known]
 
 
-def _url(row: Mapping[str, Any]) -> str:
-    given = row.get("url")
-    url = canonical_url(str(given or ""))
-    if not url and given not in (None, ""):
-        raise InputError(f"got {row.get('url')!r}, expected an absolute http(s) URL", field="url")
-    return url
+def _url(value: Any) -> str:
+    """An absolute URL as it is written; "" for any other value."""
+    url = str(value or "").strip()
+    return url if canonical_url(url) else ""
 
 
 def _text(value: Any) -> str:
@@ -159,9 +157,9 @@ def row_to_post(row: Mapping[str, Any]) -> Post:
     Raises:
       InputError: naming a field that is missing or of the wrong type.
     """
-    url, text = _url(row), row.get("text")
+    url, text = canonical_url(_url(row.get("url"))), row.get("text")
     if not url:
-        raise InputError("empty or absent", field="url")
+        raise InputError(f"got {row.get('url')!r}, expected an absolute http(s) URL", field="url")
     if not isinstance(text, str) or not text.strip():
         raise InputError(f"got {text!r}, expected the words of the post", field="text")
     return Post(make_doc_id(url), url, clean_post(text))

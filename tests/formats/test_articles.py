@@ -81,12 +81,12 @@ def test_rows_name_their_place(tmp_path):
     ]
 
 
-def test_doc_id_is_the_start_of_the_urls_sha1(tmp_path):
+def test_doc_id_is_the_start_of_the_canonical_urls_sha1(tmp_path):
     (tmp_path / "a.jsonl").write_text(
         '{"title": "t", "body": "b", "url": "https://x.example/"}\n{"title": "t", "body": null, "doc_id": "d"}\n'
     )
     first, second = read_articles(str(tmp_path / "a.jsonl"))
-    assert first.doc_id == hashlib.sha1(b"https://x.example/").hexdigest()[:16]
+    assert first.doc_id == hashlib.sha1(b"http://x.example/").hexdigest()[:16]
     assert (second.doc_id, second.body) == ("d", "")
 
 

@@ -7,7 +7,7 @@ import pytest
 from newsembed.beam_pipelines.extract.job import _join_id, _with_evidence
 from newsembed.beam_pipelines.extract.page import clean_title, extract_page, parse
 from newsembed.beam_pipelines.extract.structured import _read_items, _resolved, read_structured
-from newsembed.formats.records import Article
+from newsembed.formats.records import Article, make_doc_id
 from newsembed.tests.river_page import BODY, SENTENCE
 
 URL = "http://rivernews.example/town/1"
@@ -182,8 +182,10 @@ def test_an_article_of_another_page_is_not_taken():
     ],
 )
 def test_canonical_urls_of_sections_are_not_of_an_article(canonical, own):
-    page = extract_page(html(f'<link rel="nofollow canonical" href="{canonical}">' + ld(**MINE)), f"{OWN}?utm_source=x")
-    assert page.article.url == (f"http://rivernews.example{own}" if own else OWN)
+    fetched = OWN.replace("http://", "https://www.") + "?utm_source=x"
+    page = extract_page(html(f'<link rel="nofollow canonical" href="{canonical}">' + ld(**MINE)), fetched)
+    assert page.article.url == (f"https://www.rivernews.example{canonical}" if own else fetched)
+    assert page.article.doc_id == make_doc_id(f"http://rivernews.example{own}" if own else OWN)
     assert page.page_url == OWN
 
 
