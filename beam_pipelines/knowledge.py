@@ -71,7 +71,7 @@ def make_table(options: KnowledgeOptions, entities_of_a_part: int = _ENTITIES_OF
         dump or with other options.
     """
     dump, output = options.wikidata, options.output.rstrip("/")
-    tags = frozenset(language.lower() for language in options.languages)  # as in dumps: zh-hant
+    tags = frozenset(" ".join(options.languages).lower().replace(",", " ").split())  # as in dumps: zh-hant
     made_from = {
         "dump": files.file_digest(dump),
         "languages": sorted(tags),

@@ -180,9 +180,10 @@ class Writer:
         Raises:
           InputError: if it is not kept.
         """
-        before = next((run for run in self.runs if run.number == number and self._has(run)), None)
+        kept = {run.number: run for run in self.runs if self._has(run)}
+        before = kept.get(number)
         if before is None:
-            remedy = "name a version that is kept; --keep_versions says how many are"
+            remedy = f"name a version that is kept: {', '.join(map(str, kept))}; --keep_versions says how many are"
             raise InputError(f"version {number} is not there", path=self.uri, field="--rollback", remedy=remedy)
         new = self.runs[-1].number + 1
         report = {**before.report, "rollback": number, "version": new}

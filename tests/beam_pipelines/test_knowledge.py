@@ -81,7 +81,7 @@ def test_a_dump_becomes_a_table_and_every_line_is_counted(tmp_path, name):
 
 def test_only_the_languages_asked_for_are_kept(tmp_path):
     items = [*ITEMS, item(5, {"zh-hant": "柏林"})]
-    counts = make(dump(tmp_path / "dump.json", items), tmp_path / "out", ("ar", "zh-Hant"), 1)
+    counts = make(dump(tmp_path / "dump.json", items), tmp_path / "out", ("ar,zh-Hant",), 1)
     assert [name.alias for name in rows(tmp_path / "out")] == ["فلاديمير بوتين", "柏林"]
     assert counts["other_languages"] == 2  # Berlin and the village
 

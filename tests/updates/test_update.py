@@ -184,7 +184,8 @@ def test_a_version_that_is_kept_comes_back(tmp_path, paths, capsys):
         run(archive, path)
         seen.append(articles_of(archive))
     line = ["--archive", str(archive), "--rollback"]
-    refuses("--rollback: version 9 is not there", rolled_back, *line, "9")
+    refused = refuses("--rollback: version 9 is not there", rolled_back, *line, "9")
+    assert "that is kept: 1, 2, 3; " in refused.remedy
     assert rolled_back(*line, "2") == 0
     assert "version 4 is version 2 again" in capsys.readouterr().out
     assert articles_of(archive) == seen[1] != seen[2]
