@@ -33,6 +33,7 @@ _NAMES: Final = {
 FIELDS: Final = tuple(_NAMES)
 _INSIDE: Final = frozenset({"fields", "html", "article", "data", "source", "_source", "metadata", "record", "doc"})
 _VALUE_KEYS: Final = ("name", "main", "rendered", "original", "url", "text", "value", "content", "@id", "src")
+_SUMMARIES: Final = frozenset({"description", "summary"})
 _MARKS: Final = re.compile(r"[\W_]+")
 _URL: Final = re.compile(r"(?i)\s*(?:https?:)?//\S")
 _TAG: Final = re.compile(r"[A-Za-z]{2,3}(?:[-_][\w-]+)?$")
@@ -75,7 +76,23 @@ def _found(row: Mapping[str, Any], given: _Given) -> Iterator[tuple[str, _Places
     inside = tuple((name, tuple(value)) for name, value in row.items() if name in _INSIDE and isinstance(value, dict))
     for field, paths in _plan(tuple(row), inside, given):
         values = ((path, _value(field, _at(row, path))) for path in paths)
-        yield field, paths, *next(((path, value) for path, value in values if value not in (None, "")), ((), None))
+        found = next(((path, value) for path, value in values if value not in (None, "")), ((), None))
+        yield field, paths, *(_fuller(found, values) if field == "body" else found)
+
+
+def _fuller(body: tuple[_Path, Any], others: Iterator[tuple[_Path, Any]]) -> tuple[_Path, Any]:
+    """A body, or the summary after it that has twice as many letters.
+
+    NewsAPI leaves a few Latin words and punctuation of a body in another script, or the first line of the page, such as
+    "Subscribe". Its description is whole.
+    """
+    for path, value in others:
+        is_text = isinstance(body[1], str) and isinstance(value, str)
+        if is_text and len(body[1]) < 2 * len(value) and _MARKS.sub("", path[-1]).casefold() in _SUMMARIES:
+            letters, more = (sum(map(str.isalpha, text)) for text in (body[1], value))
+            if more >= 2 * letters:
+                return path, value
+    return body
 
 
 def columns_of(field: str, names: Iterable[str]) -> list[str]:

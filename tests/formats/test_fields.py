@@ -103,6 +103,22 @@ def test_a_source_is_a_url_or_a_publisher_and_languages_may_have_names():
     assert standard({"source": "A News", "language": "German"}) == {"publisher": "A News", "language": "de"}
 
 
+@pytest.mark.parametrize(
+    ("body", "description", "is_fuller"),
+    [
+        ("Windows 10 . \r\n14 Microsoft , . — « »", "Плановое обновление Windows 10 принесло проблемы", True),
+        ("Subscribe", "The ferry has left the harbour again", True),
+        ("Rain has filled the harbour", "Rain fills the harbour and the river", False),
+        ("Rain. " * 100, "Rain, a long day", False),
+    ],
+)
+def test_a_summary_with_twice_the_letters_is_the_body(body, description, is_fuller):
+    row = {"title": "A", "content": body, "description": description}
+    assert standard(row)["body"] == (description if is_fuller else body)
+    assert dict(read_as(row))["body"] == ("description" if is_fuller else "content")
+    assert standard(row, (("body", "content"),))["body"] == body
+
+
 def test_the_user_chooses_a_field_also_inside_another():
     row = {"title": "Storm", "lead": "Rain", "meta": {"head": "Flood"}}
     assert standard(row, chosen(["title=lead"])) == {"title": "Rain"} | {"meta": {"head": "Flood"}}
