@@ -34,6 +34,8 @@ FIELDS: Final = tuple(_NAMES)
 _INSIDE: Final = frozenset({"fields", "html", "article", "data", "source", "_source", "metadata", "record", "doc"})
 _VALUE_KEYS: Final = ("name", "main", "rendered", "original", "url", "text", "value", "content", "@id", "src")
 _SUMMARIES: Final = frozenset({"description", "summary"})
+_SHORT: Final = 300  # characters; NewsAPI cuts a body at 260
+_LAST_LATIN: Final = "\u024f"
 _MARKS: Final = re.compile(r"[\W_]+")
 _URL: Final = re.compile(r"(?i)\s*(?:https?:)?//\S")
 _TAG: Final = re.compile(r"[A-Za-z]{2,3}(?:[-_][\w-]+)?$")
@@ -81,16 +83,19 @@ def _found(row: Mapping[str, Any], given: _Given) -> Iterator[tuple[str, _Places
 
 
 def _fuller(body: tuple[_Path, Any], others: Iterator[tuple[_Path, Any]]) -> tuple[_Path, Any]:
-    """A body, or the summary after it that has twice as many letters.
+    """A body, or in place of a short one the summary after it that has twice as many letters of its script.
 
     NewsAPI leaves a few Latin words and punctuation of a body in another script, or the first line of the page, such as
     "Subscribe". Its description is whole.
     """
+    if not isinstance(body[1], str) or len(body[1]) > _SHORT:
+        return body
     for path, value in others:
-        is_text = isinstance(body[1], str) and isinstance(value, str)
-        if is_text and len(body[1]) < 2 * len(value) and _MARKS.sub("", path[-1]).casefold() in _SUMMARIES:
-            letters, more = (sum(map(str.isalpha, text)) for text in (body[1], value))
-            if more >= 2 * letters:
+        if isinstance(value, str) and _MARKS.sub("", path[-1]).casefold() in _SUMMARIES:
+            both = [[*filter(str.isalpha, text)] for text in (body[1], value)]
+            beyond_latin = [[letter for letter in letters if letter > _LAST_LATIN] for letters in both]
+            held, more = map(len, beyond_latin if 2 * len(beyond_latin[1]) > len(both[1]) else both)
+            if more >= 2 * held:
                 return path, value
     return body
 

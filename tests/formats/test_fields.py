@@ -107,6 +107,7 @@ def test_a_source_is_a_url_or_a_publisher_and_languages_may_have_names():
     ("body", "description", "is_fuller"),
     [
         ("Windows 10 . \r\n14 Microsoft , . — « »", "Плановое обновление Windows 10 принесло проблемы", True),
+        ("NASA/Goddard Space Flight Center Conceptual Image Lab / 2020", "Возраст источника", True),
         ("Subscribe", "The ferry has left the harbour again", True),
         ("Rain has filled the harbour", "Rain fills the harbour and the river", False),
         ("Rain. " * 100, "Rain, a long day", False),
