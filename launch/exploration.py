@@ -41,7 +41,7 @@ from .extras import PACKAGED_MODELS
 
 # Nothing is rejected for what a reader of the page does not need.
 _RULES: Final = CleanOptions(
-    min_words=20, require_byline_date=False, min_sentences=1, require_terminal_punctuation=False, require_language=False
+    min_words=5, require_byline_date=False, min_sentences=0, require_terminal_punctuation=False, require_language=False
 )
 _PIECES: Final = 16_000
 _PROJECTION: Final = 512  # numbers

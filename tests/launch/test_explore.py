@@ -177,9 +177,8 @@ def test_python_takes_rows_and_paths(tmp_path, rows):
         "http://a.example/flood",
         "http://b.example/flood",
     }
-    write_csv(
-        tmp_path / "more.csv", [{**rows[0], "Link": "http://c.example/else", "Content": "Else. " + "word it " * 30}]
-    )
+    teaser = {"Link": "/ferry", "Headline": "No ferry today", "Content": "The island waits for calmer seas"}
+    write_csv(tmp_path / "more.csv", [teaser])
     assert len(newsembed.explore(f"{tmp_path}/more.csv", output)) == len(index) + 1
 
 
