@@ -17,6 +17,7 @@ from .bylines import listed_names, people
 from .charsets import readable, visible
 from .layout import lay_out
 from .page import clean_title, parse
+from .trimming import is_boilerplate
 
 _MAX_UNREAD = 20  # names of fields that are counted of one slice; rows may have any number
 _NOTHING = re.compile(r"(?i)\W*(?:none|nan|null|n/?a)?\W*$")
@@ -43,8 +44,8 @@ def row_to_article(row: Mapping[str, Any]) -> Article:
       row: ``url``, ``title``, ``body`` and, if known, ``authors``, ``byline_date`` or ``published_at``,
         ``modified_date``, ``keywords``, ``anchor_texts``, ``image_url``, ``language``. The publisher of the article is
         the registered domain of its URL. The title is cleaned and cut as that of a page, without the name that
-        ``publisher`` gives at its end. Of a body in HTML the text is taken, a paragraph in each line. An article
-        without an absolute URL is known by its title and body.
+        ``publisher`` gives at its end. Of a body in HTML the text is taken, a paragraph in each line; lines
+        such as "Sign up here." are left out. An article without an absolute URL is known by its title and body.
 
     Raises:
       InputError: naming a field that is missing or of the wrong type.
@@ -61,6 +62,8 @@ def row_to_article(row: Mapping[str, Any]) -> Article:
         body = "\n".join(
             block.text for block in lay_out(parse(_PARAGRAPH.sub("<p>", body[: 10 * MAX_BODY_CHARACTERS]))).blocks
         )
+    # A notice that many articles of a site begin with would join them to an event.
+    body = "\n".join(line for line in body.split("\n") if not (line and is_boilerplate(line))).strip() or body
     for name, value in (("title", title), ("body", body.strip())):
         if not value:
             others = ", ".join([key[:40] for key in row if key not in _READ | _OURS][:_MAX_UNREAD])
