@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[1]
 LAYOUT = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
 SLACK = 0.03  # of a limit: a package that is smaller by more lowers it
 LIMITS = {  # package: (lines, tokens)
-    "tests": (42_983, 511_067),
+    "tests": (42_686, 507_972),
     "beam_pipelines": (12_723, 145_155),
     "serving": (4_803, 54_291),
     "studies": (4_655, 52_280),

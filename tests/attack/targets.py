@@ -154,28 +154,12 @@ def mined(folder):
 
 
 def written_model(folder):
-    """A tiny model in a folder as the trainer leaves it, with digests of its checkpoint."""
-    import jax
-    import numpy as np
-    import orbax.checkpoint as ocp
-    from flax import linen as nn
-    from newsembed.formats.digests import file_sha256, write_list, write_sums
-    from newsembed.models.encoders.news import EncoderConfig, NewsEncoder
+    """A tiny model, with digests of all its files."""
+    from drawn_parameters import write_model
+    from newsembed.models.encoders.news import EncoderConfig
 
-    folder.mkdir()
-    vocabulary = "".join(f"{piece}\n" for piece in PIECES).encode()
-    (folder / "vocab.txt").write_bytes(vocabulary)
     size = {"hidden_size": 8, "num_layers": 1, "num_heads": 2, "mlp_size": 16, "max_length": 32, "embedding_size": 4}
-    config = EncoderConfig(vocab_size=len(PIECES), num_topics=2, **size)
-    description = {"encoder": config.to_dict(), "vocabulary_sha256": hashlib.sha256(vocabulary).hexdigest()}
-    (folder / "model.json").write_text(json.dumps(description))
-    write_list(str(folder), {"model.json": file_sha256(str(folder / "model.json"))})
-    shapes = jax.eval_shape(NewsEncoder(config).init, jax.random.key(0), np.zeros((1, 4), np.int32))["params"]
-    generator = np.random.default_rng(0)
-    params = jax.tree.map(lambda spec: generator.normal(0, 0.5, spec.shape).astype(np.float32), nn.meta.unbox(shapes))
-    with ocp.StandardCheckpointer() as checkpointer:
-        checkpointer.save(folder / "checkpoints/10/params", params)
-    write_sums(str(folder / "checkpoints/10"))
+    write_model(folder, EncoderConfig(vocab_size=len(PIECES), num_topics=2, **size), PIECES)
 
 
 def written_index(folder):
@@ -339,7 +323,7 @@ def built(folder, *, slow=False):
 def _short(folder):
     """Rows of targets: the attributes in their order, with the source below the folder."""
     (shard,) = (folder / "clean/articles").glob("*.parquet")
-    checkpoint = max((folder / "model/checkpoints/10").rglob("d/*"), key=lambda path: path.stat().st_size)
+    checkpoint = max((folder / "model/checkpoints/0").rglob("d/*"), key=lambda path: path.stat().st_size)
     checkpoint = str(checkpoint.relative_to(folder / "model"))
     model, bitext = f"{EMBED} --model {{path}} {EMBEDDED}", f"{PACK} --vocabulary {{at}}/vocab.txt --bitext {{path}}"
     words = f"vectors --articles {{at}}/clean --entities {{path}} --output {{out}} {ONE}"
@@ -367,7 +351,7 @@ def _short(folder):
         ("model.json", "model", "model.json", model, file_result, TEXT, True),
         ("vocabulary of a model", "model", "vocab.txt", model, file_result, TEXT, True),
         ("checkpoint", "model", checkpoint, model, file_result, EVERY, True),
-        ("digests of a checkpoint", "model", "checkpoints/10/SHA256SUMS", model, file_result, TEXT),
+        ("digests of a checkpoint", "model", "checkpoints/0/SHA256SUMS", model, file_result, TEXT),
         *(
             (f"{name} of an index", "index", path, DEDUP, file_result, EVERY, True)
             for name, path in table_files(folder / "index", "articles", "runs").items()

@@ -7,9 +7,7 @@ import random
 
 import numpy as np
 import pytest
-from newsembed.beam_pipelines import jobs
-from newsembed.beam_pipelines.bitext import JOB, BitextOptions, documents
-from newsembed.beam_pipelines.bitext import mine as mining
+from newsembed.beam_pipelines.bitext import JOB, BitextOptions
 from newsembed.beam_pipelines.bitext.documents import row_type, split_article
 from newsembed.beam_pipelines.bitext.mine import (
     Side,
@@ -25,8 +23,8 @@ from newsembed.errors import InputError
 from newsembed.formats import parquet
 from newsembed.formats.manifest import write_manifest
 from newsembed.formats.records import Article, MinedPair, Vector, make_doc_id
-from newsembed.tasks.margin import one_to_one
 from newsembed.tests.example_inputs import dead_letters, manifest_of, split, tree
+from vectors import unit
 
 DAY = datetime.date(2020, 3, 2)
 # A word of a language is its prefix and the number of its meaning, which is all that the encoder reads.
@@ -164,26 +162,6 @@ def test_two_workers_write_the_same_bytes(tmp_path, mined):
     assert tree(tmp_path / "out") == tree(mined[1])
 
 
-def test_a_killed_run_continues_with_what_it_lacks(tmp_path, mined, monkeypatch):
-    done = []
-
-    def dies(pairs):
-        done.append(1)
-        if len(done) == 3:
-            raise KeyError("killed")
-        return one_to_one(pairs)
-
-    inputs, output = mined[2], tmp_path / "killed"
-    with monkeypatch.context() as patch:
-        patch.setattr(mining, "one_to_one", dies)
-        with pytest.raises(Exception, match="killed"):
-            mine(inputs, output)
-    monkeypatch.setattr(documents, "embed_unit", None)  # nothing is embedded again
-    mine(inputs, output)
-    assert tree(output) == tree(mined[1])
-    assert jobs.execute(JOB, inputs, str(output), BitextOptions(**OPTIONS)).skipped
-
-
 def test_articles_outside_the_window_are_not_compared(corpus, tmp_path):
     far = event("far", languages=("de",)) + event("far", gap=2, languages=("en",))
     near = event("near", gap=6, languages=("de",)) + event("near", gap=7, languages=("en",))
@@ -309,8 +287,7 @@ def rows_of(vectors, docs):
 
 
 def test_linked_candidates_are_the_best_of_plain_loops():
-    random_vectors = np.random.default_rng(3).normal(size=(34, 6)).astype(np.float32)
-    random_vectors /= np.linalg.norm(random_vectors, axis=1, keepdims=True)
+    random_vectors = unit(3, 34, 6)
     left_docs, right_docs = np.arange(16) // 4 + 1, np.arange(18) // 3 + 1
     left = Side(rows_of(random_vectors[:16], left_docs), [f"l{n}" for n in range(16)])
     right = Side(rows_of(random_vectors[16:], right_docs), [f"r{n}" for n in range(18)])

@@ -47,20 +47,8 @@ def test_other_causes_that_the_user_can_correct():
     assert input_error(ValueError("a bug"), "/out") is None
 
 
-def test_what_nobody_can_correct_stays_as_it_is():
-    bug = ValueError("a bug")
-
-    def run(error):
-        with named("/out"):
-            raise error
-
-    with pytest.raises(ValueError, match="a bug") as raised:
-        run(bug)
-    assert raised.value is bug
-    with pytest.raises(InputError) as raised:
-        run(OWN)
-    assert raised.value is OWN
+def test_the_cause_of_a_found_error_is_the_one_that_wrapped_it():
     wrapped = chained(RuntimeError("a"), cause=OWN)
-    with pytest.raises(InputError) as raised:
-        run(wrapped)
+    with pytest.raises(InputError) as raised, named("/out"):
+        raise wrapped
     assert (raised.value, raised.value.__cause__) == (OWN, wrapped)

@@ -156,13 +156,6 @@ def test_a_separator_after_a_cut_is_dropped():
     assert join_parts((title[:0], body[:0]), (ones[:0], ones[:0]))[0].size == 0
 
 
-def test_joined_parts_number_words_across_the_separator():
-    title, body = np.array([10, 11, 12], np.int32), np.array([20, 21], np.int32)
-    tokens, word_ids = join_parts((title, title[:0], body), (np.array([1, 1, 2]), np.array([], int), np.array([1, 2])))
-    assert tokens.tolist() == [10, 11, 12, SEP_ID, 20, 21]
-    assert word_ids.tolist() == [1, 1, 2, 0, 3, 4]
-
-
 @given(st.integers(1, 60), st.integers(1, 60), st.integers(2, 60))
 def test_cut_pairs_fit_and_lose_from_the_longer_side(source, target, room):
     left, right = cut_pair(source, target, room)
@@ -171,17 +164,6 @@ def test_cut_pairs_fit_and_lose_from_the_longer_side(source, target, room):
     assert left + right == min(room, source + target)
     assert left == source or left >= right - 1
     assert right == target or right >= left - 1
-
-
-def test_a_row_restarts_positions_and_numbers_words_throughout():
-    first = frame(np.array([7, 8, 9]), np.array([1, 1, 2]))
-    second = frame(np.array([7]), np.array([5]))
-    assert make_row([first, second], 10) == {
-        "tokens": [CLS_ID, 7, 8, 9, SEP_ID, CLS_ID, 7, SEP_ID, 0, 0],
-        "segment_ids": [1, 1, 1, 1, 1, 2, 2, 2, 0, 0],
-        "positions": [0, 1, 2, 3, 4, 0, 1, 2, 0, 0],
-        "word_ids": [0, 1, 1, 2, 0, 0, 3, 0, 0, 0],
-    }
 
 
 @settings(max_examples=100, deadline=None)

@@ -51,9 +51,7 @@ def test_articles_come_in_batches(tmp_path):
     batches = list(read_text_batches(path, 2))
     assert [[one.title for one in batch] for batch in batches] == [["t0", "t1"], ["t2", "t3"], ["t4"]]
     assert batches[0][1] == ArticleText(f"{1:016x}", "t1", "b1", "en", ("x",), day)
-    assert [len(batch) for batch in read_text_batches(path, 5)] == [5]
     assert [len(batch) for batch in read_text_batches(path)] == [5]
-    assert texts._BATCH_DOCUMENTS == 256
 
 
 def test_a_vocabulary_is_a_folder_or_its_file(tmp_path):

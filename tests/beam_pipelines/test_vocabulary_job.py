@@ -6,7 +6,7 @@ import math
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from newsembed.beam_pipelines.vocabulary import JOB, VocabularyOptions, copies_of, merge_words, smoothed_rates
+from newsembed.beam_pipelines.vocabulary import JOB, VocabularyOptions, copies_of, smoothed_rates
 from newsembed.beam_pipelines.vocabulary_learning import WordCount, choose_alphabet, learn_pieces
 from newsembed.errors import InputError
 from newsembed.formats import parquet
@@ -72,14 +72,6 @@ def test_alphabet_keeps_latin_letters_and_the_most_frequent():
     assert (False, "ж") in choose_alphabet(counts, 1, 100)
     assert (True, "π") in choose_alphabet(counts, 3, 100)  # seen exactly as often as asked
     assert choose_alphabet(counts, 2, 100)[:4] == [(False, "π"), (False, "中"), (True, "π"), (True, "a")]
-
-
-def test_merged_counts_are_sums(tmp_path):
-    shards = [[WordCount("a", 1), WordCount("c", 2)], [], [WordCount("a", 5), WordCount("b", 1)]]
-    paths = [str(tmp_path / f"{index}.parquet") for index in range(3)]
-    for path, shard in zip(paths, shards, strict=True):
-        parquet.write_shard(path, shard, WordCount)
-    assert list(merge_words(paths)) == [WordCount("a", 6), WordCount("b", 1), WordCount("c", 2)]
 
 
 def test_job_learns_every_language_whatever_the_shards(tmp_path):

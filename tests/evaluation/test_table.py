@@ -1,6 +1,5 @@
 """Tables of results, cell by cell: what each number is called, where it stands, and what is said under it."""
 
-import pytest
 from newsembed.evaluation import table
 from newsembed.evaluation.benchmark import Result, Results, Score
 from newsembed.evaluation.table import console, grids, main_scores, report, summary
@@ -161,11 +160,3 @@ def test_tests_over_cells_and_folds_and_against_printed_figures_are_tables(monke
         f"| x | Cross | b - old | +0.1000 | {two.statistic:.2f} | {two.pvalue:.4f} | 3 |",
         "- s",
     ]
-
-
-@pytest.mark.parametrize(("dropped", "shown"), [(True, "left out"), (False, "kept")])
-def test_leakage_is_counted_by_benchmark(dropped, shown):
-    rows = {"events": {"texts": 4, "exact": 1, "near": 2, "training_articles": 3}}
-    text = report(Results(ROWS[:1], {"leakage": {"benchmarks": rows, "dropped": dropped}}))
-    assert f"## Texts among the training articles ({shown})\n\n| benchmark | texts | exact | near |" in text
-    assert "| events | 4 | 1 | 2 |" in text

@@ -34,7 +34,8 @@ def test_the_command_reports_leakage_and_drops_it_when_told(tmp_path):
     counts = {"texts": 8, "exact": 1, "near": 0, "training_articles": 1}
     assert results.manifest["leakage"]["benchmarks"]["sts"] == counts
     assert results.results[0].scores[0].count == 4
-    assert "Texts among the training articles (kept)" in text
+    assert "## Texts among the training articles (kept)\n\n| benchmark | texts | exact | near |" in text
+    assert "| sts | 8 | 1 | 0 |" in text
     _, results, text = run(tmp_path, *leak, "--drop_leaked")
     assert results.results[0].scores[0].count == 3
     assert results.manifest["benchmarks"]["sts"]["protocol"]["excluded"] == 1

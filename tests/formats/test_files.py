@@ -159,14 +159,6 @@ def test_a_file_is_replaced_when_it_is_complete_and_stays_after_an_error(tmp_pat
     assert os.listdir(tmp_path) == ["file"]
 
 
-def test_a_text_is_whole_and_its_folder_is_made(tmp_path):
-    path = tmp_path / "new" / "groups.tsv"
-    with writing_text(str(path)) as file:
-        file.write("ä\n")
-        assert not path.exists()
-    assert path.read_bytes() == "ä\n".encode()
-
-
 def test_a_pipe_is_written_to_and_stays(tmp_path):
     path = str(tmp_path / "pipe")
     os.mkfifo(path)

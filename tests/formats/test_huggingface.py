@@ -250,17 +250,11 @@ def library_modules(name):
     return read_modules(str(LIBRARY / name), settings(name))
 
 
-def test_the_modules_of_the_library_are_read():
-    labse = library_modules("sentence-labse")
-    assert (labse.pooling, labse.activation, labse.is_normalized, labse.text_length) == ("cls", "tanh", True, 100)
-    assert labse.kernel.shape == (16, 8)
-    assert labse.bias.shape == (8,)
-    assert library_modules("sentence-max").pooling == "max"
-    last = library_modules("sentence-last")
-    assert (last.pooling, last.kernel, last.activation) == ("last", None, "identity")
-    e5 = library_modules("sentence-e5")
-    assert e5.prompts == Prompts({"query": "query: ", "passage": "passage: ", "document": ""}, "query")
+def test_the_prompts_and_lengths_of_the_library_are_read():  # tests/models/test_transformers.py has what it computes
+    expected = Prompts({"query": "query: ", "passage": "passage: ", "document": ""}, "query")
+    assert library_modules("sentence-e5").prompts == expected
     assert library_modules("sentence-mpnet").text_length == 48
+    assert library_modules("sentence-labse").is_normalized
 
 
 @pytest.mark.parametrize("name", ["sentence-labse", "sentence-e5", "sentence-mpnet", "sentence-max", "sentence-last"])

@@ -135,19 +135,6 @@ def test_a_missing_column_is_named_with_those_that_are_there(tmp_path):
     assert [batch.num_columns for batch in parquet.read_batches(path)] == [3]
 
 
-def test_broken_and_foreign_files_are_named(tmp_path):
-    broken = tmp_path / "part-00000-of-00001.parquet"
-    broken.write_bytes(b"PAR1 but no more")
-    with pytest.raises(InputError, match=r"part-00000-of-00001\.parquet: not a Parquet file"):
-        list(parquet.read_records(str(broken), records.Hub))
-    foreign = str(tmp_path / "part-00001-of-00001.parquet")
-    parquet.write_shard(foreign, [records.TopicLabels("a", (1,), (0,))], records.TopicLabels)
-    with pytest.raises(InputError, match="hub_id"):
-        list(parquet.read_records(foreign, records.Hub))
-    with pytest.raises(InputError, match=r"no part-\*\.parquet shards"):
-        parquet.shard_paths(str(tmp_path / "empty"))
-
-
 def test_a_file_in_place_of_the_folder_of_a_job_is_named(tmp_path):
     with pytest.raises(RuntimeError), parquet.ParquetShardWriter(str(tmp_path / "a.parquet"), records.Hub):
         raise RuntimeError("boom")

@@ -143,15 +143,6 @@ def test_errors_of_libraries_and_our_own_warnings_are_shown(monkeypatch, capsys)
     assert os.environ["LANCEDB_LOG"] == "error"
 
 
-def test_overview_is_instant():
-    code = (
-        "import sys; from newsembed.launch import cli; cli.main([]); "
-        "heavy = {'jax', 'tensorflow', 'apache_beam', 'sklearn'} & set(sys.modules); assert not heavy, heavy"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout == f"{cli.overview()}\n"
-
-
 def test_evaluate_gives_the_benchmarks_every_encoder_with_the_length_and_the_prompt(monkeypatch):
     seen = []
     monkeypatch.setattr(evaluate.serving, "factories", lambda **options: seen.append(options) or "factories")

@@ -43,18 +43,6 @@ def test_an_epoch_holds_every_record_once_and_the_next_is_in_another_order(corpu
     assert first != second
 
 
-def test_a_state_continues_exactly(corpus):
-    batches = GrainBatches(TRIPLETS, options(corpus))
-    take(batches, 7)
-    state = batches.get_state()
-    expected = take(batches, 8)
-    again = GrainBatches(TRIPLETS, options(corpus))
-    again.set_state(state)
-    for left, right in zip(expected, take(again, 8), strict=True):
-        for name, values in left.items():
-            np.testing.assert_array_equal(values, right[name])
-
-
 def test_a_state_of_another_stream_is_refused(corpus):
     state = GrainBatches(TRIPLETS, options(corpus)).get_state()
     with pytest.raises(InputError, match="the checkpoint was trained on"):

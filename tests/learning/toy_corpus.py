@@ -11,8 +11,8 @@ from newsembed.formats.tfrecords import encode_example, frame
 from newsembed.formats.vocabulary import CLS_ID, SEP_ID, SPECIAL_TOKENS
 from newsembed.learning.batches import BatchOptions, GrainBatches
 from newsembed.learning.objectives import OBJECTIVES, Model, Objectives
-from newsembed.models.encoders.news import EncoderConfig
 from newsembed.tasks import registry
+from small_encoders import small
 
 VOCAB_SIZE = 64
 LENGTH = 16
@@ -164,15 +164,8 @@ def saved_params(model_dir, step):
 
 def toy_config(**changes):
     """One layer over the toy vocabulary."""
-    sizes = {
-        "hidden_size": 16,
-        "num_layers": 1,
-        "num_heads": 2,
-        "mlp_size": 32,
-        "max_length": LENGTH,
-        "embedding_size": 8,
-    }
-    return EncoderConfig(**({"vocab_size": VOCAB_SIZE, "num_topics": NUM_TOPICS, "norm": "pre"} | sizes | changes))
+    sizes = {"vocab_size": VOCAB_SIZE, "num_layers": 1, "max_length": LENGTH, "num_topics": NUM_TOPICS, "norm": "pre"}
+    return small(**(sizes | changes))
 
 
 def toy_objectives(config, task, **options):

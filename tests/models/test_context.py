@@ -10,13 +10,11 @@ import pytest
 from compiled_methods import compiled
 from newsembed.models.attention import visible
 from newsembed.models.blocks import make_block, make_context
-from newsembed.models.encoders import Capability, ContextConfig, EncoderConfig, config_from_dict, named_kind
+from newsembed.models.encoders import Capability, ContextConfig, config_from_dict, named_kind
+from small_encoders import static
 
-TABLE = EncoderConfig(
-    40, hidden_size=12, num_layers=0, num_heads=1, mlp_size=1, max_length=24, embedding_size=6, num_topics=5,
-    dropout_rate=0.0, norm="pre", positions="rotary", pooling="weighted", lead_length=5, sublinear=True,
-    embedding_init="t5",
-)  # fmt: skip
+SIZES = {"hidden_size": 12, "max_length": 24, "num_topics": 5, "dropout_rate": 0.0}
+TABLE = static(40, **SIZES, lead_length=5, sublinear=True, embedding_init="t5")
 LAYERS = {f"context_{name}": size for name, size in (("size", 8), ("heads", 2), ("mlp_size", 8), ("window", 4))}
 CONTEXT = ContextConfig(**{field.name: getattr(TABLE, field.name) for field in dataclasses.fields(TABLE)} | LAYERS)
 CONTEXT = dataclasses.replace(CONTEXT, context_layers=1)

@@ -8,11 +8,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from newsembed.models.encoders.news import EncoderConfig, NewsEncoder
+from small_encoders import small
 
-CONFIG = EncoderConfig(
-    40, hidden_size=16, num_layers=2, num_heads=2, mlp_size=32, max_length=12, embedding_size=8, num_topics=5,
-    dropout_rate=0.0,
-)  # fmt: skip
+CONFIG = small(num_topics=5, dropout_rate=0.0)
 
 
 class Compiled:

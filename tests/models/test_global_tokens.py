@@ -9,12 +9,10 @@ import pytest
 from flax import linen as nn
 from newsembed.models.architecture import Capability
 from newsembed.models.attention import visible
-from newsembed.models.encoders.news import EncoderConfig, NewsEncoder
+from newsembed.models.encoders.news import NewsEncoder
+from small_encoders import small
 
-LONG = EncoderConfig(
-    30, hidden_size=16, num_layers=2, num_heads=2, mlp_size=16, max_length=12, embedding_size=8, num_topics=3,
-    dropout_rate=0.0, local_distance=2, global_every=0, global_tokens=1,
-)  # fmt: skip
+LONG = small(30, mlp_size=16, num_topics=3, dropout_rate=0.0, local_distance=2, global_every=0, global_tokens=1)
 TOKENS = np.array([[2, 7, 9, 11, 13, 15, 17, 19, 21, 3], [2, 8, 10, 12, 3, 0, 0, 0, 0, 0]], np.int32)
 SEGMENTS = np.array([[1, 1, 1, 1, 2, 2, 2, 2, 2, 0], [1, 1, 2, 2, 2, 2, 2, 3, 3, 3]], np.int32)
 DISTANCE = 2

@@ -7,11 +7,7 @@ from hypothesis import strategies as st
 from newsembed.models import greedy
 from newsembed.models.greedy import walk
 from scipy.sparse import csr_matrix
-
-
-def drawn(seed, count, width=3):
-    vectors = np.random.default_rng(seed).normal(size=(count, width)).astype(np.float32)
-    return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+from vectors import unit
 
 
 def reference(vectors, threshold, most):
@@ -36,7 +32,7 @@ def reference(vectors, threshold, most):
     st.sampled_from([1, 3, 256]),
 )
 def test_it_equals_comparing_all_pairs(seed, count, threshold, most, block):
-    vectors = drawn(seed, count)
+    vectors = unit(seed, count, 3)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(greedy, "_BLOCK", block)
         found, sparse = walk(vectors, threshold, most), walk(csr_matrix(vectors), threshold, most)
@@ -56,7 +52,7 @@ def found_key(cosines, place, other):
 
 
 def test_a_threshold_of_1_shows_all_copies_too():
-    vectors = np.repeat(drawn(2, 40, 200), 2, axis=0)
+    vectors = np.repeat(unit(2, 40, 200), 2, axis=0)
     assert (np.sum(vectors**2, axis=1) > 1).any()  # rounding
     assert walk(vectors, 1.0).shown.all()
     assert walk(vectors, 0.9999).shown.tolist() == [True, False] * 40

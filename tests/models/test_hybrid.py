@@ -9,12 +9,10 @@ import numpy as np
 import pytest
 from compiled_methods import compiled
 from drawn_parameters import drawn
-from newsembed.models.encoders import Capability, EncoderConfig, HybridConfig, config_from_dict, named_kind
+from newsembed.models.encoders import Capability, HybridConfig, config_from_dict, named_kind
+from small_encoders import small
 
-NEWS = EncoderConfig(
-    40, hidden_size=16, num_layers=2, num_heads=2, mlp_size=32, max_length=12, embedding_size=8, num_topics=5,
-    dropout_rate=0.0, pooling="weighted", lead_length=5,
-)  # fmt: skip
+NEWS = small(num_topics=5, dropout_rate=0.0, pooling="weighted", lead_length=5)
 WORDS = {"embedding_size": 14, "lexical_size": 6, "lexical_lead_length": 4}
 HYBRID = HybridConfig(**{field.name: getattr(NEWS, field.name) for field in dataclasses.fields(NEWS)} | WORDS)
 TEXT = [2, 9, 17, 17, 30, 8, 22, 17, 11, 3]

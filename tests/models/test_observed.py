@@ -8,11 +8,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from drawn_parameters import drawn
-from newsembed.models.encoders.news import EncoderConfig, NewsEncoder
+from newsembed.models.encoders.news import NewsEncoder
+from small_encoders import small
 
-CONFIG = EncoderConfig(
-    vocab_size=40, hidden_size=16, num_layers=3, num_heads=2, mlp_size=32, max_length=12, embedding_size=8, num_topics=3
-)
+CONFIG = small(num_layers=3, num_topics=3)
 TOKENS = np.array([[2, 7, 9, 11, 13, 15, 17, 3], [2, 8, 10, 3, 0, 0, 0, 0], [2, 3, 0, 0, 0, 0, 0, 0]], np.int32)
 MODERN = {"norm": "modern", "positions": "rotary", "mlp": "gated", "biases": False}
 MODELS = {

@@ -11,7 +11,7 @@ import pytest
 from flax import linen as nn
 from json_lines import write_rows
 from newsembed.models.encoders import named_kind
-from newsembed.models.encoders.news import EncoderConfig
+from small_encoders import small
 
 PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 PIECES += [
@@ -19,16 +19,7 @@ PIECES += [
     *(f"##{letter}" for letter in "abcdefghijklmnopqrstuvwxyz0123456789"),
 ]
 PIECES += "storm coast wind rain budget vote parliament match goal cup the of in küste 嵐".split()
-CONFIG = EncoderConfig(
-    vocab_size=len(PIECES),
-    hidden_size=16,
-    num_layers=2,
-    num_heads=2,
-    mlp_size=32,
-    max_length=48,
-    embedding_size=8,
-    num_topics=3,
-)
+CONFIG = small(len(PIECES), max_length=48, num_topics=3)
 ARTICLES = [
     ("Storm hits the coast", "Wind and rain.", "a.example", "2024-01-01"),
     ("Coast storm", "The wind of the storm.", "b.example", "2024-01-02"),

@@ -104,11 +104,6 @@ def test_fresh_parameters_repeat_by_seed_and_differ_from_trained(model_dir, tiny
     assert JaxEncoder(fresh_model(model_dir)).encode(["storm"], [""]).shape == (1, tiny.config.embedding_size)
 
 
-def test_no_texts(model_dir, tiny):
-    encoder = load_encoder(model_dir)
-    assert encoder.encode([], []).shape == (0, tiny.config.embedding_size)
-
-
 def without(name):
     return lambda folder, _: (folder / name).unlink()
 

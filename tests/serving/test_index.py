@@ -275,19 +275,6 @@ def test_embed_makes_no_folder_with_the_name_of_another_kind_of_file(model_dir, 
     assert (tmp_path / name / "embeddings.npy").exists()
 
 
-def test_encoder_specs(model_dir):
-    from newsembed import serving
-    from newsembed.serving.specs import make_encoder, split_number
-
-    assert split_number("a@b/c") == ("a@b/c", None)
-    assert split_number("a@7") == ("a", 7)
-    factories = serving.factories(progress=False)
-    assert set(factories) == {"model", "random", "savedmodel"}
-    assert factories["model"](f"{model_dir}@10").digest == load_encoder(model_dir, 10).digest
-    assert factories["random"](f"{model_dir}@3").digest != factories["random"](f"{model_dir}@4").digest
-    refuses("encoder kind", make_encoder, "word2vec", "x")
-
-
 @settings(max_examples=25, deadline=None)
 @given(st.lists(st.sampled_from([0.1, 0.5, 0.9]), min_size=1, max_size=40), st.integers(1, 50))
 def test_the_nearest_are_those_of_a_stable_sort_of_all(cosines, count):

@@ -21,12 +21,11 @@ from newsembed.serving import onnx_engine
 from newsembed.serving.encoder import JaxEncoder, load_encoder
 from newsembed.serving.specs import encoder_from_spec
 from refusals import refuses
+from small_encoders import small
 
 TITLES = ["Storm hits the coast", "", "Budget", "嵐 Küste", "", "goal " * 200]
 BODIES = ["Wind and rain.", "a goal in the match", "", "Sturm! " * 30, "", ""]
-SMALL = EncoderConfig(
-    vocab_size=50, hidden_size=24, num_layers=2, num_heads=3, mlp_size=40, max_length=20, embedding_size=10
-)
+SMALL = small(50, hidden_size=24, num_heads=3, mlp_size=40, max_length=20, embedding_size=10)
 
 
 @pytest.fixture(scope="module")

@@ -27,6 +27,7 @@ def test_a_short_text_names_an_encoder(monkeypatch):
     assert [specs.split_number(text) for text in ("@7", "a@", "a@-1", "a@b@7")] == [
         ("@7", None), ("a@", None), ("a@-1", None), ("a@b", 7)
     ]  # fmt: skip
+    assert set(specs.factories()) == {"model", "random", "savedmodel"}
     refuses("got the encoder kind 'url'", specs.encoder_from_spec, "url:a")
 
 

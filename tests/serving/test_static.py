@@ -1,10 +1,6 @@
-"""A static model by NumPy equals the same model in JAX and its SavedModel's graph, and needs neither library."""
+"""A static model by NumPy equals the same model in JAX and its SavedModel's graph."""
 
 import dataclasses
-import json
-import subprocess
-import sys
-import textwrap
 
 import numpy as np
 import pytest
@@ -92,33 +88,6 @@ def test_float16_safetensors_are_read_as_in_jax(tiny, tmp_path):
     static, jax = StaticEncoder(half), load_encoder(half)
     assert static.digest == jax.digest
     np.testing.assert_allclose(static.encode(TITLES, BODIES), jax.encode(TITLES, BODIES), atol=1e-6)
-
-
-def test_embeds_indexes_and_searches_without_tensorflow_and_jax(tiny, articles, tmp_path):
-    tiny.save_model(tmp_path / "model", static_config(tiny, **SHAPES["static.gin"]), steps=(1,))
-    exported(tmp_path / "model", tmp_path / "weights", format="safetensors")
-    script = textwrap.dedent("""
-        import sys
-        class Absent:
-            def find_spec(self, name, path=None, target=None):
-                if name.split(".")[0] in ("tensorflow", "tensorflow_text", "jax", "jaxlib", "flax", "orbax", "seqio"):
-                    raise ModuleNotFoundError(f"No module named {name!r}", name=name)
-        sys.meta_path.insert(0, Absent())
-        from newsembed.launch.cli import main
-        articles, = sys.argv[1:]
-        assert main(["embed", "--model", "weights", "--input", articles, "--output", "vectors"]) == 0
-        assert main(["index", "--model", "weights", "--input", articles, "--output", "index"]) == 0
-        assert main(["search", "--index", "index", "storm coast", "--json"]) == 0
-    """)
-    done = subprocess.run(
-        [sys.executable, "-c", script, articles], check=False, capture_output=True, text=True, cwd=tmp_path
-    )
-    assert done.returncode == 0, done.stderr
-    vectors = np.load(tmp_path / "vectors" / "embeddings.npy")
-    titles, bodies, *_ = zip(*tiny.articles, strict=True)
-    np.testing.assert_allclose(vectors, load_encoder(str(tmp_path / "model")).encode(titles, bodies), atol=1e-6)
-    hits = json.loads(done.stdout[done.stdout.index("[") :])
-    assert [hit["rank"] for hit in hits] == [1, 2, 3, 4, 5]
 
 
 def test_parameters_of_another_shape_are_refused(tiny, tmp_path):

@@ -140,26 +140,6 @@ def test_a_pretraining_that_fails_fails_its_seed_of_every_row_that_starts_from_i
     assert not any("without_topics/seed-0" in folder for folder in bench.trained)
 
 
-def test_a_study_that_is_killed_goes_on_with_the_row_it_was_in(study, bench, tmp_path):
-    train, killed = bench.train, []
-
-    def dying(run, cores):
-        if len(bench.trained) == 3:
-            killed.append(run.folder)
-            raise KeyboardInterrupt
-        return train(run, cores)
-
-    bench.train = dying
-    with pytest.raises(KeyboardInterrupt):
-        study("--rows", "without_topics")
-    assert not (tmp_path / "ablation" / "table.json").exists()
-    done = list(bench.trained)
-    bench.train = train
-    assert study("--rows", "without_topics") == 0
-    assert killed[0] in bench.trained[3:]
-    assert not set(done) & set(bench.trained[3:])
-
-
 def test_a_row_that_mines_badly_fails_alone(study, bench, tmp_path):
     mine = bench.mine
 

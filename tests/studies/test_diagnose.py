@@ -16,6 +16,7 @@ from newsembed.models.encoders.news import EncoderConfig
 from newsembed.serving.static import is_static
 from newsembed.studies.diagnose.parts import PARTS as FUNCTIONS
 from newsembed.tasks.vocabulary import Vocabulary
+from small_encoders import static
 
 WORDS = {
     "storm": ["storm", "coast", "wind", "rain"],
@@ -235,11 +236,7 @@ def test_bad_input(tmp_path, capsys, arguments, message):
 
 def test_a_model_that_numpy_computes_shows_its_pieces_too(model, tmp_path):
     pieces = pathlib.Path(model, "vocab.txt").read_text().split()
-    config = EncoderConfig(
-        vocab_size=len(pieces), hidden_size=8, num_layers=0, num_heads=1, mlp_size=1,
-        embedding_size=6, pooling="weighted", positions="rotary", norm="pre",
-    )  # fmt: skip
-    folder = write_model(tmp_path / "static", config, pieces)
+    folder = write_model(tmp_path / "static", static(len(pieces)), pieces)
     assert is_static(folder)
     assert diagnose(tmp_path, articles(), "--encoder", f"words=model:{folder}") == 0
     parts, _, _ = written(tmp_path)

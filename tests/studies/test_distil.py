@@ -11,13 +11,13 @@ from json_lines import write_rows
 from manifests import write_manifest
 from newsembed.beam_pipelines.workflow import STEPS
 from newsembed.formats.articles import ArticleText
-from newsembed.models.encoders import EncoderConfig
 from newsembed.serving.encoder import load_encoder, load_model
 from newsembed.studies import distil
 from newsembed.studies.distil import Distillation, DistilOptions
 from newsembed.studies.shared.static import count_pieces
 from newsembed.tasks.vocabulary import Vocabulary
 from refusals import refuses
+from small_encoders import small
 
 PIECES = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"abcdefgh", "##b", "##c", "flood")
 WIDTH = 6
@@ -27,10 +27,8 @@ SIZES = {"size": 4, "lead_length": 4, "max_length": 16}
 @pytest.fixture(scope="module")
 def encoder(tmp_path_factory):
     """A folder with a transformer of random weights."""
-    config = EncoderConfig(
-        len(PIECES), hidden_size=8, num_layers=1, num_heads=2, mlp_size=8, max_length=12, embedding_size=WIDTH,
-        num_topics=2, pooling="mean",
-    )  # fmt: skip
+    sizes = {"hidden_size": 8, "num_layers": 1, "mlp_size": 8, "embedding_size": WIDTH, "num_topics": 2}
+    config = small(len(PIECES), **sizes, pooling="mean")
     return write_model(tmp_path_factory.mktemp("encoder"), config, PIECES, 10, drawn(config, 1.0))
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import small_encoders
 from drawn_parameters import write_model
 from manifests import doc, write_manifest
 from newsembed.beam_pipelines.workflow import STEPS
@@ -21,7 +22,7 @@ from newsembed.formats.model_folder import ModelFolder
 from newsembed.formats.records import Article, Triplet
 from newsembed.formats.vocabulary import SPECIAL_TOKENS, read_vocabulary
 from newsembed.launch import cli
-from newsembed.models.encoders import EncoderConfig, HybridConfig
+from newsembed.models.encoders import HybridConfig
 from newsembed.serving.encoder import load_encoder, load_model
 from newsembed.studies import lift
 from newsembed.studies.lift import Lift, LiftOptions, seconds_of_steps
@@ -329,10 +330,7 @@ def test_the_result_of_a_lift_is_lifted_again_without_its_words(lifted, work, tm
 
 
 def test_a_start_without_layers_is_refused_before_anything_else(work, tmp_path):
-    static = EncoderConfig(
-        vocab_size=30, hidden_size=8, num_layers=0, num_heads=1, mlp_size=1, embedding_size=6, pooling="weighted"
-    )
-    start = write_model(tmp_path / "static", static, [*SPECIAL_TOKENS, *string.ascii_lowercase[:25]])
+    start = write_model(tmp_path / "static", small_encoders.static(30), [*SPECIAL_TOKENS, *string.ascii_lowercase[:25]])
     commands = []
     caught = refuses("expected a transformer", lift_of(start, work, tmp_path / "out", command=recorded(commands)).run)
     assert caught.path == start
@@ -342,15 +340,12 @@ def test_a_start_without_layers_is_refused_before_anything_else(work, tmp_path):
 def test_trained_words_and_the_projection_are_joined(lifted, work, start, tmp_path):
     done, output = lifted[0], str(tmp_path / "out")
     size = load_model(f"{done}/import").config.vocab_size
-    static = EncoderConfig(
-        vocab_size=size, hidden_size=8, num_layers=0, num_heads=2, mlp_size=8, embedding_size=6, pooling="weighted",
-        lead_length=4, sublinear=True, positions="rotary",
-    )  # fmt: skip
+    table = small_encoders.static(size, lead_length=4, sublinear=True)
 
     def command(arguments):
         if arguments[0] != "train":
             return recorded([])(arguments)
-        write_model(f"{output}/words", static, read_vocabulary(f"{output}/import/vocab.txt").pieces, 16)
+        write_model(f"{output}/words", table, read_vocabulary(f"{output}/import/vocab.txt").pieces, 16)
         return 0
 
     settings = dataclasses.replace(SETTINGS, words_steps=1, train_steps=0, projection_size=8, gin=())

@@ -8,7 +8,6 @@ import pytest
 from manifests import doc
 from newsembed.formats.articles import ArticleText
 from newsembed.formats.vocabulary import SPECIAL_TOKENS
-from newsembed.models.encoders import EncoderConfig
 from newsembed.serving.encoder import JaxEncoder
 from newsembed.serving.model import Model
 from newsembed.studies.lift import centring
@@ -16,6 +15,7 @@ from newsembed.studies.lift.centring import centred_head, head_without_languages
 from newsembed.studies.shared.static import Corpus
 from newsembed.training.lexical import LexicalPart
 from scipy.sparse import csr_array
+from small_encoders import static
 
 UNITS = 8
 
@@ -25,10 +25,7 @@ def model(tmp_path):
     """A static model of letters: the embedding of a text is the mean of its letters' vectors and a bias."""
     vocabulary = tmp_path / "vocab.txt"
     vocabulary.write_text("".join(f"{piece}\n" for piece in (*SPECIAL_TOKENS, *"abcdefgh")))
-    config = EncoderConfig(
-        vocab_size=13, hidden_size=UNITS, num_layers=0, num_heads=1, mlp_size=1, embedding_size=UNITS - 2,
-        pooling="mean", norm="pre", positions="rotary", max_length=40,
-    )  # fmt: skip
+    config = static(13, hidden_size=UNITS, embedding_size=UNITS - 2, pooling="mean", max_length=40)
     rng = np.random.default_rng(0)
     params = {"token_embedding": rng.normal(size=(13, UNITS)), "mlm_bias": np.zeros(13)}
     params |= {"output_norm": {"scale": np.ones(UNITS), "bias": np.zeros(UNITS)}}

@@ -141,18 +141,6 @@ def test_a_model_that_does_not_know_later_events_is_stale(study, bench, tmp_path
     assert "falls" in text
 
 
-def test_a_cutoff_that_fails_stops_no_other_and_is_tried_again(study, bench, tmp_path, capsys):
-    bench.failing = {"2021-06/seed-0/pretrained"}
-    assert study() == 1
-    assert "2021-06, seed 0: pretraining: exit code 1" in (tmp_path / "study" / "table.md").read_text()
-    assert "out of memory" in capsys.readouterr().err
-    before = list(bench.trained)
-    bench.failing = set()
-    assert study() == 0
-    folder = f"{tmp_path}/study/rows/2021-06/seed-0"
-    assert bench.trained[len(before) :] == [f"{folder}/pretrained", folder]
-
-
 def test_a_cutoff_without_triplets_fails_alone(study, bench, tmp_path):
     mine = bench.mine
 

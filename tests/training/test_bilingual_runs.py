@@ -1,4 +1,4 @@
-"""Runs of NTDV: two trained translators become parts of one model, keep their parameters, and a killed run goes on."""
+"""Runs of NTDV: two trained translators become parts of one model and keep their parameters."""
 
 from pathlib import Path
 
@@ -71,12 +71,6 @@ def test_both_translators_are_taken_over_and_keep_their_parameters(trained, part
         moved = jax.tree.map(lambda old, new: float(np.abs(old - new).max()), before[name], after[name])
         assert all(value > 0 for value in jax.tree.leaves(moved)), name
     assert set(after) == TRAINED | set(parts)
-
-
-def test_a_run_that_stopped_ends_with_the_same_bits(train, parts, trained):
-    for steps in (2, 4):
-        folder = train("ntdv_small", "in two goes", steps, INITIAL_CHECKPOINT_PATH=parts)
-    jax.tree.map(np.testing.assert_array_equal, saved_params(folder, 4), saved_params(trained, 4))
 
 
 def test_every_part_needs_a_model_of_its_own_shape(train, parts, trained):

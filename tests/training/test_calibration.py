@@ -14,6 +14,7 @@ from newsembed.models.encoders.news import EncoderConfig, NewsEncoder
 from newsembed.training.calibration import Calibration, check_calibration
 from newsembed.training.gin_config import run_training
 from newsembed.training.options import CalibrationOptions
+from small_encoders import static
 from toy_architecture import MeanConfig
 from toy_corpus import LENGTH, saved_params, tiny_bindings, write_corpus, write_sets, write_vocabulary
 
@@ -149,11 +150,8 @@ def test_what_the_architecture_or_the_options_cannot_follow_is_refused(options, 
         CalibrationOptions(word_vectors="f", latent_semantics=True)
 
 
-CONFIG = EncoderConfig(
-    vocab_size=30, hidden_size=6, num_layers=0, num_heads=1, mlp_size=1, max_length=20, embedding_size=6, num_topics=2,
-    dropout_rate=0.0, norm="pre", positions="rotary", pooling="weighted", embedding_init="t5", lead_length=4,
-    sublinear=True,
-)  # fmt: skip
+SIZES = {"hidden_size": 6, "max_length": 20, "num_topics": 2, "dropout_rate": 0.0}
+CONFIG = static(30, **SIZES, embedding_init="t5", lead_length=4, sublinear=True)
 
 
 def fresh(config=CONFIG):

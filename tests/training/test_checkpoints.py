@@ -1,5 +1,6 @@
 """Checkpoints: which stay, what a damaged one does, a disk that is full, iterators of several processes."""
 
+import dataclasses
 import errno
 import gc
 import json
@@ -16,16 +17,15 @@ from full_disk import small_files
 from newsembed.errors import InputError
 from newsembed.formats.vocabulary import read_vocabulary
 from newsembed.learning.partitioning import Partitioner
-from newsembed.models.encoders.news import EncoderConfig, NewsEncoder
+from newsembed.models.encoders.news import NewsEncoder
 from newsembed.training import checkpoints as module
 from newsembed.training.checkpoints import Checkpoints, find_checkpoint, start_state
 from newsembed.training.options import CheckpointOptions
 from newsembed.training.train_state import plan_state
+from small_encoders import small
 from toy_corpus import write_vocabulary
 
-CONFIG = EncoderConfig(
-    64, hidden_size=16, num_layers=1, num_heads=2, mlp_size=32, max_length=16, embedding_size=8, num_topics=4
-)
+CONFIG = small(64, num_layers=1, max_length=16, num_topics=4)
 
 
 @pytest.fixture(scope="module")
@@ -138,7 +138,7 @@ def test_a_damaged_checkpoint_to_start_from_is_named(copy, layout, tmp_path):
 
 def test_another_architecture_is_no_damage(copy, tmp_path):
     partitioner = Partitioner()
-    wider = NewsEncoder(EncoderConfig(**(CONFIG.to_dict() | {"mlp_size": 48})))
+    wider = NewsEncoder(dataclasses.replace(CONFIG, mlp_size=48))
     other = plan_state(wider, optax.adam(0.1), partitioner, partitioner.make_mesh(jax.devices()[:1]))
     with pytest.raises(InputError, match="another architecture") as raised:
         start(copy, other, tmp_path)

@@ -7,14 +7,10 @@ import jax
 import numpy as np
 import pytest
 from json_lines import read_rows
-from newsembed.serving.encoder import load_encoder
-from newsembed.serving.export import ExportOptions, export
-from newsembed.serving.saved_model import SavedModelEncoder
 from newsembed.training.gin_config import run_training
 from toy_corpus import bindings_of, saved_params, write_corpus, write_vocabulary
 
 SCORES = {0: 0.5, 2: 0.4, 4: 0.3}  # no step is better than the table
-TITLES, BODIES = ["w1 w2", "w3", "w4 w5 w6"], ["w7 w8 " * 9, "w9", "w1 w2 w3 w4 " * 4]
 
 
 @pytest.fixture(scope="module")
@@ -71,11 +67,3 @@ def test_only_the_groups_with_a_rate_move(trained):
     moved = {name for name in before if not jax.tree.all(jax.tree.map(np.array_equal, before[name], after[name]))}
     assert {"context_gain", "context_vector", "context_layers_0", "pooling_logits"} <= moved
     assert not moved & {"token_embedding", "embedding_head", "output_norm"}
-
-
-def test_it_is_exported_and_reads_short_and_long_texts_alike(trained, tmp_path):
-    encoder = load_encoder(str(trained[0] / "model"))
-    export(ExportOptions(model=str(trained[0] / "model"), output=str(tmp_path / "saved"), platforms=("cpu",)))
-    saved = SavedModelEncoder(str(tmp_path / "saved"))
-    assert saved.facts["kind"] == "context"
-    np.testing.assert_allclose(saved.encode(TITLES, BODIES), encoder.encode(TITLES, BODIES), atol=1e-5)

@@ -12,24 +12,20 @@ from newsembed.training.lexical import (
     random_projection_of_tfidf,
 )
 from scipy.sparse import csr_array
+from small_encoders import small, static
 
 
 def test_words_of_a_static_model_give_its_embeddings():
-    static = EncoderConfig(
-        vocab_size=30, hidden_size=8, num_layers=0, num_heads=1, mlp_size=1, max_length=16, embedding_size=6,
-        num_topics=2, norm="pre", pooling="weighted", lead_length=4, sublinear=True, positions="rotary",
-    )  # fmt: skip
-    params = drawn(static)
-    words = lexical_part_of(static, params)
-    news = EncoderConfig(
-        vocab_size=30, hidden_size=8, num_layers=1, num_heads=2, mlp_size=8, max_length=16, embedding_size=4
-    )
+    table = static(30, max_length=16, num_topics=2, lead_length=4, sublinear=True)
+    params = drawn(table)
+    words = lexical_part_of(table, params)
+    news = small(30, hidden_size=8, num_layers=1, mlp_size=8, max_length=16, embedding_size=4)
     config = HybridConfig(
         **{**news.to_dict(), "embedding_size": 10}, lexical_size=6, lexical_lead_length=words.lead_length
     )
     hybrid = hybrid_params(drawn(news), config, words, share=0.25)
     rows = np.array([[2, 9, 17, 9, 30 - 1, 3, 0, 0], [2, 5, 3, 0, 0, 0, 0, 0]], np.int32)
-    expected = np.asarray(static.module().apply({"params": params}, rows, method="embed"))
+    expected = np.asarray(table.module().apply({"params": params}, rows, method="embed"))
     found = np.asarray(config.module().apply({"params": hybrid}, rows, method="embed"))
     counts = np.array([6, 3])[:, None]
     np.testing.assert_allclose(found[:, 4:], expected * np.sqrt(0.25 * counts / (counts + 64)), atol=1e-5)

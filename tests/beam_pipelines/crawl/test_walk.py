@@ -7,7 +7,7 @@ import pytest
 from crawling import feed
 from newsembed.beam_pipelines.crawl import site
 from newsembed.beam_pipelines.crawl.fetch import Fetched, FetchError
-from newsembed.beam_pipelines.crawl.options import CrawlOptions, Scope, Sitemaps
+from newsembed.beam_pipelines.crawl.options import CrawlOptions, Scope
 from newsembed.beam_pipelines.crawl.politeness import RateLimiter
 from newsembed.beam_pipelines.crawl.site import Frontier, SiteCrawler
 from newsembed.beam_pipelines.crawl.state import UrlRecord, Visit
@@ -112,18 +112,6 @@ def test_entries_of_seed_feeds_on_other_domains_are_listed_one_step_only(crawl):
     assert [visit.url for visit in crawler.listed.values()] == ["http://b.example/1"]
     _, _, crawler = crawl(pages, f"{HOME}/rss")
     assert (crawler.listed, crawler.tallies["entries_elsewhere"]) == ({}, 2)
-
-
-def test_sitemaps_of_robots_txt_are_read_after_the_pages(crawl):
-    pages = {
-        f"{HOME}/robots.txt": f"User-agent: *\nSitemap: {HOME}/map.xml\n",
-        f"{HOME}/": page("/1"),
-        f"{HOME}/1": "x",
-        f"{HOME}/map.xml": f"<urlset><url><loc>{HOME}/2</loc></url></urlset>",
-        f"{HOME}/2": "x",
-    }
-    _, requests, _ = crawl(pages, f"{HOME}/", sitemaps=Sitemaps.AUTO)
-    assert requests == [f"{HOME}/", f"{HOME}/1", f"{HOME}/map.xml", f"{HOME}/2"]
 
 
 def test_links_to_files_and_long_urls_are_not_followed(crawl):

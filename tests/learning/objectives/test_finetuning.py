@@ -6,12 +6,11 @@ import pytest
 from drawn_parameters import drawn
 from newsembed.errors import InputError
 from newsembed.learning.objectives import Model, Objectives, objectives_of
-from newsembed.models.encoders import EncoderConfig, FinetunedConfig
+from newsembed.models.encoders import FinetunedConfig
 from objective_runs import jit
+from small_encoders import small
 
-ENCODER = EncoderConfig(
-    20, hidden_size=8, num_layers=1, num_heads=2, mlp_size=8, max_length=8, embedding_size=4, num_topics=1
-)
+ENCODER = small(20, hidden_size=8, num_layers=1, mlp_size=8, max_length=8, embedding_size=4, num_topics=1)
 TOKENS = np.array([[2, 7, 8, 9, 3, 0], [2, 8, 3, 0, 0, 0], [2, 9, 9, 7, 7, 3]], np.int32)
 TASKS = {"pair": "pair_classification", "word": "token_classification", "span": "question_answering"}
 
