@@ -68,7 +68,8 @@ def test_a_body_of_very_many_tags_is_cut():
 def test_notices_of_the_site_are_no_lines_of_a_body_unless_it_has_no_others():
     notice = "Get all the latest news delivered daily to your inbox. Sign up here."
     row = {"url": "https://n.example/1", "title": "A title"}
-    assert row_to_article(row | {"body": f"{notice}\nRain.\n\nWind."}).body == "Rain.\n\nWind."
+    picture = "Image copyrightGetty ImagesImage caption"
+    assert row_to_article(row | {"body": f"{notice}\n{picture}\nRain.\n\nWind."}).body == "Rain.\n\nWind."
     assert row_to_article(row | {"body": notice}).body == notice
 
 
