@@ -1,6 +1,7 @@
 """Several processes that train one model: how they find each other, and how they agree while they train."""
 
 import os
+import sys
 from collections.abc import Sequence
 from typing import Final
 
@@ -62,6 +63,9 @@ def join_processes(
     jax.config.update("jax_enable_preemption_service", False)
     # On CPUs, programs in the background may run at once, and a message (gloo) may then meet one of another program.
     jax.config.update("jax_cpu_enable_async_dispatch", False)
+    # JAX aborts this process where another one does not come.
+    found = coordinator_address or "what JAX detects"
+    print(f"connecting to the other processes by {found}: all must start within five minutes", file=sys.stderr)
     try:
         jax.distributed.initialize(coordinator_address, num_processes, process_id)
     except (RuntimeError, ValueError) as error:
