@@ -17,9 +17,9 @@ ROOT = Path(__file__).parents[1]
 LAYOUT = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
 SLACK = 0.03  # of a limit: a package that is smaller by more lowers it
 LIMITS = {  # package: (lines, tokens)
-    "tests": (43_022, 511_521),
+    "tests": (43_024, 511_530),
     "beam_pipelines": (12_723, 145_137),
-    "serving": (4_804, 54_316),
+    "serving": (4_806, 54_328),
     "studies": (4_655, 52_288),
     "formats": (4_282, 43_685),
     "benchmarks": (3_499, 38_198),
