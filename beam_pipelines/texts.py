@@ -12,7 +12,7 @@ from typing import Final
 from ..errors import InputError
 from ..formats import files
 from ..formats.parquet import read_records
-from ..formats.vocabulary import VOCABULARY_FILE, vocabulary_names
+from ..formats.vocabulary import VOCABULARY_FILE, input_digest
 from ..tasks.vocabulary import Vocabulary
 from .jobs import InputSpec, JobRun
 
@@ -117,7 +117,7 @@ def _vocabulary_digest(path: str) -> str:
     Raises:
       InputError: if there is no vocabulary file.
     """
-    return " ".join(files.file_digest(file) for file in vocabulary_names(vocabulary_path(path)).values())
+    return input_digest(vocabulary_path(path))
 
 
 VOCABULARY_INPUT: Final = InputSpec("vocabulary", _VOCABULARY, digest=_vocabulary_digest)

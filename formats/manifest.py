@@ -170,6 +170,17 @@ def read_row_sizes(folder: str) -> dict[str, dict[str, int]]:
         return {task: {name: int(size) for name, size in sizes.items()} for task, sizes in found.items()}
 
 
+def read_inputs(folder: str, name: str) -> list[str]:
+    """The digests of an input of the job that wrote a folder; none if no job did.
+
+    Raises:
+      InputError: without a readable manifest, or if the entry is damaged.
+    """
+    found = read_manifest(folder).get("inputs", {})
+    with reading(manifest_path(folder), _REMEDY, AttributeError):
+        return [str(digest) for digest in found.get(name, [])]
+
+
 def read_blocks(folder: str) -> dict[str, Blocks]:
     """Where the records of the files of training data are, by path relative to the folder; files may be missing.
 

@@ -27,7 +27,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import InputError, reading
-from .files import exists, read_bytes
+from .files import exists, file_digest, read_bytes
 
 VOCABULARY_FILE: Final = "vocab.txt"
 # Positions in every vocabulary file; a file that differs is refused.
@@ -282,6 +282,11 @@ def vocabulary_names(path: str) -> dict[str, str]:
     if exists(_next_to(path, TOKENIZER_IDS_FILE)):
         found |= {name: _next_to(path, name) for name in (TOKENIZER_FILE, TOKENIZER_IDS_FILE)}
     return found
+
+
+def input_digest(path: str) -> str:
+    """What the manifest of a job has of the vocabulary at `path`, for its tokenizer's files, too."""
+    return " ".join(file_digest(file) for file in vocabulary_names(path).values())
 
 
 def vocabulary_bytes(pieces: Iterable[str]) -> bytes:

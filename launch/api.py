@@ -94,9 +94,18 @@ class Index:
         return self._index.embeddings
 
     def to_arrow(self, columns: Sequence[str] | None = None) -> "pa.Table":
-        """The table of articles, or some of its columns, for pandas, Polars and DuckDB."""
+        """The table of articles, or some of its columns, for pandas, Polars and DuckDB.
+
+        Raises:
+          InputError: for a column that the table does not have.
+        """
         import pyarrow as pa
 
+        from ..formats.archive import ARTICLES
+
+        known = self._index.archive.table(ARTICLES).schema.names
+        if unknown := [name for name in columns or () if name not in known]:
+            raise InputError(f"no column {unknown[0]!r}", field="columns", remedy=f"take some of {', '.join(known)}")
         return pa.Table.from_batches(self._index.archive.batches(columns))
 
     def search(

@@ -48,7 +48,7 @@ def select_sets(directory: str, mixture: str) -> dict[DataSet, int]:
             f"got {there}, expected examples of {mixture}",
             path=directory,
             field="examples",
-            remedy="Set DATA_DIR to a folder that holds them.",
+            remedy="Name a folder that holds them.",
         )
     return chosen
 

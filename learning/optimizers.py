@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from ..errors import InputError
+from ..errors import InputError, refusing
 from ..formats.command_line import GinOptions, check_value
 
 _SMALLEST_SCALE: Final = 1e-3  # or arrays that start at 0 would never change
@@ -179,8 +179,10 @@ def matching_parameters(params: Any, pattern: str, field: str) -> Any:
       bool for each parameter, in the shape of `params`.
 
     Raises:
-      InputError: if it matches none.
+      InputError: if it matches none, or is no regular expression.
     """
+    with refusing(f"{pattern!r} is no regular expression:", re.error, field=field, remedy=GinOptions.remedy):
+        re.compile(pattern)
     found = jax.tree_util.tree_map_with_path(lambda keys, _: bool(re.match(pattern, _path_of(keys))), params)
     if not any(jax.tree.leaves(found)):
         names = {_path_of(keys).partition("/")[0] for keys, _ in jax.tree_util.tree_leaves_with_path(params)}

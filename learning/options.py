@@ -8,8 +8,8 @@ import gin
 
 from ..errors import InputError, refusing
 from ..formats.command_line import GinOptions, option
-from ..formats.manifest import DataSet
-from ..formats.vocabulary import VocabularyFile
+from ..formats.manifest import DataSet, read_inputs
+from ..formats.vocabulary import VocabularyFile, input_digest
 from ..models.encoders import KINDS, Architecture
 from ..tasks import registry
 from ..tasks.registry import SMOOTHING
@@ -83,6 +83,13 @@ class DataOptions(GinOptions):
         """`feature_lengths` with the sizes that the data of a folder tell."""
         tasks = {data_set.task for data_set in select_sets(folder, self.mixture)}
         return registry.complete_lengths(folder, self.feature_lengths, tasks)
+
+    def check_vocabulary(self, folder: str) -> None:
+        """Refuses records of another vocabulary; a folder that no mining job wrote does not say which it has."""
+        stated = read_inputs(folder, "vocabulary")
+        if stated and input_digest(self.vocabulary_path) not in stated:
+            problem, remedy = f"{folder} was written with another vocabulary", "Name the one that its job was given."
+            raise InputError(problem, path=self.vocabulary_path, field="VOCABULARY_PATH", remedy=remedy)
 
     def check_lengths(self, tasks: set[str], config: Architecture) -> None:
         """Refuses rows that are longer than the model reads."""

@@ -36,6 +36,7 @@ The Hugging Face folder is for transformers and sentence-transformers:
 import contextlib
 import dataclasses
 import os
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
@@ -161,6 +162,7 @@ class ExportReport:
 def run(options: ExportOptions) -> int:
     """Runs the command."""
     with uploaded(options.output, overwrite=options.overwrite) as output:
+        print(f"exporting {options.model} as {options.format}", file=sys.stderr)
         report = export(dataclasses.replace(options, output=output))
     compared = "" if report.max_difference is None else f", equal to JAX within {report.max_difference:.1e}"
     lost = "" if report.least_cosine is None else f", cosine to float32 at least {report.least_cosine:.5f}"

@@ -94,7 +94,8 @@ def known_value(given: str, known: Iterable[str], field: str) -> str:
     value = given.strip().lower()
     if value in values:
         return value
-    near = difflib.get_close_matches(value, values, n=3, cutoff=0.6) or values[:_SHOWN]
+    within = [one for one in values if value and value in one][:_SHOWN]  # "BBC" is far from "bbc news" by its letters
+    near = within or difflib.get_close_matches(value, values, n=3, cutoff=0.6) or values[:_SHOWN]
     more = f" and {len(values) - len(near)} more" if len(near) < len(values) else ""
     remedy = f"the index has {', '.join(near)}{more}" if near else f"leave it out; no article has a {field}"
     raise InputError(f"no article of the index has the {field} {given!r}", field=field, remedy=remedy)

@@ -72,7 +72,7 @@ OPEN_PATHS: Final = frozenset({"/", "/style.css", "/page.css", "/page.js", "/hea
 _PREDICT: Final = "/predict"
 KINDS: Final = {  # of the routes that use the encoder or the index, as messages call them
     **dict.fromkeys(("/embed", _PREDICT), "requests to embed"),
-    **dict.fromkeys(("/search", "/events", "/event", "/map"), "searches"),
+    **dict.fromkeys(("/search", "/feed.atom", "/feed.json", "/events", "/event", "/map"), "searches"),
 }
 _READING: Final = "bodies"
 _CODINGS: Final = frozenset({*ACCEPTED.split(", "), "x-gzip"})  # of bodies

@@ -24,14 +24,18 @@ _TOKENS_PER_BATCH: Final = 16_384  # over all devices
 
 
 class _Evaluator:
-    """Scores of a benchmark on a model in training; its documents are read and tokenized once, at the first evaluation.
+    """Scores of a benchmark on a model in training; its documents are tokenized once, at the first evaluation.
 
     Args:
-      benchmark: whose files are read then. A document has at most as many tokens as the run trains on.
+      benchmark: whose files are read now, so that a run does not train for hours before it says that they are missing.
+        A document has at most as many tokens as the run trains on.
+
+    Raises:
+      InputError: if they cannot be read.
     """
 
     def __init__(self, benchmark: "Benchmark") -> None:
-        self._benchmark = benchmark
+        self._benchmark, self._documents = benchmark, benchmark.documents()
         self.rows: list[np.ndarray] = []
 
     def scores(self, snapshot: "Snapshot") -> "list[Score]":
@@ -42,8 +46,7 @@ class _Evaluator:
 
         length = min(snapshot.text_length, snapshot.config.max_length)
         if not self.rows:
-            documents = self._benchmark.documents()
-            titles, bodies = [document.title for document in documents], [document.body for document in documents]
+            titles, bodies = [one.title for one in self._documents], [one.body for one in self._documents]
             self.rows = Vocabulary.load(snapshot.vocabulary_path).encode_documents(titles, bodies, length)
         embeddings = np.zeros((len(self.rows), snapshot.config.embedding_size), np.float32)
         lengths = [len(row) for row in self.rows]

@@ -232,6 +232,7 @@ def make_recipe(
         raise data.refuse("mixed_batches", "False: the steps of T5X are those of one set each; use newsembed train")
     tasks = {data_set.task for data_set in data.weights()}
     data.check_lengths(tasks, config)
+    data.check_vocabulary(data.data_dir)
     table = Objectives(seen, objectives_of(tasks, objectives))
     text_length = model.text_length_of(None if table.pretrains else data.feature_lengths, config)
     return Recipe(data, vocabulary, table, make_layout(table, data.lengths), text_length)

@@ -75,12 +75,16 @@ class _Plan:
         tasks = {data_set.task for data_set in weights} or _tasks_of(data.mixture)
         config = self._config(vocabulary)
         first, start = self._tried("", self._start, config, vocabulary) or (0, "unknown")
+        if vocabulary and weights:
+            self._tried("", data.check_vocabulary, data.data_dir)
         yield f"start: {start}"
         yield f"steps: {first:,} to {self._groups['run'].train_steps:,}, {counted(data.batch_size, 'row')} each"
         for data_set, weight in weights.items():
             yield self._tried("DATA_DIR", self._set, data_set, weight, first) or f"  {data_set}: no files"
         if held_out.period and held_out.data_dir is not None:
             sets = self._tried("EVAL_DATA_DIR", select_sets, held_out.data_dir, data.mixture) or {}
+            if vocabulary and sets:
+                self._tried("", data.check_vocabulary, held_out.data_dir)
             yield f"held out: {', '.join(map(str, sets)) or 'nothing'}"
         if vectors := self._groups["calibration"].word_vectors:
             self._tried("WORD_VECTORS", _check_file, vectors)

@@ -1,6 +1,7 @@
 """Several processes that train one model: how they find each other, and how they agree while they train."""
 
 import os
+import sys
 from collections.abc import Sequence
 from typing import Final
 
@@ -47,21 +48,19 @@ def join_processes(
         if not detect and not _is_announced():
             return False
     elif missing:
-        raise InputError(
-            f"got {', '.join(name for name in options if name not in missing)} without {', '.join(missing)}",
-            field=missing[0],
-            remedy="Give all three to every process, or none of them on Slurm and TPU.",
-        )
+        problem = f"got {', '.join(name for name in options if name not in missing)} without {', '.join(missing)}"
+        remedy = "Give all three to every process, or none of them on Slurm and TPU."
+        raise InputError(problem, field=missing[0], remedy=remedy)
     elif not 0 <= (process_id or 0) < (num_processes or 0):
-        raise InputError(
-            f"got {process_id}, expected a number from 0 to {(num_processes or 0) - 1}",
-            field="--process_id",
-            remedy="Number the processes from 0.",
-        )
+        problem = f"got {process_id}, expected a number from 0 to {(num_processes or 0) - 1}"
+        raise InputError(problem, field="--process_id", remedy="Number the processes from 0.")
     # The training loop handles SIGTERM: all processes agree on the step to save. JAX's service would swallow it.
     jax.config.update("jax_enable_preemption_service", False)
     # On CPUs, programs in the background may run at once, and a message (gloo) may then meet one of another program.
     jax.config.update("jax_cpu_enable_async_dispatch", False)
+    # JAX aborts this process where another one does not come.
+    found = coordinator_address or "what JAX detects"
+    print(f"connecting to the other processes by {found}: all must start within five minutes", file=sys.stderr)
     try:
         jax.distributed.initialize(coordinator_address, num_processes, process_id)
     except (RuntimeError, ValueError) as error:

@@ -188,6 +188,7 @@ class Setup:
         """Returns the evaluations of the run."""
         options = self.batch_options
         if held_out.period and held_out.data_dir is not None:
+            self.data.check_vocabulary(held_out.data_dir)
             options = dataclasses.replace(options, lengths=self.data.lengths_of(held_out.data_dir))
         sets = open_held_out(held_out, self.data.mixture, self.data.open_set, options)
         path, length = self.data.vocabulary_path, self.text_length or self.config.max_length
@@ -214,6 +215,7 @@ def prepare(run: RunOptions, data: DataOptions, model: ModelOptions, objectives:
     weights = data.weights()
     tasks = {data_set.task for data_set in weights}
     data.check_lengths(tasks, config)
+    data.check_vocabulary(data.data_dir)
     mesh = model.partitioner.make_mesh()
     check_batch_size(data.batch_size, mesh)
     rows = mixed_rows(weights, data.batch_size, mesh.shape[DATA_AXIS]) if data.mixed_batches else {}

@@ -254,4 +254,5 @@ class Finetune:
             for row in self._rows(path, task)(part):
                 shard.write({"tokens": row.tokens, **row.labels}, get(own.task).features)
         write_manifest(to, {"examples": {str(own): shard.rows}})
-        print(f"{counted(len(part.examples), 'example')}, {counted(shard.rows, 'row')}: {to}", file=sys.stderr)
+        counts = f"{counted(len(part.examples), 'example')}, {counted(shard.rows, 'row')}"
+        print(f"{task.training}: {counts}", file=sys.stderr)

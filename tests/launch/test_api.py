@@ -102,6 +102,8 @@ def test_groups_are_numbers_of_documents_largest_first(static_model, article_row
     with pytest.raises(InputError, match="threshold: got 2"):
         index.cluster(2)
     assert index.to_arrow(["title"]).column("title").to_pylist() == [one.title for one in index.documents]
+    with pytest.raises(InputError, match="columns: no column 'titel'"):
+        index.to_arrow(["title", "titel"])
 
 
 @pytest.mark.parametrize("ending", [".parquet", ".jsonl", ".jsonl.gz", ".jsonl.zst"])

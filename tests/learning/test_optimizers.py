@@ -55,6 +55,12 @@ def test_each_group_has_its_rate_by_the_first_expression_that_matches_from_the_s
         np.testing.assert_allclose(found[name], factors.get(name, 0.0) * value, rtol=1e-6)
 
 
+@pytest.mark.parametrize("trainable", ["layers_[", {"layers_[": 1.0}])
+def test_a_text_that_is_no_expression_is_refused(trainable):
+    with pytest.raises(InputError, match=r"adam.trainable: 'layers_\[' is no regular expression: unterminated"):
+        updates(trainable=trainable)
+
+
 @pytest.mark.parametrize("trainable", ["embedding", {"table": 1.0, "embedding": 1.0}])
 def test_an_expression_that_matches_nothing_is_named(trainable):
     with pytest.raises(InputError, match=r"'embedding' matches no parameter\n.*start with head_table, layers_0"):

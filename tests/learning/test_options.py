@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from newsembed.beam_pipelines.texts import VOCABULARY_INPUT
 from newsembed.errors import InputError
 from newsembed.formats.vocabulary import VocabularyFile
 from newsembed.learning.batches import DataSet
@@ -22,6 +23,19 @@ def test_the_weight_of_a_task_multiplies_the_sampling_of_its_sets(tmp_path):
     # Square roots of the counts: 10 and 5 for the triplets, 3 x 10 for the topics.
     expected = {("triplets", "en"): 10 / 45, ("triplets", "de"): 5 / 45, ("topics", "en"): 30 / 45}
     assert weights == {DataSet(*name): pytest.approx(weight) for name, weight in expected.items()}
+
+
+def test_records_of_another_vocabulary_are_refused(tmp_path):
+    given, other = tmp_path / "vocab.txt", tmp_path / "other.txt"
+    given.write_text("[PAD]\n")
+    other.write_text("[UNK]\n")
+    manifest = {"inputs": {"vocabulary": [VOCABULARY_INPUT.digest(str(given))]}}
+    (tmp_path / "manifest.json").write_text(json.dumps(manifest))
+    data_options(vocabulary_path=str(given)).check_vocabulary(str(tmp_path))
+    with pytest.raises(InputError, match=r"other.txt: VOCABULARY_PATH: .* was written with another vocabulary"):
+        data_options(vocabulary_path=str(other)).check_vocabulary(str(tmp_path))
+    (tmp_path / "manifest.json").write_text('{"examples": {}}')  # no job wrote it
+    data_options(vocabulary_path=str(other)).check_vocabulary(str(tmp_path))
 
 
 @pytest.mark.parametrize("weights", [{"poems": 1.0}, {"topics": 0.0}])

@@ -28,6 +28,7 @@ def test_the_nearest_values_are_named_and_how_many_more_there_are():
         "the index has d.test, daily.example, e.test, f.test, globe.example and 1 more"
     )
     assert problem("zzz", PUBLISHERS[:4]) == "the index has daily.example, news.example"
+    assert problem("BBC", ["aaa", "bbc news", "vox"]) == "the index has bbc news and 2 more"
     assert problem("fr", ["de", "en"], "language") == "the index has de, en"
     assert problem("", PUBLISHERS[:1]) == "the index has daily.example"
     assert problem("fr", ["", ""], "language") == "leave it out; no article has a language"

@@ -91,7 +91,7 @@ async def test_a_body_may_have_as_many_bytes_as_the_limit_declared_or_not():
         assert (await client.answer())[:2] == (200, "abcdef")
 
 
-@pytest.mark.parametrize("path", ["/embed", "/search", "/events", "/event", "/map"])
+@pytest.mark.parametrize("path", ["/embed", "/search", "/feed.atom", "/feed.json", "/events", "/event", "/map"])
 @in_loop
 async def test_requests_inside_are_counted_by_kind(path):
     kind = "requests to embed" if path == "/embed" else "searches"

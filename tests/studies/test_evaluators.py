@@ -111,6 +111,12 @@ def test_one_language_has_no_cross(files, counting, mldoc):
         MlDocEvaluator(mldoc, ("english",), svm=True)(snapshot(files[0], counting[0]))
 
 
+def test_missing_files_are_an_error_before_the_training():
+    for evaluator in (SameEventEvaluator, MlDocEvaluator):
+        with pytest.raises(InputError, match="no such folder|No such file"):
+            evaluator("not_there")
+
+
 def test_gin_files_name_the_best_cross():
     keys = ["MODEL_DIR", "DATA_DIR", "VOCABULARY_PATH"]
     bindings = [

@@ -109,6 +109,19 @@ def test_each_file_that_is_missing_is_named(everything, tmp_path, capsys):
     ]
 
 
+def test_records_of_another_vocabulary_are_named(everything, tmp_path, capsys):
+    values = {name: everything[name] for name in required_of("ast_paper.gin")}
+    for name in ("DATA_DIR", "EVAL_DATA_DIR"):
+        shutil.copytree(values[name], tmp_path / name)
+        values[name] = str(tmp_path / name)
+        manifest = json.loads((tmp_path / name / "manifest.json").read_text()) | {"inputs": {"vocabulary": ["0"]}}
+        (tmp_path / name / "manifest.json").write_text(json.dumps(manifest))
+    _, _, missing = dry_run(capsys, "ast_paper.gin", [f"{name} = {value!r}" for name, value in values.items()])
+    assert found("^missing: .*: VOCABULARY_PATH: (.*)$", missing) == [
+        f"{values[name]} was written with another vocabulary" for name in ("DATA_DIR", "EVAL_DATA_DIR")
+    ]
+
+
 def test_a_device_of_a_pod_holds_its_part(capsys):
     bindings = [*bindings_of(required_of(PAPER)), "MODEL_PARALLEL = 4"]
     said = dry_run(capsys, PAPER, bindings, "--devices=256")[1].replace(",", "")

@@ -170,7 +170,7 @@ def test_options_that_do_not_fit_are_named(more, message):
         processes.join_processes(coordinator_address="host:1", **more)
 
 
-def test_processes_are_expected_where_the_environment_announces_them(monkeypatch):
+def test_processes_are_expected_where_the_environment_announces_them(monkeypatch, capsys):
     joined = []
     monkeypatch.setattr(jax.distributed, "initialize", lambda *options: joined.append(options))
     monkeypatch.setattr(jax.config, "update", lambda *_: None)
@@ -185,3 +185,8 @@ def test_processes_are_expected_where_the_environment_announces_them(monkeypatch
     monkeypatch.setenv("TPU_WORKER_HOSTNAMES", "host0,host1")
     processes.join_processes()
     assert joined == [(None, None, None)] * 3
+    processes.join_processes("host:1", 2, 0)  # it may have to wait for minutes
+    said = ["what JAX detects"] * 3 + ["host:1"]
+    assert capsys.readouterr().err == "".join(
+        f"connecting to the other processes by {by}: all must start within five minutes\n" for by in said
+    )
