@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[1]
 LAYOUT = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
 SLACK = 0.03  # of a limit: a package that is smaller by more lowers it
 LIMITS = {  # package: (lines, tokens)
-    "tests": (42_750, 508_653),
+    "tests": (42_750, 508_664),
     "beam_pipelines": (12_725, 145_231),
     "serving": (4_806, 54_328),
     "studies": (4_655, 52_288),
