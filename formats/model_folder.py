@@ -46,6 +46,7 @@ from .arrays import Array, flatten, read_safetensors, write_safetensors
 from .digests import SUMS, check_sums, damage, file_sha256, remove_sums, write_list, write_sums
 from .files import is_object, read_json, write_whole
 from .huggingface import CONFIG_FILE, MODULES_FILE, Prompts
+from .manifest import has_manifest
 from .trust import allow
 from .vocabulary import VOCABULARY_FILE, TokenizerFiles, VocabularyFile, vocabulary_digest, vocabulary_names
 
@@ -344,12 +345,16 @@ class ModelFolder:
 
 
 def check_place(path: str, field: str) -> None:
-    """Refuses a folder in which Orbax would write checkpoints that cannot be read.
+    """Refuses a folder in which Orbax would write checkpoints that cannot be read, and the result of a job.
 
     Raises:
-      InputError: for a path that Orbax takes for a pattern.
+      InputError: for a path that Orbax takes for a pattern, or a folder with a manifest; a store is not asked.
     """
-    if not is_object(path) and (found := " ".join(sorted(set("*?[") & set(os.path.abspath(path))))):
+    if is_object(path):
+        return
+    if has_manifest(path):
+        raise InputError("a job wrote this folder", path=path, field=field, remedy="name another one for the model")
+    if found := " ".join(sorted(set("*?[") & set(os.path.abspath(path)))):
         problem = f"checkpoints are written below folders without {found} in their names only"
         raise InputError(problem, path=path, field=field, remedy="name another path; the result may be renamed")
 

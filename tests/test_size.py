@@ -17,15 +17,15 @@ ROOT = Path(__file__).parents[1]
 LAYOUT = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
 SLACK = 0.03  # of a limit: a package that is smaller by more lowers it
 LIMITS = {  # package: (lines, tokens)
-    "tests": (42_750, 508_664),
+    "tests": (42_755, 508_707),
     "beam_pipelines": (12_725, 145_231),
     "serving": (4_806, 54_328),
     "studies": (4_655, 52_288),
-    "formats": (4_299, 43_910),
+    "formats": (4_304, 43_937),
     "benchmarks": (3_499, 38_198),
     "models": (3_060, 35_265),
     "evaluation": (3_983, 47_286),
-    "training": (2_282, 23_935),
+    "training": (2_285, 23_965),
     "launch": (2_483, 23_565),
     "newsroom": (1_618, 18_438),
     "learning": (1_601, 18_348),

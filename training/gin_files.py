@@ -214,6 +214,9 @@ def _find(name: str, folders: Sequence[str], asked_by: str) -> str:
     for path in candidates:
         if os.path.isfile(path):
             return path
+        if os.path.isdir(path):
+            remedy = f"Name a file, such as {path.rstrip('/')}/config.gin of a run."
+            raise InputError("is a folder, expected a gin file", path=path, field=asked_by, remedy=remedy)
     known = sorted(
         os.path.relpath(os.path.join(root, file), GIN_FOLDER)
         for root, _, names in os.walk(GIN_FOLDER)

@@ -101,3 +101,10 @@ def test_no_checkpoint_is_written_where_orbax_could_not_read_it(tmp_path, name):
     with pytest.raises(InputError, match=r"--output: checkpoints are written below folders without"):
         ModelFolder(str(tmp_path / name / "model")).write_import({}, "", {})
     train._alone("gs://bucket/arch*")
+
+
+def test_no_model_is_written_into_the_result_of_a_job(tmp_path):
+    from newsembed.training import train
+
+    (tmp_path / "manifest.json").write_text("{}")
+    refuses("MODEL_DIR: a job wrote this folder", train._alone, str(tmp_path))

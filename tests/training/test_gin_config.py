@@ -155,6 +155,7 @@ def test_a_file_that_includes_itself_is_named_with_the_line(tmp_path):
         (["--gin.BATCH_SIZE=%BATCHSIZE"], "names %BATCHSIZE, which nothing sets"),
         (["--gin.BATCH_SIZE=x"], "which gin cannot read"),
         (["--gin_file=runs/train_dem.gin"], "no such file"),
+        (["--gin_file=runs"], r"is a folder, expected a gin file"),
         ([], "are required"),
     ],
 )
