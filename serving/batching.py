@@ -24,6 +24,7 @@ MAX_QUERIES: Final = 32  # in a call
 CHARACTERS_PER_DOCUMENT: Final = 4_096  # a slice with longer documents holds fewer
 PATIENCE_SECONDS: Final = 0.1  # documents wait for searches this long before each slice, so that both go on
 _JOIN_SECONDS: Final = 1.0
+_AHEAD_SECONDS: Final = 0.005
 _LOG: Final = logging.getLogger(__name__)
 
 Compare = Callable[[FloatArray], Sequence[FloatArray] | None]
@@ -80,14 +81,17 @@ class Batcher:
     Args:
       encoder: what embeds; it is called by two threads.
       options: how requests share its calls.
+      is_ahead: whether embedded queries wait for what comes next. Others may as well wait and share a call, then.
 
     Attributes:
       encoder: as given.
       options: as given.
     """
 
-    def __init__(self, encoder: TextEncoder, options: BatchOptions | None = None) -> None:
-        self.encoder, self.options = encoder, options or BatchOptions()
+    def __init__(
+        self, encoder: TextEncoder, options: BatchOptions | None = None, is_ahead: Callable[[], bool] = lambda: False
+    ) -> None:
+        self.encoder, self.options, self._is_ahead = encoder, options or BatchOptions(), is_ahead
         self._changed = threading.Condition()
         self._queries = collections.deque[_Request]()
         self._documents = collections.deque[_Request]()
@@ -161,9 +165,9 @@ class Batcher:
         while True:
             with self._changed:
                 self._changed.wait_for(lambda: self._queries or self._is_stopping)
-                if shared:
-                    seconds = self.options.batch_wait_ms / 1_000
-                    self._changed.wait_for(lambda: len(self._queries) >= MAX_QUERIES or self._is_stopping, seconds)
+                seconds = self.options.batch_wait_ms / 1_000 if shared else 0.0
+                while not self._changed.wait_for(self._is_full, seconds) and self._is_ahead():
+                    seconds = _AHEAD_SECONDS
                 if self._is_stopping:
                     return
                 batch = [self._queries.popleft() for _ in range(min(len(self._queries), MAX_QUERIES))]
@@ -201,6 +205,9 @@ class Batcher:
             for request, _ in chosen:
                 if not request.unfinished:
                     request.settle(request.embeddings)
+
+    def _is_full(self) -> bool:
+        return len(self._queries) >= MAX_QUERIES or self._is_stopping
 
     def _run(self, preparation: Callable[[], None]) -> None:
         try:

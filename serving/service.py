@@ -60,7 +60,8 @@ class Service:
         options: BatchOptions | None = None,
         books: Books | None = None,
     ) -> None:
-        self._now = Batcher(encoder, options), index
+        self._found = 0  # searches that have their vectors
+        self._now = Batcher(encoder, options, self._is_ahead), index
         self.books: Books = books or Books()
         self.notice: Callable[[DocumentIndex], str] = lambda _: ""
         # A thread for each core: more of them would only wait for one another in the middle of a search.
@@ -97,7 +98,7 @@ class Service:
         """
         batcher = before = self.batcher
         if encoder is not None:
-            batcher = Batcher(encoder, before.options)
+            batcher = Batcher(encoder, before.options, self._is_ahead)
             _prepare(batcher)
         index.archive.read_terms()
         self.books.replace(index)
@@ -158,7 +159,15 @@ class Service:
             vector, cosines = await asyncio.wrap_future(batcher.query(request.q, index.compare))
         options: dict[str, Any] = {"mode": mode, "filters": filters, "facets": request.facets, "cosines": cosines}
         search = functools.partial(find, index, request.q, vector, request.count, **options)
-        return await anyio.to_thread.run_sync(search, limiter=self._searching)
+        self._found += 1
+        try:
+            return await anyio.to_thread.run_sync(search, limiter=self._searching)
+        finally:
+            self._found -= 1
+
+    def _is_ahead(self) -> bool:
+        """Whether more searches have their vectors than there are threads for the rest."""
+        return self._found > self._searching.total_tokens
 
     def health(self) -> dict[str, Any]:
         """JSON values of GET /healthz."""

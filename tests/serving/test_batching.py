@@ -74,6 +74,20 @@ def test_queries_that_wait_share_a_call_and_get_their_own_vectors(batcher, encod
     assert [len(call) for call in encoder.queries] == [1, 32, 32, 16]
 
 
+def test_queries_wait_for_others_while_those_before_are_not_answered(encoder):
+    answered = threading.Event()
+    batcher = Batcher(encoder, is_ahead=lambda: not answered.is_set())
+    few = [batcher.query(word) for word in WORDS]
+    assert not wait(few, 0.1).done
+    many = [batcher.query(f"{word} {number}") for number in range(3) for word in WORDS]
+    assert not wait(few + many, HANG).not_done, "as many as a call holds do not wait"
+    last = [batcher.query(text) for text in ("last", "another")]
+    answered.set()
+    assert not wait(last, HANG).not_done
+    assert [len(call) for call in encoder.queries] == [32, 2]
+    batcher.close()
+
+
 def test_queries_that_share_a_call_are_compared_at_once_with_what_each_names(batcher, encoder):
     calls = []
 
