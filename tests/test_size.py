@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[1]
 LAYOUT = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
 SLACK = 0.03  # of a limit: a package that is smaller by more lowers it
 LIMITS = {  # package: (lines, tokens)
-    "tests": (42_767, 508_853),
+    "tests": (42_792, 509_099),
     "beam_pipelines": (12_725, 145_231),
     "serving": (4_818, 54_421),
     "studies": (4_655, 52_288),

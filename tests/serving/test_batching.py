@@ -1,13 +1,19 @@
 """Requests share calls of the encoder, and each gets the vectors that it would get alone."""
 
+import asyncio
+import os
 import threading
 from concurrent.futures import CancelledError, wait
 
 import numpy as np
 import pytest
 from letters import Letters
+from newsembed.formats.articles import ArticleText
 from newsembed.serving.batching import Batcher, BatchOptions
+from newsembed.serving.bodies import SearchRequest
 from newsembed.serving.gate import RefusedError
+from newsembed.serving.service import Service
+from tables import indexed
 
 HANG = 60  # seconds; whoever waits this long has failed
 WORDS = ["storm", "rain", "budget", "vote", "cup", "match", "goal", "wind"]
@@ -86,6 +92,30 @@ def test_queries_wait_for_others_while_those_before_are_not_answered(encoder):
     assert not wait(last, HANG).not_done
     assert [len(call) for call in encoder.queries] == [32, 2]
     batcher.close()
+
+
+def test_searches_wait_for_each_other_while_those_before_have_no_thread(encoder, monkeypatch):
+    index = indexed([ArticleText("1", "", "", "A storm", "Rain")], Letters())
+    service, released = Service(encoder, index), threading.Event()
+    monkeypatch.setattr("newsembed.serving.service.find", lambda *_, **__: released.wait(HANG))
+    before = os.cpu_count() + 1
+
+    async def ask():
+        def asked(words):
+            return [asyncio.ensure_future(service.search(SearchRequest(q=word))) for word in words]
+
+        first = asked(f"first {number}" for number in range(before))
+        while service._found < before:  # noqa: ASYNC110 - nobody sets an event
+            await asyncio.sleep(0.01)
+        later = asked(WORDS)
+        await asyncio.sleep(0.1)
+        assert sum(map(len, encoder.queries)) == before
+        released.set()
+        await asyncio.gather(*first, *later)
+
+    asyncio.run(ask())
+    service.close()
+    assert (encoder.queries[-1], service._found) == (WORDS, 0)
 
 
 def test_queries_that_share_a_call_are_compared_at_once_with_what_each_names(batcher, encoder):
