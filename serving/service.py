@@ -159,14 +159,17 @@ class Service:
             vector, cosines = await asyncio.wrap_future(batcher.query(request.q, index.compare))
         options: dict[str, Any] = {"mode": mode, "filters": filters, "facets": request.facets, "cosines": cosines}
         search = functools.partial(find, index, request.q, vector, request.count, **options)
-        self._found += 1
+        self._found += vector is not None
         try:
             return await anyio.to_thread.run_sync(search, limiter=self._searching)
         finally:
-            self._found -= 1
+            self._found -= vector is not None
 
     def _is_ahead(self) -> bool:
-        """Whether more searches have their vectors than there are threads for the rest."""
+        """Whether more searches have their vectors than there are threads for the rest.
+
+        Those by words alone do not count: under a constant load of them the others would wait without end.
+        """
         return self._found > self._searching.total_tokens
 
     def health(self) -> dict[str, Any]:
