@@ -17,9 +17,9 @@ ROOT = Path(__file__).parents[1]
 LAYOUT = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
 SLACK = 0.03  # of a limit: a package that is smaller by more lowers it
 LIMITS = {  # package: (lines, tokens)
-    "tests": (42_792, 509_099),
+    "tests": (42_794, 509_101),
     "beam_pipelines": (12_725, 145_231),
-    "serving": (4_818, 54_421),
+    "serving": (4_818, 54_427),
     "studies": (4_655, 52_288),
     "formats": (4_304, 43_937),
     "benchmarks": (3_499, 38_198),

@@ -117,6 +117,8 @@ def test_a_killed_worker_ends_the_job_and_the_next_run_completes_it(functions, t
 
 def test_an_error_that_the_user_can_correct_prints_no_traceback_of_a_worker(functions, tmp_path):
     code = (
+        "from newsembed.launch import cli\n"
+        "cli.prepare_libraries()  # as each command does; Beam's own process may log, too, that a worker has ended\n"
         "import test_workers, user_functions\n"
         f"try: test_workers.run(user_functions.fail, {str(tmp_path / 'out')!r})\n"
         "except test_workers.InputError as error: print(error)\n"
