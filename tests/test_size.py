@@ -17,8 +17,8 @@ ROOT = Path(__file__).parents[1]
 LAYOUT = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
 SLACK = 0.03  # of a limit: a package that is smaller by more lowers it
 LIMITS = {  # package: (lines, tokens)
-    "tests": (42_794, 509_101),
-    "beam_pipelines": (12_725, 145_231),
+    "tests": (42_796, 509_138),
+    "beam_pipelines": (12_724, 145_225),
     "serving": (4_818, 54_427),
     "studies": (4_655, 52_288),
     "formats": (4_304, 43_940),

@@ -113,7 +113,8 @@ def extract_page(html: str | bytes, url: str, max_links: int = MAX_LINKS) -> Ext
         return ExtractedPage(rejection=Rejection.NO_CONTENT, detail="no markup to parse")
     headings = headings_of(tree)
     structured = read_structured(tree, url, [*headings[:1], _element_title(tree)])
-    page_url = _own_url(structured.canonical, url)
+    article_url = _own_url(structured.canonical, url)
+    page_url = canonical_url(article_url)
     base = joined(url, next(iter(tree.xpath("//base/@href")), ""))
     links, beyond = links_of(tree, page_url, max_links, base)
     extracted = functools.partial(ExtractedPage, page_url=canonical_url(url), links=links, links_beyond=beyond)
@@ -137,8 +138,6 @@ def extract_page(html: str | bytes, url: str, max_links: int = MAX_LINKS) -> Ext
         )
     if not title:
         return extracted(rejection=Rejection.NO_TITLE, detail="no headline, og:title, heading or title element")
-    written = joined(url, structured.canonical)
-    article_url = written if structured.canonical and canonical_url(written) == page_url else url
     return extracted(article=_article(tree, layout, article_url, title, body, structured))
 
 
@@ -192,6 +191,7 @@ def _article(tree: Any, layout: Layout, url: str, title: str, body: Body, struct
             sources.pop(field, None)
     if guessed:
         sources[GUESSED_ORDER] = "guessed"
+    image_url = joined(url, structured.image_url) if structured.image_url else ""
     return Article(
         doc_id=make_doc_id(canonical_url(url)),
         url=url,
@@ -204,7 +204,7 @@ def _article(tree: Any, layout: Layout, url: str, title: str, body: Body, struct
         date_source=sources.get("byline_date", ""),
         language=structured.language,
         keywords=structured.keywords,
-        image_url=joined(url, structured.image_url) if canonical_url(structured.image_url, url) else "",
+        image_url=image_url if canonical_url(image_url) else "",
         paywalled=structured.paywalled,
         live_blog=structured.live_blog,
         sources=tuple(f"{field}: {source}" for field, source in sorted(sources.items())),
@@ -274,11 +274,11 @@ def _is_linked_line(block: Block) -> bool:
 
 
 def _own_url(canonical: str, url: str) -> str:
-    fetched = canonical_url(url)
-    own = canonical_url(canonical, url) if canonical else ""
-    if own and fetched and own.split("/")[2] == fetched.split("/")[2] and not _is_of_many(own, fetched):
-        return own
-    return fetched
+    """Returns the canonical link of a page as it is written, where it may be believed, or the URL of the page."""
+    written = joined(url, canonical) if canonical else ""
+    own, fetched = canonical_url(written), canonical_url(url)
+    is_on_host = own and fetched and own.split("/")[2] == fetched.split("/")[2]
+    return written if is_on_host and not _is_of_many(own, fetched) else url
 
 
 def _is_of_many(canonical: str, fetched: str) -> bool:

@@ -357,3 +357,5 @@ def test_images_of_other_names():
     links = "<link rel=image_src href=/a.jpg>", "<meta itemprop=image content=/a.jpg>"
     for head in (*links, ld(thumbnailUrl="/a.jpg"), ld(image={"url": ["/a.jpg"]})):
         assert extract_page(html(head), URL).article.image_url == "http://rivernews.example/a.jpg"
+    for head in ("", meta(og__image=""), meta(og__image="data:image/png;base64,AA")):
+        assert extract_page(html(head), URL).article.image_url == ""
