@@ -77,7 +77,8 @@ _ROLES_END = re.compile(
     r"(?<!\s)\s+(?:is\s+an?|(?:for\s+[Tt]|of\s+t|at\s+t)he|in(?:\s+[A-Z]\w+){1,2}$|contributed\b).*$"
 )
 _NO_NAME = re.compile(
-    r"(?i)\d{2}|[:!?{}=]|^(?:the|about|more|share|follow|a|an|by|von|see|all|view|unknown|anonymous|none|null|undefined|n)$"
+    r"(?i)\d{2}|[:!?{}=]|^(?:the|about|more|share|follow|a|an|by|von|see|all|view|unknown|anonymous|anónimo|none|null|undefined|n"
+    r"|publisher|autor|text|beitrag|artikel von|datum|quelle|link)$"
     r"|^(?:follow|share|read)\b",
 )
 _MAX_BYLINE = 200
@@ -325,10 +326,15 @@ def _byline_text(node: Any) -> str:
         return ""
     names = node.xpath(".//*[@itemprop='name']")[:_MAX_CANDIDATES]
     named = ", ".join(text_of(name, _MAX_BYLINE) or name.get("content", "") for name in names)
-    if len(node) > 1 and not named:  # elements that abut are apart on the screen
-        whole = (node.text or "") + "".join(text_of(one, _MAX_BYLINE) + (one.tail or " | ") for one in node)
-    text = named or " ".join(whole.split()) or node.get("content", "")
+    text = named or " ".join(_apart(node).split()) or node.get("content", "")
     return text if 3 < len(text) <= _MAX_BYLINE and any(letter.isalpha() for letter in text) else ""
+
+
+def _apart(node: Any) -> str:
+    """Returns the text of an element with a separator between elements that abut: they are apart on the screen."""
+    if not len(node):
+        return text_of(node, _MAX_BYLINE)
+    return (node.text or "") + "".join(_apart(one) + (one.tail or " | ") for one in node)
 
 
 def days(tree: Any, region: Region, place: str = "") -> tuple[Day | None, Day | None]:

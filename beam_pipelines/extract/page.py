@@ -22,7 +22,7 @@ from .charsets import decode, readable
 from .content import main_content, running_text
 from .layout import Block, Layout, lay_out, letters_of, text_of
 from .lists import Region
-from .structured import Structured, day_in_scripts, read_structured
+from .structured import META, Structured, day_in_scripts, read_structured
 
 GUESSED_ORDER = "byline_date_order"  # "guessed" in the sources of an article whose date may have day and month swapped
 MAX_LINKS = 5_000  # per page, unless the options say otherwise; more links are a crawler trap
@@ -39,6 +39,7 @@ _MARKS = re.compile(r"(?<!\s)\s+[|\-–—•·»«:/~]{1,2}\s+|(?:(?<!\s)\s+)?[
 _NAME_MARKS = re.compile(r"(?:(?<!\s)\s++)?+(?:[|\-–—•·»«:/~<⋆_：｜（(\[【]{1,2}\s*+|(?<!\s)[,，]\s+)")
 _MIN_OWN, _MAX_HEADINGS, _MIN_SHARED = 12, 30, 0.5  # twice the letters; elements; of the words of the title
 _MAX_TITLE = 500
+_MIN_SHARED_HEADING, _LONG_TITLE = 0.2, 90  # share of words; some templates cut titles at 110 characters
 MAX_PAGE_CHARACTERS = 20_000_000
 MAX_PAGE_TAGS = 300_000
 # The last part of a URL of a single item: many words, or a long number.
@@ -112,16 +113,15 @@ def extract_page(html: str | bytes, url: str, max_links: int = MAX_LINKS) -> Ext
     if tree is None:
         return ExtractedPage(rejection=Rejection.NO_CONTENT, detail="no markup to parse")
     headings = headings_of(tree)
-    structured = read_structured(tree, url, [*headings[:1], _element_title(tree)])
+    heading = _own_heading(tree, headings)
+    structured = _with_heading(read_structured(tree, url, [*headings[:1], _element_title(tree)]), heading)
     article_url = _own_url(structured.canonical, url)
     page_url = canonical_url(article_url)
     base = joined(url, next(iter(tree.xpath("//base/@href")), ""))
     links, beyond = links_of(tree, page_url, max_links, base)
     extracted = functools.partial(ExtractedPage, page_url=canonical_url(url), links=links, links_beyond=beyond)
     layout = lay_out(tree)
-    heading = _own_heading(tree, headings)
-    stated = structured.headline or heading or _element_title(tree)
-    title = clean_title(stated, structured.site_names, page_url, headings)
+    title = clean_title(structured.headline or _element_title(tree), structured.site_names, page_url, headings)
     headlines = sum(1 for _, words in links if len(words.split()) >= _MIN_LINK_WORDS)
     unlinked = int(sum(len(block.text) * (1.0 - block.link_share) for block in layout.blocks))
     if _is_hub(structured, layout, page_url, unlinked, headlines):
@@ -388,6 +388,20 @@ def _without(title: str, names: set[str]) -> str:
 def headings_of(tree: Any) -> list[str]:
     """Returns the texts of the first five ``h1`` elements."""
     return [text for node in itertools.islice(tree.iter("h1"), 5) if (text := text_of(node, _MAX_TITLE))]
+
+
+def _with_heading(structured: Structured, heading: str) -> Structured:
+    """Returns the metadata of a page with its heading as the title where that of the metadata is another one.
+
+    Titles for social networks differ from the heading, and some metadata hold only the first characters.
+    """
+    stated, letters = structured.headline, letters_of(heading)
+    whole = letters_of(stated.rstrip(". …"))
+    is_cut = letters.startswith(whole) and (stated.endswith(("...", "…")) or len(stated) >= _LONG_TITLE)
+    is_other = structured.sources.get("title") == META and whole not in letters
+    if not heading or not (is_cut or (is_other and max(overlap(heading, stated)) >= _MIN_SHARED_HEADING)):
+        return structured if stated else structured._replace(headline=heading)
+    return structured._replace(headline=heading, sources={**structured.sources, "title": MARKUP})
 
 
 def _own_heading(tree: Any, headings: list[str]) -> str:

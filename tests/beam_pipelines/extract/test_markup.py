@@ -44,6 +44,7 @@ def test_a_byline_by_its_marks(body):
     [
         ("<p class=byline>Ann Lee</p><p class=byline>Ann Lee</p><p class=byline>Bo Chen</p>", ("Ann Lee", "Bo Chen")),
         ("<p class=byline><b itemprop=name>Ann Lee</b>, <b itemprop=name>Bo Chen</b> x</p>", ("Ann Lee, Bo Chen",)),
+        ("<p class=byline><b><i>By</i><i>by Ann Lee</i></b><b>Staff</b></p>", ("By | by Ann Lee | | Staff |",)),
         ("<p class=byline>Ann</p>", ()),  # three letters are not a name
         ("<p class=byline>Anna</p>", ("Anna",)),
         ("<p class=byline>12:30</p>", ()),

@@ -346,6 +346,34 @@ def test_marks_before_the_name_of_a_site(mark):
     assert clean_title("River News/Wall Street poll of walls", sites, URL) == "River News/Wall Street poll of walls"
 
 
+@pytest.mark.parametrize(
+    ("head", "title", "source"),
+    [
+        (
+            meta(og__title="The River: embankment to rise"),
+            "Council raises embankment",
+            "markup",
+        ),  # a fifth of the words
+        (meta(og__title="A walk in the town's old park"), "A walk in the town's old park", "meta"),
+        (meta(og__title="raises Embankment!"), "raises Embankment!", "meta"),  # the heading has a kicker before it
+        (ld(headline="Embankment to rise"), "Embankment to rise", "json-ld"),
+        (ld(headline="Council raises emb…"), "Council raises embankment", "markup"),
+        (ld(headline="Council raises"), "Council raises", "json-ld"),
+    ],
+)
+def test_the_heading_of_a_page_precedes_a_title_for_social_networks_and_a_cut_one(head, title, source):
+    article = extract_page(html(head, f"<h1>Council raises embankment</h1>{BODY}"), URL).article
+    assert article.title == title
+    assert f"title: {source}" in article.sources
+
+
+def test_a_title_that_a_template_cuts_without_a_mark_is_read_from_the_heading():
+    heading = "Council raises embankment and walls " * 3
+    for length, title in ((90, heading.strip()), (89, heading[:89])):
+        page = html(ld(headline=heading[:length]), f"<h1>{heading}</h1>{BODY}")
+        assert extract_page(page, URL).article.title == title
+
+
 @pytest.mark.parametrize("name", ["<h1><a href=/>River News</a></h1>", "<h1>Town</h1>", "<h1><img src=l.png></h1>"])
 def test_the_title_of_a_page_whose_main_heading_is_of_the_site(name):
     body = f"{name}<article><h2>Council raises embankment</h2>{BODY}</article>"

@@ -216,6 +216,20 @@ def test_lengths_of_lines_that_are_no_part_of_an_article():
     assert not is_portrait("x" * (800 - len(portrait)) + " " + portrait)
 
 
-@pytest.mark.parametrize("byline", ["admin", "Admin2", "None", "n/a", "webmaster", ("undefined", "root")])
+@pytest.mark.parametrize(
+    "byline",
+    [
+        "admin",
+        "Admin2",
+        "None",
+        "n/a",
+        "webmaster",
+        ("undefined", "root"),
+        "Autor",
+        "publisher",
+        "Link copied",
+        "Get author RSS feed",
+    ],
+)
 def test_values_and_accounts_that_name_nobody(byline):
     assert people(byline) == ()
