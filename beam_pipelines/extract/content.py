@@ -58,15 +58,16 @@ def main_content(layout: Layout, title: str = "", *, live_blog: bool = False, by
     comments = _comments(layout)
     bodies = [element for element in layout.elements if element.is_body] if by_names else []
     released: set[str] = set()
-    while True:
+    for _ in range(_MAX_RELEASES):
         aside = _set_aside(layout, comments, bodies, released) if by_names else comments
         page = _Page(layout, _weights(layout, aside), bodies)
         if not page.prose:
             return Content("", 0.0, 0.0)
         blocks = [block for block in layout.blocks if block.element not in aside]
         root, total = page.body({block.element for block in blocks})
-        if released or not by_names or not (released := _parts_of(layout, page.inside(root), aside, comments)):
+        if not by_names or not (parts := _parts_of(layout, page.inside(root), aside, comments)):
             break
+        released |= parts  # and again: parts inside may have such names, too
     if live_blog and page.weights[root] < _MIN_POSTS * page.prose:
         root, total = page.descend(layout.elements[0], 0.85), page.prose
     inside = page.inside(root)

@@ -285,7 +285,8 @@ def test_linked_titles_with_paragraphs_that_are_no_teasers(titles):
 def test_much_of_the_body_behind_a_weak_name_is_a_part_of_it(name):
     rest = [f"{SENTENCE}Rest {number}." for number in range(6)]
     part = "".join(f"<p>{text}</p>" for text in rest)
-    assert lines_of(f"<div class=story-body>{BODY}<div class={name}>{part}</div></div>") == [*PARAGRAPHS, *rest]
+    for inner in (part, f"<div class='{name} inner'>{part}</div>"):
+        assert lines_of(f"<div class=story-body>{BODY}<div class={name}>{inner}</div></div>") == [*PARAGRAPHS, *rest]
     few = "".join(f"<p>{text}</p>" for text in rest[:2])
     assert lines_of(f"<div class=story-body>{BODY}<div class={name}>{few}</div></div>") == PARAGRAPHS
     assert lines_of(f"<div class=story-body>{BODY}<div class='{name} related'>{part}</div></div>") == PARAGRAPHS
