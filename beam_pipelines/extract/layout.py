@@ -51,6 +51,7 @@ _MAX_LINK_SHARE = 0.4
 SENTENCE = re.compile(r"[.!?…;,][\s”\"'’»)]|[.!?…:”\"]$|[。！？։؟।၊。、，]")
 _ENDED = re.compile(r"[.!?…。！？।۔][”\"'’»)」』]?\s*$")
 _SPACELESS = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]")
+_SPACELESS_LETTERS = 3  # of Latin script for one of theirs; they have about as many letters a word
 _HIDDEN = re.compile(r"(?i)display\s*:\s*none|visibility\s*:\s*hidden|clip\s*:\s*rect\(0")
 
 # Tokens of class and id, which are split at camelCase and at all characters but letters. A block element with one of
@@ -140,6 +141,12 @@ class Layout:
 
     blocks: list[Block]
     elements: list[Element]
+
+    @property
+    def density(self) -> float:
+        """How many characters of Latin script a character of the page stands for, on average: 1 to 3."""
+        text = "".join(block.text for block in self.blocks)
+        return 1.0 if text.isascii() else 1.0 + (_SPACELESS_LETTERS - 1) * len(_SPACELESS.findall(text)) / len(text)
 
 
 def lay_out(tree: Any) -> Layout:
@@ -285,6 +292,17 @@ def _prose_weight(text: str, link_share: float) -> float:
     if link_share > _MAX_LINK_SHARE or not SENTENCE.search(text):
         return 0.0
     return length * (1.0 - link_share)
+
+
+def has_words(text: str, least: int) -> bool:
+    """Returns whether a text has that many words; in scripts without spaces three letters count as one.
+
+    >>> has_words("Two words", 3), has_words("\u6b66\u6c49\u7684\u58f0\u97f3\uff1a\u82f1\u52c7\u7684\u4f60", 3)
+    (False, True)
+    """
+    if len(text.split()) >= least:
+        return True
+    return not text.isascii() and len(_SPACELESS.findall(text)) >= _SPACELESS_LETTERS * least
 
 
 def total_of(blocks: Iterable[Block]) -> float:

@@ -8,7 +8,19 @@ from collections.abc import Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from typing import Any
 
-from .layout import HEADINGS, PARAGRAPHS, SENTENCE, Block, Element, Layout, letters_of, text_of, total_of, words
+from .layout import (
+    HEADINGS,
+    PARAGRAPHS,
+    SENTENCE,
+    Block,
+    Element,
+    Layout,
+    has_words,
+    letters_of,
+    text_of,
+    total_of,
+    words,
+)
 
 _LISTS = words("ul ol dl table")
 _STORIES = words("article main header section")
@@ -134,7 +146,7 @@ def without_teasers(layout: Layout, blocks: list[Block]) -> list[Block]:
         titles = [
             before
             for before in range(max(0, place - _MAX_TO_TITLE), place)
-            if blocks[before].link_share > _MAX_LINKED and len(blocks[before].text.split()) >= _MIN_TITLE_WORDS
+            if blocks[before].link_share > _MAX_LINKED and has_words(blocks[before].text, _MIN_TITLE_WORDS)
         ]
         holders = (blocks[before].element for before in titles)
         if not any(

@@ -20,7 +20,7 @@ from .body import MARKUP, Body, overlap, read_body
 from .bylines import bylines, days, names_person, people
 from .charsets import decode, readable
 from .content import main_content, running_text
-from .layout import Block, Layout, lay_out, letters_of, text_of
+from .layout import Block, Layout, has_words, lay_out, letters_of, text_of
 from .lists import Region
 from .structured import META, Structured, day_in_scripts, read_structured
 
@@ -122,16 +122,17 @@ def extract_page(html: str | bytes, url: str, max_links: int = MAX_LINKS) -> Ext
     extracted = functools.partial(ExtractedPage, page_url=canonical_url(url), links=links, links_beyond=beyond)
     layout = lay_out(tree)
     title = clean_title(structured.headline or _element_title(tree), structured.site_names, page_url, headings)
-    headlines = sum(1 for _, words in links if len(words.split()) >= _MIN_LINK_WORDS)
-    unlinked = int(sum(len(block.text) * (1.0 - block.link_share) for block in layout.blocks))
-    if _is_hub(structured, layout, page_url, unlinked, headlines):
+    headlines = sum(has_words(words, _MIN_LINK_WORDS) for _, words in links)
+    density = layout.density
+    unlinked = sum(len(block.text) * (1.0 - block.link_share) for block in layout.blocks)
+    if _is_hub(structured, layout, page_url, density * unlinked, headlines):
         return extracted(hub_title=title or page_url)
     body = read_body(text, layout, url, heading or title, structured.body, live_blog=structured.live_blog)
-    if _is_hub(structured, layout, page_url, len(body.text), headlines):
+    if _is_hub(structured, layout, page_url, density * len(body.text), headlines):
         return extracted(hub_title=title or page_url)
     is_short_item = headings and body.source == MARKUP and _is_item(urlsplit(page_url))
     least = _MIN_ITEM_BODY if is_short_item else _MIN_BODY_CHARACTERS
-    if len(body.text) < least and not (structured.is_article and body.text):
+    if density * len(body.text) < least and not (structured.is_article and body.text):
         return extracted(
             rejection=Rejection.NOT_AN_ARTICLE if body.text else Rejection.NO_CONTENT,
             detail=f"{len(body.text)} characters of text, {headlines} links",
@@ -230,7 +231,7 @@ def _shown_day(
     return day_in_scripts(tree, place), None, "text", False
 
 
-def _is_hub(structured: Structured, layout: Layout, url: str, characters: int, headlines: int) -> bool:
+def _is_hub(structured: Structured, layout: Layout, url: str, characters: float, headlines: int) -> bool:
     """Returns whether a page is a hub: many linked headlines and little text, and metadata that do not say article.
 
     For the front page of a site the headlines are enough: some declare to be articles (NPR, NBC) or print whole
@@ -240,14 +241,16 @@ def _is_hub(structured: Structured, layout: Layout, url: str, characters: int, h
       structured: metadata of the page.
       layout: layout of the page.
       url: canonical URL of the page.
-      characters: length of the text outside links.
+      characters: length of the text outside links, of a script without spaces that of a Latin text as long.
       headlines: number of links with several words.
     """
     parts = urlsplit(url)
     has_id = _ITEM_QUERY.search(parts.query) is not None
     if headlines >= _MIN_HUB_LINKS and parts.path == "/" and not has_id:
         return True
-    if structured.is_article or structured.is_video or running_text(layout) >= _MIN_RUNNING_CHARACTERS:
+    if structured.is_article or structured.is_video:
+        return False
+    if layout.density * running_text(layout) >= _MIN_RUNNING_CHARACTERS:
         return False
     is_item = has_id or _ITEM.search(parts.path.removesuffix("/").rpartition("/")[2]) is not None
     if headlines >= _MIN_HUB_LINKS and characters < 60 * headlines:
@@ -258,19 +261,19 @@ def _is_hub(structured: Structured, layout: Layout, url: str, characters: int, h
 
 def _is_text_beside_links(layout: Layout) -> bool:
     """Returns whether a page has a text of several paragraphs with few links in between: menus, not teasers."""
-    text = main_content(layout).text
+    text, density = main_content(layout).text, layout.density
     lines = set(text.splitlines())
     prose = [number for number, block in enumerate(layout.blocks) if block.prose and block.text in lines]
-    if len(text) < _MIN_TEXT_BESIDE_LINKS or not prose:
+    if density * len(text) < _MIN_TEXT_BESIDE_LINKS or not prose:
         return False
-    characters = sum(layout.blocks[number].prose for number in prose)
+    characters = density * sum(layout.blocks[number].prose for number in prose)
     if len(prose) < _MIN_PARAGRAPHS and characters < _MIN_LONG_PARAGRAPH * len(prose):
         return False
     return 2 * sum(map(_is_linked_line, layout.blocks[prose[0] : prose[-1]])) <= len(prose)
 
 
 def _is_linked_line(block: Block) -> bool:
-    return block.link_share > 0.7 and len(block.text.split()) > _MIN_LINK_WORDS
+    return block.link_share > 0.7 and has_words(block.text, _MIN_LINK_WORDS + 1)
 
 
 def _own_url(canonical: str, url: str) -> str:

@@ -135,6 +135,13 @@ def test_a_page_of_links_with_readers_comments_is_a_hub():
         ("town", "One two three four", 3, "Town"),
         ("town", "One two three four", 2, None),
         ("town", "A long headline", 3, None),
+        (
+            "all-the-news-of-the-town",
+            "議会は堤防を高くする",
+            8,
+            "Town",
+        ),  # three letters of such scripts count as a word
+        ("all-the-news-of-the-town", "議会は堤防を高く", 8, None),
     ],
 )
 def test_a_hub_has_eight_headlines_of_three_words_or_as_a_section_three_of_four(path, text, count, title):
@@ -151,6 +158,17 @@ def test_an_article_has_200_characters_of_text():
         found = extract_page(page(f"<article><p>{text}</p></article>"), URL)
         assert (found.article is not None) == is_article
         assert extract_page(page(f"<article><p>{text}</p></article>", ld(headline="A title")), URL).article is not None
+
+
+def test_a_letter_of_a_script_without_spaces_counts_as_three():
+    line = "議会は火曜日の夜、秋の雨が降る前に川沿いの町の堤防を高くすることを賛成多数で決めた。"
+    for characters, is_article in ((71, True), (66, False)):
+        found = extract_page(page(f"<article><p>{(line * 2)[: characters - 1]}。</p></article>"), URL)
+        assert (found.article is not None) == is_article
+    links = "".join(f"<p><a href=/b/{number}>議会は堤防を高くする、第{number}報</a></p>" for number in range(40))
+    text = f"<div>{f'<p>{line * 2}</p>' * 4}</div>"
+    for body, kind in ((text, "article"), (f"<p>{line * 2}</p>", "hub_title")):
+        assert getattr(extract_page(page(f"<h1>港</h1>{body}{links}"), "http://rivernews.example/harbour"), kind)
 
 
 def test_short_articles_have_a_heading_prose_and_the_url_of_an_item():
