@@ -31,7 +31,7 @@ _WHOLE_LINK, _MIN_LINKED, _FULL_STOPS = 0.97, 60, (".", ".”", '."')
 _MIN_RUNNING_PARAGRAPHS = 3
 _COLONS = (":", "\uff1a")
 _MAX_LINKED = 0.7
-_MIN_TEASERS, _MIN_TITLE_WORDS, _MAX_TO_TITLE = 2, 3, 3
+_MIN_TEASERS, _MIN_LISTED, _MIN_TITLE_WORDS, _MAX_TO_TITLE = 2, 6, 3, 3
 _MANY_HEADLINES, _MAX_BOX, _MAX_FOOT, _MAX_HEADLINE, _MAX_ABOVE = 2, 300, 2, 200, 3
 OUTSIDE, BYLINE, BESIDE = 0, 1, 2  # a node is in another story, between heading and text, elsewhere in the article
 _WORDS, _MAX_DAY_WORDS = re.compile(r"[^\W\d_]+"), 3
@@ -131,32 +131,49 @@ def _place(node: Any) -> tuple[int, ...]:
 def without_teasers(layout: Layout, blocks: list[Block]) -> list[Block]:
     """Removes the teasers of other stories at the end.
 
-    A teaser is a linked title and one paragraph in an element of their own; a list of products or of books that is the
-    text itself has more of the prose.
+    A list of products or of books that is the text itself has more of the prose.
     """
-    paragraphs = Counter(block.element for block in blocks if block.prose)
-    for element in reversed(layout.elements[1:]):
-        paragraphs[element.parent] += paragraphs[element]
+    paragraphs = _paragraphs(layout, blocks)
     teasers, questions, end = 0, 0, len(blocks)
     for place in range(len(blocks) - 1, 0, -1):
         if not blocks[place].prose:
             continue
-        own = blocks[place].element
-        around = (own, *own.ancestors())
-        titles = [
-            before
-            for before in range(max(0, place - _MAX_TO_TITLE), place)
-            if blocks[before].link_share > _MAX_LINKED and has_words(blocks[before].text, _MIN_TITLE_WORDS)
-        ]
-        holders = (blocks[before].element for before in titles)
-        if not any(
-            one in around and paragraphs[one] == 1 for holder in holders for one in (holder, *holder.ancestors())
-        ):
+        titles = _titles(blocks, place, paragraphs)
+        if not titles:
             break
         teasers, end = teasers + 1, titles[0]
         questions += blocks[titles[-1]].text.endswith("?")
     few = total_of(blocks[end:]) <= _MAX_AFTER_END * total_of(blocks)
     return blocks[:end] if few and teasers >= _MIN_TEASERS and questions < teasers else blocks
+
+
+def is_of_teasers(layout: Layout) -> bool:
+    """Returns whether most of the prose of a page is teasers of other stories."""
+    blocks, paragraphs = layout.blocks, _paragraphs(layout, layout.blocks)
+    teasers = [one for place, one in enumerate(blocks) if one.prose and _titles(blocks, place, paragraphs)]
+    return len(teasers) >= _MIN_LISTED and 2 * total_of(teasers) >= total_of(blocks)
+
+
+def _paragraphs(layout: Layout, blocks: list[Block]) -> Counter[Element]:
+    """Returns the number of paragraphs in each element."""
+    paragraphs = Counter(block.element for block in blocks if block.prose)
+    for element in reversed(layout.elements[1:]):
+        paragraphs[element.parent] += paragraphs[element]
+    return paragraphs
+
+
+def _titles(blocks: list[Block], place: int, paragraphs: Counter[Element]) -> list[int]:
+    """Returns the places of the linked titles of a paragraph that is a teaser: both are in an element of their own."""
+    own = blocks[place].element
+    around = (own, *own.ancestors())
+    titles = [
+        before
+        for before in range(max(0, place - _MAX_TO_TITLE), place)
+        if blocks[before].link_share > _MAX_LINKED and has_words(blocks[before].text, _MIN_TITLE_WORDS)
+    ]
+    holders = (blocks[before].element for before in titles)
+    alone = (one in around and paragraphs[one] == 1 for holder in holders for one in (holder, *holder.ancestors()))
+    return titles if any(alone) else []
 
 
 def data_rows(layout: Layout, blocks: list[Block]) -> dict[Element, Element]:

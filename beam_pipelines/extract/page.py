@@ -21,7 +21,7 @@ from .bylines import bylines, days, names_person, people
 from .charsets import decode, readable
 from .content import main_content, running_text
 from .layout import Block, Layout, has_words, lay_out, letters_of, text_of
-from .lists import Region
+from .lists import Region, is_of_teasers
 from .structured import META, Structured, day_in_scripts, read_structured
 
 GUESSED_ORDER = "byline_date_order"  # "guessed" in the sources of an article whose date may have day and month swapped
@@ -67,6 +67,7 @@ _MIN_ITEM_CHARACTERS = 600
 _MIN_TEXT_BESIDE_LINKS, _MIN_PARAGRAPHS = 400, 3
 _MIN_LONG_PARAGRAPH = 300  # teasers are shorter
 _MIN_RUNNING_CHARACTERS = 900  # paragraphs of an article are siblings, teasers of a section page are not
+_MAX_RUNNING_OF_SECTION, _MIN_SECTION_LINES = 400, 15
 
 
 class PageTooLargeError(ValueError):
@@ -248,14 +249,18 @@ def _is_hub(structured: Structured, layout: Layout, url: str, characters: float,
     has_id = _ITEM_QUERY.search(parts.query) is not None
     if headlines >= _MIN_HUB_LINKS and parts.path == "/" and not has_id:
         return True
-    if structured.is_article or structured.is_video:
-        return False
-    if layout.density * running_text(layout) >= _MIN_RUNNING_CHARACTERS:
-        return False
     is_item = has_id or _ITEM.search(parts.path.removesuffix("/").rpartition("/")[2]) is not None
+    running = layout.density * running_text(layout)
+    may_be_section = headlines >= _MIN_HUB_LINKS and not is_item and running < _MAX_RUNNING_OF_SECTION
+    if may_be_section and is_of_teasers(layout):
+        return True  # whatever its metadata say
+    if structured.is_article or structured.is_video or running >= _MIN_RUNNING_CHARACTERS:
+        return False
+    linked = sum(map(_is_linked_line, layout.blocks))
+    if may_be_section and linked >= _MIN_SECTION_LINES:
+        return True
     if headlines >= _MIN_HUB_LINKS and characters < 60 * headlines:
         return not (is_item and characters >= _MIN_ITEM_CHARACTERS) and not _is_text_beside_links(layout)
-    linked = sum(map(_is_linked_line, layout.blocks))
     return not is_item and characters < _MIN_BODY_CHARACTERS and linked >= _MIN_SMALL_HUB_LINKS
 
 

@@ -160,6 +160,28 @@ def test_an_article_has_200_characters_of_text():
         assert extract_page(page(f"<article><p>{text}</p></article>", ld(headline="A title")), URL).article is not None
 
 
+def cards(count, before=""):
+    card = "<div><h3><a href=/b/{0}>A headline about something, {0}</a></h3><p>{1}</p></div>"
+    return page(
+        f"<h1>Town</h1>{before}{''.join(card.format(number, SENTENCE) for number in range(count))}{list_of(MANY[:8])}"
+    )
+
+
+def test_a_section_page_of_six_teasers_is_a_hub_whatever_its_metadata_say():
+    for count, before, is_hub in ((6, "", True), (5, "", False), (6, f"<p>{SENTENCE * 7}</p>", False)):
+        html = cards(count, before).replace("</head>", f"{ld(headline='Town')}</head>")
+        assert bool(extract_page(html, "http://rivernews.example/town").hub_title) == is_hub, (count, before)
+    assert extract_page(cards(9), "http://rivernews.example/a-town-by-the-river").article is not None
+
+
+def test_a_page_of_fifteen_linked_lines_beside_a_text_is_a_section_without_running_text():
+    boxes = "".join(f"<div><p>{SENTENCE} Box {number}.</p></div>" for number in range(12))
+    for count, text, is_hub in ((15, boxes, True), (14, boxes, False), (15, f"<div>{BODY}</div>", False)):
+        html = page(f"<h1>Town</h1>{text}{list_of(f'One two three four {number}' for number in range(count))}")
+        assert bool(extract_page(html, "http://rivernews.example/town").hub_title) == is_hub, count
+        assert extract_page(html, "http://rivernews.example/a-town-by-the-river").article is not None
+
+
 def test_a_letter_of_a_script_without_spaces_counts_as_three():
     line = "議会は火曜日の夜、秋の雨が降る前に川沿いの町の堤防を高くすることを賛成多数で決めた。"
     for characters, is_article in ((71, True), (66, False)):
