@@ -12,7 +12,7 @@ import enum
 import itertools
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
 
 from lxml import etree
@@ -135,14 +135,14 @@ class Block:
     prose: float
 
 
-@dataclasses.dataclass(slots=True)
+@dataclasses.dataclass
 class Layout:
     """The blocks and the block elements of a page, in document order."""
 
     blocks: list[Block]
     elements: list[Element]
 
-    @property
+    @cached_property
     def density(self) -> float:
         """How many characters of Latin script a character of the page stands for, on average: 1 to 3."""
         text = "".join(block.text for block in self.blocks)
