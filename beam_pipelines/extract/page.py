@@ -405,7 +405,9 @@ def _with_heading(structured: Structured, heading: str) -> Structured:
     """
     stated, letters = structured.headline, letters_of(heading)
     whole = letters_of(stated.rstrip(". …"))
-    is_cut = letters.startswith(whole) and (stated.endswith(("...", "…")) or len(stated) >= _LONG_TITLE)
+    is_cut = (
+        whole != letters and letters.startswith(whole) and (stated.endswith(("...", "…")) or len(stated) >= _LONG_TITLE)
+    )
     is_other = structured.sources.get("title") == META and whole not in letters
     if not heading or not (is_cut or (is_other and max(overlap(heading, stated)) >= _MIN_SHARED_HEADING)):
         return structured if stated else structured._replace(headline=heading)
