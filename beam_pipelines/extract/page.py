@@ -257,7 +257,7 @@ def _is_hub(structured: Structured, layout: Layout, url: str, characters: float,
     if structured.is_article or structured.is_video or running >= _MIN_RUNNING_CHARACTERS:
         return False
     linked = sum(map(_is_linked_line, layout.blocks))
-    if may_be_section and linked >= _MIN_SECTION_LINES:
+    if may_be_section and linked >= _MIN_SECTION_LINES and not _is_item(parts):
         return True
     if headlines >= _MIN_HUB_LINKS and characters < 60 * headlines:
         return not (is_item and characters >= _MIN_ITEM_CHARACTERS) and not _is_text_beside_links(layout)
