@@ -343,7 +343,7 @@ def _day(value: datetime.date | str | None, field: str) -> datetime.date | None:
     if value is None or isinstance(value, datetime.date):
         return value
     with refusing(f"got {value!r}, expected a day as YYYY-MM-DD", ValueError, field=field):
-        return datetime.date.fromisoformat(value)
+        return datetime.date.fromisoformat(str(value))
 
 
 def _rows(articles: Any) -> "list[Mapping[str, Any]]":

@@ -84,8 +84,9 @@ def test_an_index_is_built_saved_opened_and_searched(static_model, article_rows,
             hit.document for hit in opened.search("storm", k=9, mode=mode, since="2024-01-02", until="2024-01-03")
         ]
     assert article_rows[0]["url"] not in [hit.document.url for hit in opened.search(article_rows[0]["url"])]
-    with pytest.raises(InputError, match="expected a day as YYYY-MM-DD"):
-        opened.search("storm", since="yesterday")
+    for wrong in ("yesterday", 2024):
+        with pytest.raises(InputError, match="expected a day as YYYY-MM-DD"):
+            opened.search("storm", since=wrong)
     with pytest.raises(InputError, match="mode: got 'word', expected one of hybrid, words, vectors"):
         opened.search("storm", mode="word")
     for mode in (None, "words", "vectors"):
