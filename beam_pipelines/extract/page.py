@@ -115,7 +115,7 @@ def extract_page(html: str | bytes, url: str, max_links: int = MAX_LINKS) -> Ext
         return ExtractedPage(rejection=Rejection.NO_CONTENT, detail="no markup to parse")
     headings = headings_of(tree)
     heading = _own_heading(tree, headings)
-    structured = _with_heading(read_structured(tree, url, [*headings[:1], _element_title(tree)]), heading)
+    structured = _with_heading(read_structured(tree, url, [*headings[:1], _element_title(tree)]), heading, url)
     article_url = _own_url(structured.canonical, url)
     page_url = canonical_url(article_url)
     base = joined(url, next(iter(tree.xpath("//base/@href")), ""))
@@ -398,17 +398,17 @@ def headings_of(tree: Any) -> list[str]:
     return [text for node in itertools.islice(tree.iter("h1"), 5) if (text := text_of(node, _MAX_TITLE))]
 
 
-def _with_heading(structured: Structured, heading: str) -> Structured:
+def _with_heading(structured: Structured, heading: str, url: str) -> Structured:
     """Returns the metadata of a page with its heading as the title where that of the metadata is another one.
 
-    Titles for social networks differ from the heading, and some metadata hold only the first characters.
+    Titles for social networks differ from the heading, and some metadata hold only the first characters. A heading that
+    is much shorter may be the name of the site.
     """
-    stated, letters = structured.headline, letters_of(heading)
+    stated, letters = clean_title(structured.headline, structured.site_names, url), letters_of(heading)
     whole = letters_of(stated.rstrip(". …"))
-    is_cut = (
-        whole != letters and letters.startswith(whole) and (stated.endswith(("...", "…")) or len(stated) >= _LONG_TITLE)
-    )
-    is_other = structured.sources.get("title") == META and whole not in letters
+    starts = whole != letters and letters.startswith(whole)
+    is_cut = starts and (stated.endswith(("...", "…")) or len(stated) >= _LONG_TITLE)
+    is_other = structured.sources.get("title") == META and whole not in letters and 2 * len(letters) >= len(whole)
     if not heading or not (is_cut or (is_other and max(overlap(heading, stated)) >= _MIN_SHARED_HEADING)):
         return structured if stated else structured._replace(headline=heading)
     return structured._replace(headline=heading, sources={**structured.sources, "title": MARKUP})

@@ -367,6 +367,16 @@ def test_the_heading_of_a_page_precedes_a_title_for_social_networks_and_a_cut_on
     assert f"title: {source}" in article.sources
 
 
+@pytest.mark.parametrize("name", ["The River News", "River News Online"])
+@pytest.mark.parametrize("site", ["", meta(og__site_name="The River News")])
+def test_a_heading_that_is_the_name_of_the_site_is_no_title(name, site):
+    stated = "Council raises embankment - The River News"
+    page = html(site + meta(og__title=stated), f"<h1>{name}</h1>{BODY}").replace(
+        "embankment</title>", f"{stated[15:]}</title>"
+    )
+    assert extract_page(page, URL).article.title.startswith("Council raises embankment")
+
+
 def test_a_title_that_a_template_cuts_without_a_mark_is_read_from_the_heading():
     heading = "Council raises embankment and walls " * 3
     for length, title in ((90, heading.strip()), (89, heading[:89])):
