@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 
 _BATCH_ROWS: Final = 1024
 _ENDINGS: Final = (".parquet", ".jsonl", ".jsonl.gz", ".jsonl.zst")
-_TABLES: Final = (".csv", ".tsv")
 _READABLE: Final = (".parquet", *ENDINGS)
 _STREAM: Final = "articles"  # of the jobs that write articles
 _TEXTS: Final = ("title", "body")
@@ -182,17 +181,28 @@ def article_files(path: str) -> list[str]:
             path = stream  # the folder of a job holds other streams and dead letters, too
         found = glob.glob(os.path.join(glob.escape(path), "**", "*"), recursive=True)
         complete = sorted(name for name in found if name.endswith(_ENDINGS) and os.path.isfile(name))
-        if complete := complete or sorted(name for name in found if name.endswith(_TABLES)):
+        if complete := complete or sorted(name for name in found if name.endswith(_READABLE) and os.path.isfile(name)):
             if len({name.endswith(".parquet") for name in complete}) > 1:  # copies of each other, or parts?
                 remedy = "keep the two kinds in two folders"
                 raise InputError("the folder holds .parquet and .jsonl files", path=path, remedy=remedy)
             return complete
-        raise InputError("the folder holds no .parquet, .jsonl and .csv files", path=path, remedy=_REMEDY)
+        there = some_of(sorted({os.path.splitext(name)[1] for name in found if os.path.isfile(name)}))
+        problem = f"the folder holds no .parquet, .jsonl, .json and .csv files{there and f', there is {there}'}"
+        raise InputError(problem, path=path, remedy=_instead(there))
     if not os.path.isfile(path):
         raise InputError("no such file or folder", path=path, remedy=_REMEDY)
     if not path.endswith(_READABLE):
-        raise InputError(f"the name ends in none of {', '.join(_READABLE)}", path=path, remedy=_REMEDY)
+        problem = (
+            "the name ends in none of .parquet, .jsonl, .ndjson, .json, .csv, .tsv, also with .gz, .bz2, .xz, .zst"
+        )
+        raise InputError(problem, path=path, remedy=_instead(path))
     return [path]
+
+
+def _instead(name: str) -> str:
+    """What to do with a file of another kind."""
+    kinds = ((".zip", "unpack it, and give the files in it"), (".xls", "save it as CSV in UTF-8"))
+    return next((remedy for ending, remedy in kinds if ending in name.lower()), _REMEDY)
 
 
 def _is_archive(path: str) -> bool:

@@ -1,34 +1,45 @@
 """The fields of articles under the names of other tools: one table, and one function that gives a row ours.
 
 It knows the rows of news-please, newspaper4k, fundus, trafilatura, GDELT, NewsAPI, the Guardian and the New York Times,
-and common names of columns. Names are compared without case and punctuation.
+and common names of columns in twenty languages. Names are compared without case, punctuation and accents.
 """
 
 import functools
 import re
+import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from ..errors import InputError
 
-# Names by our field, the best first; our own name is before them.
+# Names by our field, the best first; our own name is before them. Those of other languages follow the English ones.
 _NAMES: Final = {
-    "url": "url weburl canonicallink canonicalurl link articleurl permalink respondedurl requestedurl source sourceurl "
-    "documentidentifier v2documentidentifier href uri",
-    "title": "title headline webtitle titlepage articletitle",
-    "body": "body text maintext plaintext bodytext articlebody fulltext articletext rawtext content story article "
-    "leadparagraph description summary",
-    "authors": "authors author authorname authornames authorslist byline creators creator dccreator writers writer by",
+    "url": "url weburl canonicallink canonicalurl link articleurl articlelink newsurl permalink respondedurl "
+    "requestedurl source sourceurl documentidentifier v2documentidentifier href uri guid "
+    "enlace lien tautan ссылка đườngdẫn الرابط رابط 链接 网址 網址 링크",
+    "title": "title headline webtitle titlepage articletitle newstitle headlinetext posttitle "
+    "título titular titre titel titolo tytuł заголовок judul tiêuđề العنوان عنوان शीर्षक শিরোনাম "
+    "标题 標題 新闻标题 タイトル 見出し 제목",
+    "body": "body text maintext plaintext bodytext articlebody fulltext articletext rawtext content articlecontent "
+    "newscontent postcontent contentencoded story article document leadparagraph "
+    "texto contenido cuerpo conteúdo corpo texte contenu inhalt testo contenuto tekst treść текст isi isiberita konten "
+    "nộidung içerik metin النص المحتوى نص متن 正文 内容 內容 新闻内容 本文 본문 내용 "
+    "description summary shortdescription abstract excerpt snippet",
+    "authors": "authors author authorname authornames authorslist byline creators creator dccreator writers writer by "
+    "reporter journalist autor auteur autore автор penulis tácgiả yazar الكاتب نویسنده 作者 记者 記者 著者 기자",
     "byline_date": "bylinedate datepublish datepublished publishdate publisheddate publicationdate publishingdate "
-    "webpublicationdate pubdate published firstpublished publishdatetime date datetime timestamp seendate created "
-    "createdat postedat",
+    "webpublicationdate pubdate published firstpublished publishdatetime publishtime publicdate pubtime postdate "
+    "dateposted date datetime timestamp seendate created createdat postedat time "
+    "fecha fechapublicación datapublicação datapubblicazione datum дата tanggal ngày ngàyđăng tarih التاريخ تاریخ "
+    "日期 时间 時間 发布时间 发布日期 発行日 日付 日時 날짜 일자 작성일",
     "published_at": "publishedat",
     "modified_date": "modifieddate datemodify datemodified modified updated updatedat lastmodified",
-    "publisher": "publisher sitename metasitename sourcehostname sourcename sourcedomain newspaper outlet source "
-    "hostname domain",
-    "language": "language lang metalang inlanguage",
+    "publisher": "publisher sitename metasitename sourcehostname sourcename sourcetitle newssource sourcedomain "
+    "newspaper outlet publication source hostname domain "
+    "fuente medio quelle fonte источник sumber nguồn kaynak المصدر 来源 來源 媒体 媒體 언론사",
+    "language": "language lang metalang inlanguage idioma langue sprache",
     "image_url": "imageurl urltoimage topimage image thumbnail thumbnailurl socialimage",
-    "keywords": "keywords tags",
+    "keywords": "keywords tags tag",
 }
 FIELDS: Final = tuple(_NAMES)
 _INSIDE: Final = frozenset({"fields", "html", "article", "data", "source", "_source", "metadata", "record", "doc"})
@@ -91,7 +102,7 @@ def _fuller(body: tuple[_Path, Any], others: Iterator[tuple[_Path, Any]]) -> tup
     if not isinstance(body[1], str) or len(body[1]) > _SHORT:
         return body
     for path, value in others:
-        if isinstance(value, str) and _MARKS.sub("", path[-1]).casefold() in _SUMMARIES:
+        if isinstance(value, str) and _key(path[-1]) in _SUMMARIES:
             both = [[*filter(str.isalpha, text)] for text in (body[1], value)]
             beyond_latin = [[letter for letter in letters if letter > _LAST_LATIN] for letters in both]
             held, more = map(len, beyond_latin if 2 * len(beyond_latin[1]) > len(both[1]) else both)
@@ -124,20 +135,30 @@ def chosen(options: Iterable[str]) -> _Given:
     return tuple(pairs)
 
 
+def _key(name: str) -> str:
+    """A name without case, punctuation and accents: "Título" is "titulo", however it is encoded."""
+    return _MARKS.sub("", unicodedata.normalize("NFKD", name)).casefold()
+
+
+@functools.cache
+def _keys() -> dict[str, list[str]]:
+    return {field: [*map(_key, names.split())] for field, names in _NAMES.items()}
+
+
 @functools.lru_cache(maxsize=1_000)
 def _plan(names: _Path, inside: tuple[tuple[str, _Path], ...], given: _Given) -> tuple[tuple[str, _Places], ...]:
     """Where each of our fields is looked for in rows with these names."""
     places: dict[str, list[_Path]] = {}
     for name in names:
-        places.setdefault(_MARKS.sub("", name).casefold(), []).append((name,))
+        places.setdefault(_key(name), []).append((name,))
     for outer, keys in inside:
         for key in keys:
-            places.setdefault(_MARKS.sub("", key).casefold(), []).append((outer, key))
+            places.setdefault(_key(key), []).append((outer, key))
     plan = []
-    for field, others in _NAMES.items():
+    for field, others in _keys().items():
         own = [(field,)] if field in names else []
         wanted = [tuple(theirs.split(".")) for ours, theirs in given if ours == field]
-        found = wanted or [*own, *(path for name in others.split() for path in places.get(name, ()) if path not in own)]
+        found = wanted or [*own, *(path for name in others for path in places.get(name, ()) if path not in own)]
         if found:
             plan.append((field, tuple(found)))
     return tuple(plan)

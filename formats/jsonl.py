@@ -1,4 +1,4 @@
-"""JSON-lines and CSV files, plain, ``.gz``, ``.bz2`` or ``.zst``, with errors that name the line."""
+"""JSON-lines and CSV files, plain, ``.gz``, ``.bz2``, ``.xz`` or ``.zst``, with errors that name the line."""
 
 import bz2
 import codecs
@@ -7,6 +7,7 @@ import csv
 import functools
 import itertools
 import json
+import lzma
 import os
 import re
 import zlib
@@ -15,16 +16,19 @@ from typing import Any, BinaryIO, Final
 
 from ..errors import InputError, reading
 
-COMPRESSIONS: Final = ("", ".gz", ".bz2", ".zst")
+COMPRESSIONS: Final = ("", ".gz", ".bz2", ".xz", ".zst")
 ENDINGS: Final = tuple(
     f"{kind}{packed}" for kind in (".jsonl", ".json", ".ndjson", ".csv", ".tsv") for packed in COMPRESSIONS
 )  # of the files that `read_values` reads
 _IS_TABLE: Final = re.compile(r"(?i)\.[ct]sv(?:\.\w+)?$")
 _SEPARATORS: Final = ",;\t|"
+_SEPARATOR_LINE: Final = re.compile(r"(?i)\"?sep=(.)\"?\s*$")  # Excel's, before the names
+_LONGEST_NAME: Final = 80  # characters; a longer cell of the first row is a text
 _LONGEST_CELL: Final = 1 << 26
 # The beginning of an answer of NewsAPI, GDELT, the Guardian or the New York Times, and where it has its articles.
 _ANSWER: Final = re.compile(rb'\s*\{\s*"(?:status|copyright|response|articles|totalResults)"\s*:')
 _LISTS: Final = ("articles", "results", "docs")
+_UTF16: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)  # Excel's "Unicode text", and what PowerShell writes
 _CHUNK_BYTES: Final = 1 << 18
 _SEVERAL_LINES: Final = re.compile(rb"\s*(?:\[|\{\s*$)")  # the beginning of JSON that is no JSON-lines file
 _BETWEEN: Final = re.compile(r"[\s,\[\]]*")
@@ -71,7 +75,7 @@ def read_lines(source: BinaryIO, path: str) -> Iterator[bytes]:
       CompressionError: if the file is not compressed as its name says.
       EOFError: after the last complete line, if the compressed data is truncated or corrupt.
     """
-    for number, line in enumerate(_split(_chunks(source, path))):
+    for number, line in enumerate(_split(_as_utf8(_chunks(source, path)))):
         yield line if number else line.removeprefix(codecs.BOM_UTF8)
 
 
@@ -125,12 +129,18 @@ def _values(chunks: Iterator[bytes]) -> Iterator[bytes]:
 
 
 def _table_rows(lines: Iterator[bytes], path: str) -> Iterator[bytes]:
-    """Yields the rows of CSV or TSV as JSON objects; one with more cells than names comes as it is."""
+    """Yields the rows of CSV or TSV as JSON objects; one with more cells than names comes as a text.
+
+    The columns of a table without names are called by their numbers: an article would be lost as a name of each.
+    """
     csv.field_size_limit(_LONGEST_CELL)
-    first = next(lines, b"").decode("utf-8", "surrogateescape")
-    separator = "\t" if ".tsv" in os.path.basename(path).lower() else max(_SEPARATORS, key=first.count)
     texts = (line.decode("utf-8", "surrogateescape") + "\n" for line in lines)
-    reader = csv.reader(itertools.chain([f"{first}\n"], texts), delimiter=separator, strict=True)
+    first = next(texts, "")
+    stated = _SEPARATOR_LINE.match(first)
+    first = next(texts, "") if stated else first
+    separator = "\t" if ".tsv" in os.path.basename(path).lower() else max(_SEPARATORS, key=first.count)
+    separator = stated[1] if stated else separator
+    reader = csv.reader(itertools.chain([first], texts), delimiter=separator, strict=True)
     names: list[str] | None = None
     while True:
         try:
@@ -140,13 +150,25 @@ def _table_rows(lines: Iterator[bytes], path: str) -> Iterator[bytes]:
             continue
         if row is None:
             return
-        if names is None:
+        if names is None and not any(len(cell) > _LONGEST_NAME or "://" in cell for cell in row):
             names = [name.strip() for name in row]
-        elif len(row) > len(names):
-            yield separator.join(row).encode("utf-8", "surrogateescape")
+            continue
+        names = names or [str(number) for number in range(1, len(row) + 1)]
+        if len(row) > len(names):
+            problem = f"{len(row)} cells, the first row has {len(names)}: {separator.join(row)}"
+            yield problem.encode("utf-8", "surrogateescape")
         elif row:
             value = json.dumps(dict(zip(names, row, strict=False)), ensure_ascii=False)
             yield value.encode("utf-8", "surrogateescape")
+
+
+def _as_utf8(chunks: Iterator[bytes]) -> Iterator[bytes]:
+    """UTF-16 with a byte order mark becomes UTF-8; anything else stays."""
+    first = next(chunks, b"")
+    whole = itertools.chain([first], chunks)
+    if first.startswith(_UTF16):
+        return (text.encode("utf-8", "surrogatepass") for text in codecs.iterdecode(whole, "utf-16", "replace"))
+    return whole
 
 
 def _split(chunks: Iterator[bytes]) -> Iterator[bytes]:
@@ -161,7 +183,7 @@ def _split(chunks: Iterator[bytes]) -> Iterator[bytes]:
 def _chunks(source: BinaryIO, path: str) -> Iterator[bytes]:
     ending = path.rpartition(".")[2]
     raw = iter(lambda: source.read(_CHUNK_BYTES), b"")
-    if ending not in ("gz", "bz2", "zst"):
+    if f".{ending}" not in COMPRESSIONS:
         yield from raw
         return
     new_stream, broken = _codec(ending)
@@ -182,6 +204,8 @@ def _codec(ending: str) -> tuple[Callable[[], Any], type[Exception]]:
         return zstandard.ZstdDecompressor().decompressobj, zstandard.ZstdError
     if ending == "bz2":
         return bz2.BZ2Decompressor, OSError
+    if ending == "xz":
+        return lzma.LZMADecompressor, lzma.LZMAError
     return functools.partial(zlib.decompressobj, wbits=31), zlib.error  # with the header of gzip
 
 

@@ -249,7 +249,7 @@ def open(uri: str, *, saved_model: str | None = None) -> Index:  # noqa: A001 - 
 
 
 def read_articles(path: str) -> "pa.Table":
-    """Articles of a file (Parquet, JSONL, JSON, CSV, TSV; .gz, .bz2, .zst) or of all in a folder, as an Arrow table.
+    """Articles of a file (Parquet, JSONL, JSON, CSV, TSV, also compressed) or of all in a folder, as an Arrow table.
 
     ``.to_pandas()`` makes a data frame of it. The columns are ``doc_id``, ``url``, ``publisher``, ``title``, ``body``,
     ``language``, ``byline_date`` and ``image_url``.

@@ -309,7 +309,7 @@ def row_slices(paths: Iterable[str], holds: str) -> list[Slice]:
                 for _ in _lines(path):
                     rows += 1
         else:
-            remedy = "give .jsonl, .json, .csv, .tsv (also .gz, .bz2, .zst) or .parquet"
+            remedy = "give .jsonl, .json, .csv, .tsv (also .gz, .bz2, .xz, .zst) or .parquet"
             raise InputError(f"unknown type of file of {holds}", path=path, field=f"--{holds}", remedy=remedy)
         starts = range(0, max(rows, 1), LINES_PER_SLICE)
         for start in starts:

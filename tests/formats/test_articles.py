@@ -61,6 +61,21 @@ def test_a_folder_is_read_in_the_order_of_its_names_and_has_files_of_one_kind(tm
         article_files(str(tmp_path))
 
 
+def test_a_folder_of_single_articles_and_what_to_do_with_other_files(tmp_path):
+    (tmp_path / "news.zip").touch()
+    with pytest.raises(InputError, match=r"no \.parquet, .*, there is \.zip\n.*unpack it"):
+        article_files(str(tmp_path))
+    with pytest.raises(InputError, match=r"the name ends in none of (.|\n)*unpack it"):
+        article_files(str(tmp_path / "news.zip"))
+    (tmp_path / "news.xlsx").touch()
+    with pytest.raises(InputError, match=r"save it as CSV"):
+        article_files(str(tmp_path / "news.xlsx"))
+    names = ["a.csv.gz", "b.json", "c.ndjson"]  # news-please writes a file for each article
+    for name in names:
+        (tmp_path / name).touch()
+    assert article_files(str(tmp_path)) == [str(tmp_path / name) for name in names]
+
+
 def test_the_folder_of_a_job_stands_for_its_articles(tmp_path):
     for name in ("articles/part-0.parquet", "clusters/part-0.parquet", "dead_letters/rules/part-0.parquet"):
         (tmp_path / name).parent.mkdir(parents=True)

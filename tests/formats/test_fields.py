@@ -120,6 +120,27 @@ def test_a_summary_with_twice_the_letters_is_the_body(body, description, is_full
     assert standard(row, (("body", "content"),))["body"] == body
 
 
+@pytest.mark.parametrize(
+    "names",
+    [
+        "Titel Inhalt Datum Quelle Autor",
+        "TÍTULO Contenido fecha_publicación fuente autor",
+        "judul isi_berita tanggal sumber penulis",
+        "Tiêu_đề Nội_dung Ngày_đăng Nguồn Tác_giả",
+        "Tie\u0302u_\u0111e\u0302\u0300 No\u0323\u0302i_dung Nga\u0300y Nguo\u0302\u0300n Ta\u0301c_gia\u0309",
+        "заголовок текст дата источник автор",
+        "العنوان النص التاريخ المصدر الكاتب",
+        "标题 正文 日期 来源 作者",
+        "제목 본문 날짜 언론사 기자",
+        "headline short_description date publication reporter",
+        "headline_text snippet publish_time source_title Journalist",
+    ],
+)
+def test_columns_in_other_languages_and_of_other_tables(names):
+    ours = ("title", "body", "byline_date", "publisher", "authors")
+    assert standard(dict(zip(names.split(), ours, strict=True))) == {name: name for name in ours}
+
+
 def test_the_user_chooses_a_field_also_inside_another():
     row = {"title": "Storm", "lead": "Rain", "meta": {"head": "Flood"}}
     assert standard(row, chosen(["title=lead"])) == {"title": "Rain"} | {"meta": {"head": "Flood"}}

@@ -3,6 +3,7 @@
 import bz2
 import gzip
 import json
+import lzma
 
 import pytest
 import zstandard
@@ -11,7 +12,8 @@ from hypothesis import strategies as st
 from newsembed.errors import InputError
 from newsembed.formats import jsonl
 
-PACK = {".jsonl": bytes, ".jsonl.gz": gzip.compress, ".jsonl.bz2": bz2.compress, ".jsonl.zst": zstandard.compress}
+PACK = {".jsonl": bytes, ".jsonl.gz": gzip.compress, ".jsonl.bz2": bz2.compress, ".jsonl.xz": lzma.compress}
+PACK[".jsonl.zst"] = zstandard.compress
 
 
 @pytest.mark.parametrize("suffix", PACK)
@@ -28,7 +30,7 @@ def test_round_trip(tmp_path, monkeypatch, suffix, chunk):
     assert found[1][0] == f"{path}:3"
 
 
-@pytest.mark.parametrize("suffix", [".jsonl.gz", ".jsonl.bz2", ".jsonl.zst"])
+@pytest.mark.parametrize("suffix", [".jsonl.gz", ".jsonl.bz2", ".jsonl.xz", ".jsonl.zst"])
 @given(data=st.data())
 def test_a_cut_file_is_never_whole(tmp_path_factory, suffix, data):
     path = tmp_path_factory.mktemp("cut") / f"r{suffix}"
@@ -52,7 +54,7 @@ def test_bad_lines(tmp_path, raw, message):
         list(jsonl.read_jsonl(str(tmp_path / "r")))
 
 
-@pytest.mark.parametrize("suffix", [".jsonl.gz", ".jsonl.bz2", ".jsonl.zst"])
+@pytest.mark.parametrize("suffix", [".jsonl.gz", ".jsonl.bz2", ".jsonl.xz", ".jsonl.zst"])
 @pytest.mark.parametrize("bad", ["cut", "overwritten"])
 def test_lines_before_the_damage_are_read(tmp_path, monkeypatch, suffix, bad):
     monkeypatch.setattr(jsonl, "_CHUNK_BYTES", 64)
@@ -67,7 +69,7 @@ def test_lines_before_the_damage_are_read(tmp_path, monkeypatch, suffix, bad):
     assert found[:3] == lines[:3]
 
 
-@pytest.mark.parametrize("suffix", [".gz", ".bz2", ".zst"])
+@pytest.mark.parametrize("suffix", [".gz", ".bz2", ".xz", ".zst"])
 def test_a_file_that_is_not_compressed_as_its_name_says_is_told_apart(tmp_path, suffix):
     path = tmp_path / f"plain{suffix}"
     path.write_bytes(b'{"a": 1}\n' * 9)
@@ -103,3 +105,31 @@ def test_an_array_that_is_cut_names_its_last_element(tmp_path):
     (tmp_path / "a.json").write_text('[{"a": 1}, {"a": ')
     with pytest.raises(InputError, match=r"a\.json:2: not JSON"):
         list(jsonl.read_jsonl(str(tmp_path / "a.json")))
+
+
+@pytest.mark.parametrize("separator", [",", ";", "\t"])
+@pytest.mark.parametrize("charset", ["utf-8-sig", "utf-16", "utf-16-le"])
+def test_tables_as_excel_saves_them(tmp_path, monkeypatch, separator, charset):
+    monkeypatch.setattr(jsonl, "_CHUNK_BYTES", 7)
+    names = f"title{separator}text\r\n"
+    stated = f"sep={separator}\r\n" if charset == "utf-8-sig" else ""
+    mark = "\ufeff" if charset == "utf-16-le" else ""
+    table = f'{mark}{stated}{names}Übung{separator}"Regen, Wind;\r\n\tund 雪"\r\n'
+    (tmp_path / "a.csv").write_bytes(table.encode(charset))
+    rows = [row for _, row in jsonl.read_jsonl(str(tmp_path / "a.csv"))]
+    assert [{**row, "text": row["text"].replace("\r", "")} for row in rows] == [
+        {"title": "Übung", "text": "Regen, Wind;\n\tund 雪"}
+    ]
+
+
+@pytest.mark.parametrize("first", ["N1\tnews\thttps://a.example/1", f"N1\tnews\t{'It rains. ' * 9}"])
+def test_the_columns_of_a_table_without_names_have_numbers(tmp_path, first):
+    (tmp_path / "a.tsv").write_text(f"{first}\nN2\tsport\tshort\n")
+    rows = [row for _, row in jsonl.read_jsonl(str(tmp_path / "a.tsv"))]
+    assert rows == [dict(zip("123", first.split("\t"), strict=True)), {"1": "N2", "2": "sport", "3": "short"}]
+
+
+def test_a_row_with_more_cells_than_names_is_no_object_and_says_why(tmp_path):
+    (tmp_path / "a.csv").write_text("title,text\nA,b,c\n")
+    with (tmp_path / "a.csv").open("rb") as source:
+        assert list(jsonl.read_values(source, "a.csv")) == [b"3 cells, the first row has 2: A,b,c"]
