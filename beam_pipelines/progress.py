@@ -26,6 +26,7 @@ UNREAD_FIELD: Final = "unread_field:"  # before the name of a field that no rule
 ABSENT_FIELD: Final = "absent_field:"  # before the name of a field that the user has chosen and a row lacks
 READ_AS: Final = "read_as:"  # before "title from headline"
 UNREAD_DATES: Final = "unread_dates"  # articles without a byline date whose row states one
+WITHOUT_DATE: Final = "without_date"  # articles whose row states none
 NO_PERSONS: Final = "no_persons"  # articles without authors whose row states some, such as the URL of a profile
 GUESSED_DATES: Final = "guessed_dates"  # articles whose date may have day and month in another order
 CUT_BODIES: Final = "cut_bodies"  # articles whose body was too long
@@ -38,6 +39,7 @@ _OF_FIELDS: Final = {
 }
 _OF_ARTICLES: Final = {
     UNREAD_DATES: "cannot read the dates of {}, or they are in the future; write them as YYYY-MM-DD",
+    WITHOUT_DATE: "has found no date of {}, which events need; --fields byline_date=NAME names the column",
     NO_PERSONS: "has found no person's name in the authors of {}",
     GUESSED_DATES: "has guessed the order of day and month in the dates of {}",
     CUT_BODIES: "has cut the bodies of {} to 50,000 characters",
@@ -198,7 +200,7 @@ def why_empty(
     switch = job.switches.get(first)
     remedy = f"--{prefix}{switch} keeps them" if switch else f"see `newsembed rejected {output}`"
     if job.name == "extract" and first == "missing_field":
-        remedy = f"name the columns, such as --{prefix}fields title=headline; {remedy}"
+        remedy = f"name the columns, such as --{prefix}fields title=headline; one column may be two fields; {remedy}"
     return InputError(f"nothing is left: {shown}{examples_of(output).get(first, '')}", path=output, remedy=remedy)
 
 

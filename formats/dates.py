@@ -10,8 +10,9 @@ import contextlib
 import datetime
 import email.utils
 import functools
+import itertools
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 from .months import LONG_WORD, all_months, existing_day, folded, gregorian, locale_of, months_of, months_pattern
@@ -137,8 +138,23 @@ def parse_day(value: Any, place: str = "") -> datetime.date | None:
     return found.day if found else None
 
 
-def place_of(language: str, url: str) -> str:
+def day_order(values: Iterable[Any]) -> str:
+    """The order of day and month that the dates of one file show: "dmy", "mdy", or "" if none or both are there.
+
+    >>> day_order(["3/4/2016", "13/4/2016"]), day_order(["4/13/2016"]), day_order(["13/4/2016", "4/13/2016"])
+    ('dmy', 'mdy', '')
+    """
+    found = set()
+    for match in itertools.chain.from_iterable(_YEAR_LAST.finditer(str(value)[:_MAX_TEXT]) for value in values):
+        if match[1] and "." not in match[0] and (int(match[1]) > 12) != (int(match[2]) > 12):
+            found.add("dmy" if int(match[1]) > 12 else "mdy")
+    return found.pop() if len(found) == 1 else ""
+
+
+def place_of(language: str, url: str, order: str = "") -> str:
     """Returns language and country of a page, such as "pt-BR"; the country of the domain counts before the tag's.
+
+    An order of :func:`day_order` takes the place of the country.
 
     >>> place_of("en-US", "http://a.example.co.uk/1"), place_of("", "http://b.example.pl/1"), place_of("fr", "")
     ('en-GB', 'pl-PL', 'fr')
@@ -153,6 +169,8 @@ def place_of(language: str, url: str) -> str:
             from babel.languages import get_official_languages
 
             name = next(iter(get_official_languages(country, de_facto=True)), "")
+    if order:
+        return f"{name}-{order}"
     return f"{name}-{country}" if name and country else name
 
 
@@ -357,6 +375,8 @@ def _year_last(text: str, place: str) -> Iterator[_Match]:
 def _order(place: str) -> tuple[str, bool]:
     """Returns the order of day, month and year in a place ("dmy", "mdy" or "ymd"), and whether it is certain."""
     language, _, country = place.partition("-")
+    if country in ("dmy", "mdy"):
+        return country, True
     for name in filter(None, (place.replace("-", "_"), "en_001" if language == "en" and country else language)):
         if locale := locale_of(name):
             order = "".join(dict.fromkeys(re.sub(r"[^dmy]", "", locale.date_formats["short"].pattern.lower())))

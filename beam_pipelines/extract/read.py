@@ -2,11 +2,13 @@
 
 import dataclasses
 import datetime
+import itertools
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, Final, TypeVar
 
 from ...errors import InputError
+from ...formats.dates import day_order
 from ...formats.fields import read_as, standard
 from ...formats.parquet import ParquetShardWriter
 from ...formats.records import Article, Failure, Hub, HubKind, Post, Rejection, make_doc_id
@@ -19,11 +21,12 @@ from .isolation import Limits, PageError, read_payload, reader
 from .layout import letters_of
 from .page import MAX_LINKS, ExtractedPage, PageTooLargeError
 from .responses import kind_of
-from .rows import remarks_on, row_to_article, row_to_post, texts_of, unread_fields
+from .rows import DATES, remarks_on, row_to_article, row_to_post, texts_of, unread_fields
 from .sources import Slice, lost_records, read_rows, read_warc
 from .warc import MAX_CONTENT_BYTES, Gap, Response
 
 _MAX_HUB_MEMBERS = 5_000
+_ROWS_THAT_SHOW_ORDER: Final = 1_000  # of day and month
 
 _Read = Callable[..., ExtractedPage | Feed | bytes | None]  # of kind, payload, charset, URL
 _Outputs = dict[type, ParquetShardWriter[Any]]  # by type of record
@@ -221,16 +224,18 @@ def _read_articles(shard: Shard, outputs: _Outputs, piece: Slice, names: tuple[t
     """Reads pre-extracted articles; their ``feeds`` become a hub for each (publisher, feed), merged in the join."""
     feeds: dict[tuple[str, str], set[str]] = {}
     unread = set[str]()
-    for where, given in _whole_rows(shard, piece):
-        row = standard(given, names)
-        if (article := _converted(shard, where, row_to_article, row, given)) is None:
+    rows = ((where, given, standard(given, names)) for where, given in _whole_rows(shard, piece))
+    first = [*itertools.islice(rows, _ROWS_THAT_SHOW_ORDER)]
+    order = day_order(row.get(name) for _, _, row in first for name in DATES)
+    for where, given, row in itertools.chain(first, rows):
+        if (article := _converted(shard, where, partial(row_to_article, order=order), row, given)) is None:
             continue
         for ours, theirs in read_as(given, names):
             shard.tally(f"{READ_AS}{ours} from {theirs}")
         for theirs in {theirs for _, theirs in names if theirs.partition(".")[0] not in given}:
             shard.tally(f"{ABSENT_FIELD}{theirs}")
         outputs[PageArticle].write(PageArticle(**fields_of(article)))
-        for name, count in remarks_on(row, article):
+        for name, count in remarks_on(row, article, order):
             _tally(shard, name, count)
         for name in unread_fields(row, unread):
             shard.tally(f"{UNREAD_FIELD}{name}")
@@ -271,6 +276,6 @@ def _whole_rows(shard: Shard, piece: Slice) -> Iterator[tuple[str, _Row]]:
             shard.fail(where, Failure.TRUNCATED, f"the file is cut or broken from here on: {row}")
         elif isinstance(row, str):
             problem = "it is not in UTF-8: convert the file, for example by `iconv -f WINDOWS-1252 -t UTF-8`"
-            shard.fail(where, Failure.BROKEN_RECORD, problem if "\ufffd" in row else "no JSON object", row)
+            shard.fail(where, Failure.BROKEN_RECORD, problem if "\ufffd" in row else f"no JSON object: {row[:80]}", row)
         else:
             yield where, row

@@ -5,13 +5,13 @@ import html
 import re
 import reprlib
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, Final
 
 from ...errors import InputError
-from ...formats.dates import parse_day, place_of, read_day
+from ...formats.dates import day_in_url, parse_day, place_of, read_day
 from ...formats.records import Article, Post, make_doc_id
 from ...formats.urls import canonical_url, registered_domain
-from ..progress import CUT_BODIES, GUESSED_DATES, MARKUP_IN_BODIES, NO_PERSONS, UNREAD_DATES, WITHOUT_URL
+from ..progress import CUT_BODIES, GUESSED_DATES, MARKUP_IN_BODIES, NO_PERSONS, UNREAD_DATES, WITHOUT_DATE, WITHOUT_URL
 from .body import MAX_BODY_CHARACTERS
 from .bylines import listed_names, people
 from .charsets import readable, visible
@@ -34,18 +34,21 @@ _WORD = re.compile(r"(?<=[^\W\d_A-Z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|(?<=[^\W
 _READ_TEXTS = {"doc_id", "url", "publisher", "title", "body", "text", "image_url", "language"}
 _READ_LISTS = {"authors", "keywords", "anchor_texts", "feeds"}
 _OURS = {field.name for field in dataclasses.fields(Article)}
-_READ = _READ_TEXTS | _READ_LISTS | {"byline_date", "published_at", "modified_date"}
+DATES: Final = ("byline_date", "published_at", "modified_date")
+_READ = _READ_TEXTS | _READ_LISTS | {*DATES}
 
 
-def row_to_article(row: Mapping[str, Any]) -> Article:
+def row_to_article(row: Mapping[str, Any], order: str = "") -> Article:
     """Returns the article of a row.
 
     Args:
       row: ``url``, ``title``, ``body`` and, if known, ``authors``, ``byline_date`` or ``published_at``,
         ``modified_date``, ``keywords``, ``anchor_texts``, ``image_url``, ``language``. The publisher of the article is
         the registered domain of its URL. The title is cleaned and cut as that of a page, without the name that
-        ``publisher`` gives at its end. Of a body in HTML the text is taken, a paragraph in each line; lines
-        such as "Sign up here." are left out. An article without an absolute URL is known by its title and body.
+        ``publisher`` gives at its end; a title that is the whole body is its first line. Of a body in HTML the text is
+        taken, a paragraph in each line; lines such as "Sign up here." are left out. An article without an absolute URL
+        is known by its title and body, one without a date has the day in its URL.
+      order: of day and month in the file, see :func:`~newsembed.formats.dates.day_order`.
 
     Raises:
       InputError: naming a field that is missing or of the wrong type.
@@ -55,7 +58,10 @@ def row_to_article(row: Mapping[str, Any]) -> Article:
     for name in ("title", "body", "text"):
         if not isinstance(row.get(name), str | None):
             raise InputError(f"got {reprlib.repr(row[name])}, expected a string", field=name)
-    title = clean_title(_text(_unescaped(row.get("title") or "")), [_text(row.get("publisher"))], url)
+    title = row.get("title") or ""
+    if title == row.get("body"):  # both are one column of a table of texts
+        title = title.strip().partition("\n")[0]
+    title = clean_title(_text(_unescaped(title)), [_text(row.get("publisher"))], url)
     body = _CUT_BY_NEWSAPI.sub("", visible(row.get("body") or row.get("text") or ""))
     body = body if _MARKUP.search(body) else _unescaped(body)
     if _MARKUP.search(body):
@@ -69,9 +75,9 @@ def row_to_article(row: Mapping[str, Any]) -> Article:
             others = ", ".join([key[:40] for key in row if key not in _READ | _OURS][:_MAX_UNREAD])
             raise InputError(f"empty or absent; the row has {others}" if others else "empty or absent", field=name)
     language = _text(row.get("language"))
-    place = place_of(language, url)
-    days = [row.get(name) for name in ("byline_date", "published_at", "modified_date")]
-    byline_date = parse_day(days[0], place) or parse_day(days[1], place)
+    place = place_of(language, url, order)
+    days = [parse_day(row.get(name), place) for name in DATES]
+    stated, in_url = days[0] or days[1], day_in_url(url)
     keywords = row.get("keywords")
     body = body[:MAX_BODY_CHARACTERS].strip()
     return Article(
@@ -81,9 +87,9 @@ def row_to_article(row: Mapping[str, Any]) -> Article:
         title=title,
         body=body,
         authors=people(tuple(listed_names(row.get("authors"))), language=language),
-        byline_date=byline_date,
-        modified_date=parse_day(days[2], place),
-        date_source="given" if byline_date else "",
+        byline_date=stated or in_url,
+        modified_date=days[2],
+        date_source="given" if stated else "url" if in_url else "",
         language=language,
         keywords=texts_of(keywords.split(",") if isinstance(keywords, str) else keywords),
         anchor_texts=texts_of(row.get("anchor_texts")),
@@ -96,13 +102,14 @@ def _unescaped(text: str) -> str:
     return _ENTITY.sub(lambda found: html.unescape(found[0]), text) if "&" in text else text
 
 
-def remarks_on(row: Mapping[str, Any], article: Article) -> Iterator[tuple[str, int]]:
+def remarks_on(row: Mapping[str, Any], article: Article, order: str = "") -> Iterator[tuple[str, int]]:
     """Yields (name of a tally, count) for what a user should know of a row that became an article."""
-    dates, text = ("byline_date", "published_at", "modified_date"), row.get("body") or row.get("text") or ""
+    text, is_stated = row.get("body") or row.get("text") or "", any(row.get(name) for name in DATES[:2])
     # Nothing says the order of "03/05/2018".
-    yield UNREAD_DATES, article.byline_date is None and any(row.get(name) for name in dates[:2])
-    place = place_of(article.language, article.url)
-    yield GUESSED_DATES, next((day.guessed for name in dates[:2] if (day := read_day(row.get(name), place))), False)
+    yield UNREAD_DATES, article.byline_date is None and is_stated
+    yield WITHOUT_DATE, article.byline_date is None and not is_stated
+    place = place_of(article.language, article.url, order)
+    yield GUESSED_DATES, next((day.guessed for name in DATES[:2] if (day := read_day(row.get(name), place))), False)
     yield NO_PERSONS, not article.authors and not _NOTHING.match(str(row.get("authors")))
     yield WITHOUT_URL, not article.url
     yield MARKUP_IN_BODIES, _MARKUP.search(text) is not None

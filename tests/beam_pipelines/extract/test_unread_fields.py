@@ -118,13 +118,51 @@ def test_dates_and_authors_of_rows_in_other_forms(tmp_path):
         {"byline_date": 1715587200, "authors": "['Ann Lee', 'Bo Chen']"},
         {"byline_date": 1715587200000, "authors": [{"name": "Lee, Ann"}, "Bo Chen"]},
         {"published_at": "May 13, 2024, 8:00 PM", "authors": "Ann Lee; Bo Chen"},
-        {"byline_date": "05/13/2024", "authors": "[1, 2]"},
+        {"byline_date": "13.05.2024", "authors": "[1, 2]"},
         {"byline_date": "05/12/2024", "language": "en", "authors": "[]"},
     ]
     counts, articles, _ = extracted(tmp_path, *rows)
     assert [str(articles[str(place)].byline_date) for place in range(5)] == ["2024-05-13"] * 4 + ["2024-05-12"]
     assert [articles[str(place)].authors for place in range(4)] == [("Ann Lee", "Bo Chen")] * 3 + [()]
     assert counts["tallies"]["guessed_dates"] == counts["tallies"]["no_persons"] == 1
+
+
+@pytest.mark.parametrize(
+    ("days", "read"),
+    [
+        (["03/04/2024", "13/04/2024"], ["2024-04-03", "2024-04-13"]),
+        (["03/04/2024", "04/13/2024"], ["2024-03-04", "2024-04-13"]),
+        (["03/04/2024", "13/04/2024", "04/13/2024"], ["None", "2024-04-13", "2024-04-13"]),
+        (["03/04/2024", "13.04.2024"], ["None", "2024-04-13"]),
+    ],
+)
+def test_the_days_of_a_file_show_the_order_of_day_and_month(tmp_path, days, read):
+    counts, articles, _ = extracted(tmp_path, *({"byline_date": day} for day in days))
+    assert [str(articles[str(place)].byline_date) for place in range(len(days))] == read
+    assert counts["tallies"].get("unread_dates", 0) == read.count("None")
+    assert "guessed_dates" not in counts["tallies"]
+
+
+def test_the_order_of_a_file_is_that_of_rows_in_any_language(tmp_path):
+    days = ({"byline_date": "3. März 2024", "language": "de"}, {"byline_date": "03/04/2024", "language": "de"})
+    _, articles, _ = extracted(tmp_path, *days, {"byline_date": "04/13/2024"})
+    assert [str(articles[place].byline_date) for place in "01"] == ["2024-03-03", "2024-03-04"]
+
+
+def test_the_day_of_a_row_without_a_date_is_that_in_its_url(tmp_path, capsys):
+    url = "https://n.example/2024/05/13/"
+    counts, articles, _ = extracted(tmp_path, {"url": f"{url}0"}, {"url": f"{url}1", "byline_date": "2024-05-14"}, {})
+    assert [str(articles[place].byline_date) for place in "012"] == ["2024-05-13", "2024-05-14", "None"]
+    assert [articles[place].date_source for place in "012"] == ["url", "given", ""]
+    assert counts["tallies"]["without_date"] == 1
+    print_outcome("extract", jobs.Outcome({"counts": counts}, skipped=False, seconds=1.0))
+    assert "note: extract has found no date of 1 article, which events need; --fields" in capsys.readouterr().out
+
+
+def test_a_title_that_is_the_whole_body_is_its_first_line():
+    text = "\nFlood in the valley \nThe river rose.\nIt fell."
+    assert row_to_article({"title": text, "body": text}).title == "Flood in the valley"
+    assert row_to_article({"title": "Flood\nin the valley", "body": text}).title == "Flood in the valley"
 
 
 @pytest.mark.parametrize(
