@@ -112,9 +112,13 @@ def detect_language(article: Article, options: CleanOptions) -> str:
 
     fastText's identifier (Joulin et al. 2017, lid.176) decides. Where two similar languages are nearly as likely
     (Spanish and Galician, Czech and Slovak), the language that the page declares wins; elsewhere declarations are often
-    wrong.
+    wrong. Of a headline in Han characters it says anything; without kana it is Chinese.
     """
-    found = probabilities(text_of(article)[:_IDENTIFIED_CHARACTERS])
+    text = text_of(article)[:_IDENTIFIED_CHARACTERS]
+    (han, _), (kana, _), _ = _UNSPACED
+    if 2 * len(han.findall(text)) > len(_NO_LETTERS.sub("", text)) and not kana.search(text):
+        return "ja" if article.language.startswith("ja") else "zh"
+    found = probabilities(text)
     best = max(found, key=lambda language: found[language], default="")
     if found.get(best, 0.0) < options.min_language_probability:
         return ""

@@ -209,6 +209,22 @@ def test_a_declared_language_decides_between_near_ones(monkeypatch):
         assert rules.detect_language(article(), CleanOptions(min_language_probability=least)) == language
 
 
+@pytest.mark.parametrize(
+    ("text", "declared", "language"),
+    [
+        ("国产手机新品发布", "", "zh"),
+        ("国产手机50%占有率OK", "en", "zh"),
+        ("東京五輪延期決定", "ja-JP", "ja"),
+        ("東京五輪の延期決定", "", "ko"),
+        ("한국의 大統領", "", "ko"),
+        ("Cup 杯", "", "ko"),
+    ],
+)
+def test_han_characters_without_kana_are_chinese(monkeypatch, text, declared, language):
+    monkeypatch.setattr(rules, "probabilities", lambda _: {"ko": 0.9})
+    assert rules.detect_language(article(title=text, body=text, language=declared), OPTIONS) == language
+
+
 def test_the_identifier_reads_1500_characters_and_small_letters_of_a_text_in_capitals(monkeypatch):
     asked = []
 
