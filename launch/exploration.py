@@ -1,5 +1,6 @@
 """What ``newsembed explore`` does: crawls, learns words, and adds the articles to an archive."""
 
+import datetime
 import glob
 import hashlib
 import ipaddress
@@ -38,10 +39,18 @@ from ..updates.report import print_report
 from ..updates.run import update
 from . import import_hf
 from .extras import PACKAGED_MODELS
+from .parsing import Parser, add_options, parse
+from .update import UpdateCommandOptions
 
 # Nothing is rejected for what a reader of the page does not need.
 _RULES: Final = CleanOptions(
-    min_words=5, require_byline_date=False, min_sentences=0, require_terminal_punctuation=False, require_language=False
+    min_words=5,
+    require_byline_date=False,
+    earliest_date=datetime.date.min,  # old archives
+    max_date_disagreement_days=-1,  # a row is changed when a database is moved
+    min_sentences=0,
+    require_terminal_punctuation=False,
+    require_language=False,
 )
 _PIECES: Final = 16_000
 _PROJECTION: Final = 512  # numbers
@@ -88,7 +97,7 @@ def explore(
         choice = current_choice(archive, own)
         is_words = _is_of(choice.spec, words)
         ranking = LATENT_SEMANTICS.to_dict() if is_words else None
-        rules = UpdateOptions(extract=reading, clean=_RULES, ranking=ranking)
+        rules = UpdateOptions(extract=reading, clean=_rules(archive), ranking=ranking)
         with JobProgress("update") as progress:
             report = update(
                 archive,
@@ -108,6 +117,16 @@ def explore(
         raise InputError("no article was accepted", path=archive, remedy=f"`newsembed rejected {archive}` prints why")
     print(f"ready after {time.monotonic() - started:.0f} s", file=sys.stderr)
     return archive
+
+
+def _rules(archive: str) -> CleanOptions:
+    """Those that the archive began with, also with another version of newsembed."""
+    if not read_runs(archive):
+        return _RULES
+    parser = Parser("explore")
+    add_options(parser, UpdateCommandOptions)
+    rules: CleanOptions = parse(parser, UpdateCommandOptions, [f"--archive={archive}"]).clean
+    return rules
 
 
 def _crawl(sources: Sequence[str], output: str, pages: int) -> None:

@@ -69,7 +69,9 @@ def row_to_article(row: Mapping[str, Any], order: str = "") -> Article:
             block.text for block in lay_out(parse(_PARAGRAPH.sub("<p>", body[: 10 * MAX_BODY_CHARACTERS]))).blocks
         )
     # A notice that many articles of a site begin with would join them to an event.
-    body = "\n".join(line for line in body.split("\n") if not (line and is_boilerplate(line))).strip() or body
+    first, _, rest = body.strip().partition("\n")
+    lines = rest.split("\n") if readable(first) == title else body.split("\n")
+    body = "\n".join(line for line in lines if not (line and is_boilerplate(line))).strip() or body
     for name, value in (("title", title), ("body", body.strip())):
         if not value:
             others = ", ".join([key[:40] for key in row if key not in _READ | _OURS][:_MAX_UNREAD])

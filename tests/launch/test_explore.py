@@ -1,6 +1,7 @@
 """`newsembed explore`: any articles become an archive that can be searched, without training."""
 
 import csv
+import dataclasses
 import functools
 import http.server
 import json
@@ -162,6 +163,17 @@ def test_a_row_that_cannot_be_read_is_named_with_the_option_that_helps(tmp_path,
     example = r"missing_field, for example \S*a.jsonl:\d: title: empty or absent; the row has Kopf\b"
     assert re.search(example, said.out + said.err)
     assert (got, "name the columns, such as --fields title=headline;" in said.err) == (0 if known else 2, not known)
+
+
+def test_an_archive_keeps_its_rules_and_its_old_and_changed_articles(tmp_path, rows, monkeypatch):
+    dated = [{**row, "date": "1987-04-21", "updated_at": "2018-01-01"} for row in rows]
+    monkeypatch.setattr(exploration, "_RULES", dataclasses.replace(exploration._RULES, min_words=6))  # of old
+    write_csv(tmp_path / "a.csv", dated[:-1])
+    assert run(tmp_path / "a.csv", tmp_path / "out") == 0
+    monkeypatch.undo()
+    write_csv(tmp_path / "a.csv", dated)
+    assert run(tmp_path / "a.csv", tmp_path / "out") == 0
+    assert len(newsembed.open(f"{tmp_path}/out/archive")) == len(rows)
 
 
 def test_a_site_that_cannot_be_reached_is_an_error(tmp_path, capsys):

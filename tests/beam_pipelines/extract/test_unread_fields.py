@@ -165,6 +165,13 @@ def test_a_title_that_is_the_whole_body_is_its_first_line():
     assert row_to_article({"title": "Flood\nin the valley", "body": text}).title == "Flood in the valley"
 
 
+def test_the_title_is_no_line_of_a_body_unless_it_has_no_others():
+    row = {"title": "Flood &amp; storm"}
+    assert row_to_article(row | {"body": "\n Flood &amp; storm\nThe river rose."}).body == "The river rose."
+    assert row_to_article(row | {"body": "Flood and storm\nFlood & storm"}).body == "Flood and storm\nFlood & storm"
+    assert row_to_article(row | {"body": "Flood & storm\n"}).body == "Flood & storm"
+
+
 @pytest.mark.parametrize(
     ("given", "read"),
     [
