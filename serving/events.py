@@ -100,8 +100,9 @@ class Scale:
     other weeks, so articles that are four days apart, three or two, count as such.
 
     Attributes:
-      languages: those with a mean of their own; all others share the first entry of the arrays.
-      means: float32 ``[1 + L, D]``.
+      languages: L languages, then R rare ones, which have a mean of their own and share the first entry of the other
+        arrays.
+      means: float32 ``[1 + L + R, D]``.
       thresholds: of the articles of two languages, float64 ``[1 + L, 1 + L]``.
       samples: of each language the vectors of articles less their mean, and their days; none of few articles.
       far_days: articles that are more days apart count as those of other weeks.
@@ -120,7 +121,7 @@ class Scale:
           centred: unit vectors of the articles, less the mean of their language, ``[n, D]``.
           days: their days, ``[n]``.
         """
-        result = np.zeros((len(centred), len(self.means)))
+        result = np.zeros((len(centred), len(self.thresholds)))
         for code, (sample, sample_days) in enumerate(self.samples):
             count = max(1, round(_NEAREST * len(sample)))
             for start in range(0, len(centred), _BLOCK):
@@ -171,10 +172,16 @@ class Scale:
         samples = samples if far_days else []
         read = np.unique(np.concatenate([*latest, *others, *samples]))
         units, places = vectors(read), functools.partial(np.searchsorted, read)
-        means = np.stack([units[places(rows)].mean(axis=0) for rows in others])
-        centred, thresholds = unit_rows(units - means[codes[read]]), np.zeros((1 + len(known), 1 + len(known)))
+        means = [units[places(rows)].mean(axis=0) for rows in others]
+        every = (*known, *sorted(counts.keys() - {*known}))
+        named = _codes(languages, every)
+        for code in range(1 + len(known), 1 + len(every)):
+            own = vectors(dated[named[dated] == code])
+            means.append((own.sum(axis=0) + means[0]) / (len(own) + 1))  # of two articles, some is left that differs
+        centred = unit_rows(units - np.stack(means)[named[read]])
+        thresholds = np.zeros((1 + len(known), 1 + len(known)))
         of_samples = [(centred[places(rows)], days[rows]) for rows in samples]
-        scale = cls(known, means, thresholds, of_samples, far_days or _FAR_DAYS)
+        scale = cls(every, np.stack(means), thresholds, of_samples, far_days or _FAR_DAYS)
         usual, of = scale.usual(centred, days[read]), codes[read]
         for one, rows in enumerate(latest):
             for other in range(one + 1):
@@ -244,11 +251,12 @@ def assign(
         scale = Scale.learned(doc_ids, days, languages, vectors, options.days)
     else:
         scale = Scale.fixed(options.threshold)
-    codes = _codes([languages[row] for row in rows.tolist()], scale.languages)
+    named = _codes([languages[row] for row in rows.tolist()], scale.languages)
+    codes = np.where(named < len(scale.thresholds), named, 0)
     centred = vectors(rows)
     for start in range(0, len(rows), _BLOCK):  # in place: those of a first run are gigabytes
         block = slice(start, start + _BLOCK)
-        centred[block] = unit_rows(centred[block] - scale.means[codes[block]])
+        centred[block] = unit_rows(centred[block] - scale.means[named[block]])
     usual = scale.usual(centred, days[rows])
     window = _Window(doc_ids[rows], days[rows], events[rows], centred, codes, scale.thresholds, usual, options)
     window.add_all()

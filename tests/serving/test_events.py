@@ -320,14 +320,28 @@ def test_each_language_of_enough_articles_has_a_mean_of_its_own():
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
     languages = ["en"] * 100 + ["de"] * 190 + ["fr"] * 10
     scale = scale_of(vectors, [5] * 300, languages)
-    assert scale.languages == ("de", "en")  # the few of French share what all have
+    assert (scale.languages, scale.thresholds.shape) == (("de", "en", "fr"), (3, 3))  # French has those of all
     means = [part.mean(0) for part in (vectors, vectors[100:290], vectors[:100])]
+    means.append((vectors[290:].sum(0) + means[0]) / 11)
     np.testing.assert_allclose(scale.means, means, atol=1e-6)
     german, english = (part - part.mean(0) for part in (vectors[100:290], vectors[:100]))
     cosines = (english @ german.T / np.linalg.norm(english, axis=1)[:, None] / np.linalg.norm(german, axis=1)).ravel()
     # Articles of one day: six deviations above the median.
     expected = np.median(cosines) + 6 * (np.median(cosines) - np.quantile(cosines, 0.1587))
     np.testing.assert_allclose([scale.thresholds[2, 1], scale.thresholds[1, 2]], expected, atol=1e-5)
+
+
+def test_articles_of_a_rare_language_are_no_event():
+    draw = np.random.default_rng(6)
+    vectors, of, days = reports(draw)
+    vectors[:12] = draw.normal(0, vectors.std(), (12, 256))
+    vectors[0] = vectors[1] + draw.normal(0, 0.01, 256)
+    vectors[:12, 255] = 3.0  # the direction of their language: their cosines are 0.9
+    days[:12], of[:12] = 5, [-1, -1, *range(-11, -1)]
+    events = learned(vectors, days, ["ko"] * 12 + ["en"] * (len(of) - 12))
+    assert agreement(events, of) > 0.99
+    assert events[0] == events[1]
+    assert len(set(events[:12].tolist())) >= 10  # of 11
 
 
 def test_a_few_articles_have_a_fixed_threshold():
