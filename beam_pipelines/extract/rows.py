@@ -23,7 +23,10 @@ _MAX_UNREAD = 20  # names of fields that are counted of one slice; rows may have
 _NOTHING = re.compile(r"(?i)\W*(?:none|nan|null|n/?a)?\W*$")
 _MARKUP = re.compile(r"(?i)</(?:p|div|a|span|script|style|h[1-6]|li|em|strong)>|<br\s*/?>")
 _ENTITY = re.compile(r"(?i)&(?:#\d{1,7}|#x[\da-f]{1,6}|[a-z]\w{1,30});")
-_CUT_BY_NEWSAPI = re.compile(r"\s?\[\+\d{1,9} chars\]\s?$")
+# What NewsAPI writes where it cuts a body, and WordPress at the end of a description.
+_LAST_WORDS = re.compile(
+    r"\s?(?:\[\+\d{1,9} chars\]|The post \S.{0,300} (?:first appeared|appeared first) on .{1,80})\s?$"
+)
 _PARAGRAPH = re.compile(r"(?i)(?:<br\s*/?>\s*)+|\n\s*\n")
 _URL = re.compile(r"(?i)(?:\bhttps?://|\bwww\.|\bpic\.twitter\.com/)\S+")
 _MENTION = re.compile(r"(?<![\w@])@\w+", re.UNICODE)
@@ -62,7 +65,7 @@ def row_to_article(row: Mapping[str, Any], order: str = "") -> Article:
     if title == row.get("body"):  # both are one column of a table of texts
         title = title.strip().partition("\n")[0]
     title = clean_title(_text(_unescaped(title)), [_text(row.get("publisher"))], url)
-    body = _CUT_BY_NEWSAPI.sub("", visible(row.get("body") or row.get("text") or ""))
+    body = _LAST_WORDS.sub("", visible(row.get("body") or row.get("text") or ""))
     body = body if _MARKUP.search(body) else _unescaped(body)
     if _MARKUP.search(body):
         body = "\n".join(
