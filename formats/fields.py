@@ -15,28 +15,27 @@ from ..errors import InputError
 # Names by our field, the best first; our own name is before them. Those of other languages follow the English ones.
 _NAMES: Final = {
     "url": "url weburl canonicallink canonicalurl link articleurl articlelink newsurl permalink respondedurl "
-    "requestedurl source sourceurl documentidentifier v2documentidentifier href uri guid "
-    "enlace lien tautan ссылка đườngdẫn الرابط رابط 链接 网址 網址 링크",
-    "title": "title headline webtitle titlepage articletitle newstitle headlinetext posttitle "
-    "título titular titre titel titolo tytuł заголовок judul tiêuđề العنوان عنوان शीर्षक শিরোনাম "
-    "标题 標題 新闻标题 タイトル 見出し 제목",
+    "requestedurl source sourceurl documentidentifier v2documentidentifier href uri guid enlace lien tautan ссылка "
+    "đườngdẫn الرابط رابط 链接 网址 網址 링크",
+    "title": "title headline webtitle titlepage articletitle newstitle headlinetext posttitle título titular titre "
+    "titel titolo tytuł заголовок judul tiêuđề العنوان عنوان शीर्षक শিরোনাম 标题 標題 新闻标题 タイトル 見出し 제목",
     "body": "body text maintext plaintext bodytext articlebody fulltext articletext rawtext content articlecontent "
-    "newscontent postcontent contentencoded story article document leadparagraph "
-    "texto contenido cuerpo conteúdo corpo texte contenu inhalt testo contenuto tekst treść текст isi isiberita konten "
-    "nộidung içerik metin النص المحتوى نص متن 正文 内容 內容 新闻内容 本文 본문 내용 "
-    "description summary shortdescription abstract excerpt snippet",
-    "authors": "authors author authorname authornames authorslist byline creators creator dccreator writers writer by "
-    "reporter journalist autor auteur autore автор penulis tácgiả yazar الكاتب نویسنده 作者 记者 記者 著者 기자",
+    "newscontent postcontent contentencoded story article document leadparagraph texto contenido cuerpo conteúdo "
+    "corpo texte contenu inhalt testo contenuto tekst treść текст isi isiberita konten nộidung içerik metin النص "
+    "المحتوى نص متن 正文 内容 內容 新闻内容 本文 본문 내용 description summary shortdescription abstract excerpt "
+    "snippet",
+    "authors": "authors author authorname authornames authorslist byline creators creator dccreator writers writer "
+    "by reporter journalist autor auteur autore автор penulis tácgiả yazar الكاتب نویسنده 作者 记者 記者 著者 기자",
     "byline_date": "bylinedate datepublish datepublished publishdate publisheddate publicationdate publishingdate "
     "webpublicationdate pubdate published firstpublished publishdatetime publishtime publicdate pubtime postdate "
-    "dateposted date datetime timestamp seendate created createdat postedat time "
-    "fecha fechapublicación datapublicação datapubblicazione datum дата tanggal ngày ngàyđăng tarih التاريخ تاریخ "
-    "日期 时间 時間 发布时间 发布日期 発行日 日付 日時 날짜 일자 작성일",
+    "dateposted date datetime timestamp seendate created createdat postedat time fecha fechapublicación "
+    "datapublicação datapubblicazione datum дата tanggal ngày ngàyđăng tarih التاريخ تاریخ 日期 时间 時間 发布时间 "
+    "发布日期 発行日 日付 日時 날짜 일자 작성일",
     "published_at": "publishedat",
     "modified_date": "modifieddate datemodify datemodified modified updated updatedat lastmodified",
     "publisher": "publisher sitename metasitename sourcehostname sourcename sourcetitle newssource sourcedomain "
-    "newspaper outlet publication source hostname domain "
-    "fuente medio quelle fonte источник sumber nguồn kaynak المصدر 来源 來源 媒体 媒體 언론사",
+    "newspaper outlet publication source hostname domain fuente medio quelle fonte источник sumber nguồn kaynak "
+    "المصدر 来源 來源 媒体 媒體 언론사",
     "language": "language lang metalang inlanguage idioma langue sprache",
     "image_url": "imageurl urltoimage topimage image thumbnail thumbnailurl socialimage",
     "keywords": "keywords tags tag",
@@ -140,11 +139,6 @@ def _key(name: str) -> str:
     return _MARKS.sub("", unicodedata.normalize("NFKD", name)).casefold()
 
 
-@functools.cache
-def _keys() -> dict[str, list[str]]:
-    return {field: [*map(_key, names.split())] for field, names in _NAMES.items()}
-
-
 @functools.lru_cache(maxsize=1_000)
 def _plan(names: _Path, inside: tuple[tuple[str, _Path], ...], given: _Given) -> tuple[tuple[str, _Places], ...]:
     """Where each of our fields is looked for in rows with these names."""
@@ -155,10 +149,13 @@ def _plan(names: _Path, inside: tuple[tuple[str, _Path], ...], given: _Given) ->
         for key in keys:
             places.setdefault(_key(key), []).append((outer, key))
     plan = []
-    for field, others in _keys().items():
+    for field, others in _NAMES.items():
         own = [(field,)] if field in names else []
         wanted = [tuple(theirs.split(".")) for ours, theirs in given if ours == field]
-        found = wanted or [*own, *(path for name in others for path in places.get(name, ()) if path not in own)]
+        found = wanted or [
+            *own,
+            *(path for name in map(_key, others.split()) for path in places.get(name, ()) if path not in own),
+        ]
         if found:
             plan.append((field, tuple(found)))
     return tuple(plan)
