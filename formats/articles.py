@@ -192,17 +192,15 @@ def article_files(path: str) -> list[str]:
     if not os.path.isfile(path):
         raise InputError("no such file or folder", path=path, remedy=_REMEDY)
     if not path.endswith(_READABLE):
-        problem = (
-            "the name ends in none of .parquet, .jsonl, .ndjson, .json, .csv, .tsv, also with .gz, .bz2, .xz, .zst"
-        )
+        problem = "the name ends in none of .parquet, .jsonl, .ndjson, .json, .csv, .tsv (also .gz, .bz2, .xz, .zst)"
         raise InputError(problem, path=path, remedy=_instead(path))
     return [path]
 
 
 def _instead(name: str) -> str:
     """What to do with a file of another kind."""
-    kinds = ((".zip", "unpack it, and give the files in it"), (".xls", "save it as CSV in UTF-8"))
-    return next((remedy for ending, remedy in kinds if ending in name.lower()), _REMEDY)
+    packed = "unpack it, and give the files in it" if ".zip" in name else _REMEDY
+    return "save it as CSV in UTF-8" if ".xls" in name else packed
 
 
 def _is_archive(path: str) -> bool:

@@ -149,13 +149,11 @@ def _plan(names: _Path, inside: tuple[tuple[str, _Path], ...], given: _Given) ->
         for key in keys:
             places.setdefault(_key(key), []).append((outer, key))
     plan = []
-    for field, others in _NAMES.items():
+    for field, names_of in _NAMES.items():
         own = [(field,)] if field in names else []
         wanted = [tuple(theirs.split(".")) for ours, theirs in given if ours == field]
-        found = wanted or [
-            *own,
-            *(path for name in map(_key, others.split()) for path in places.get(name, ()) if path not in own),
-        ]
+        theirs = (path for name in names_of.split() for path in places.get(_key(name), ()))
+        found = wanted or list(dict.fromkeys([*own, *theirs]))
         if found:
             plan.append((field, tuple(found)))
     return tuple(plan)

@@ -136,10 +136,9 @@ def _table_rows(lines: Iterator[bytes], path: str) -> Iterator[bytes]:
     csv.field_size_limit(_LONGEST_CELL)
     texts = (line.decode("utf-8", "surrogateescape") + "\n" for line in lines)
     first = next(texts, "")
-    stated = _SEPARATOR_LINE.match(first)
-    first = next(texts, "") if stated else first
     separator = "\t" if ".tsv" in os.path.basename(path).lower() else max(_SEPARATORS, key=first.count)
-    separator = stated[1] if stated else separator
+    if stated := _SEPARATOR_LINE.match(first):
+        separator, first = stated[1], next(texts, "")
     reader = csv.reader(itertools.chain([first], texts), delimiter=separator, strict=True)
     names: list[str] | None = None
     while True:
@@ -164,11 +163,9 @@ def _table_rows(lines: Iterator[bytes], path: str) -> Iterator[bytes]:
 
 def _as_utf8(chunks: Iterator[bytes]) -> Iterator[bytes]:
     """UTF-16 with a byte order mark becomes UTF-8; anything else stays."""
-    first = next(chunks, b"")
-    whole = itertools.chain([first], chunks)
-    if first.startswith(_UTF16):
-        return (text.encode("utf-8", "surrogatepass") for text in codecs.iterdecode(whole, "utf-16", "replace"))
-    return whole
+    whole = itertools.chain([first := next(chunks, b"")], chunks)
+    texts = codecs.iterdecode(whole, "utf-16", "replace")
+    return codecs.iterencode(texts, "utf-8", "surrogatepass") if first.startswith(_UTF16) else whole
 
 
 def _split(chunks: Iterator[bytes]) -> Iterator[bytes]:

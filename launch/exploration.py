@@ -123,10 +123,9 @@ def _rules(archive: str) -> CleanOptions:
     """Those that the archive began with, also with another version of newsembed."""
     if not read_runs(archive):
         return _RULES
-    parser = Parser("explore")
-    add_options(parser, UpdateCommandOptions)
-    rules: CleanOptions = parse(parser, UpdateCommandOptions, [f"--archive={archive}"]).clean
-    return rules
+    add_options(parser := Parser("explore"), UpdateCommandOptions)
+    kept: UpdateCommandOptions = parse(parser, UpdateCommandOptions, [f"--archive={archive}"])
+    return kept.clean
 
 
 def _crawl(sources: Sequence[str], output: str, pages: int) -> None:

@@ -61,9 +61,8 @@ def row_to_article(row: Mapping[str, Any], order: str = "") -> Article:
     for name in ("title", "body", "text"):
         if not isinstance(row.get(name), str | None):
             raise InputError(f"got {reprlib.repr(row[name])}, expected a string", field=name)
-    title = row.get("title") or ""
-    if title == row.get("body"):  # both are one column of a table of texts
-        title = title.strip().partition("\n")[0]
+    title = row.get("title") or ""  # of a table of texts, it may be the same column as the body
+    title = title.strip().partition("\n")[0] if title == row.get("body") else title
     title = clean_title(_text(_unescaped(title)), [_text(row.get("publisher"))], url)
     body = _LAST_WORDS.sub("", visible(row.get("body") or row.get("text") or ""))
     body = body if _MARKUP.search(body) else _unescaped(body)
