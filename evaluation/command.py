@@ -162,6 +162,7 @@ def run(options: Any, factories: Factories) -> int:
     from .table import console
 
     check_output(options.output, is_folder=True)
+    _check_protocols(options)
     specs, facts = encoder_specs(options.encoder), dict[str, Any]()
     if options.mteb:
         return _run_mteb(options, {name: encoder_factory(spec, factories) for name, spec in specs.items()}, specs)
@@ -208,6 +209,20 @@ def _benchmarks(options: Any) -> list[Benchmark]:
         is_repeated = options.suite.count(suite) > 1
         found += chosen(suite, file, f"{suite} {os.path.basename(file)}" if is_repeated else suite, vars(options))
     return found
+
+
+def _check_protocols(options: Any) -> None:
+    """Refuses an option of a protocol that no suite asked for has: the scores would not be those asked for."""
+    having: dict[str, list[str]] = {}
+    for name, suite in suites().items():
+        for option_name, field in suite.options.items():
+            if getattr(options, option_name) != field.default:
+                having.setdefault(option_name, []).append(name)
+    having.pop("intervals", None)  # every recipe has them, and a benchmark without has others
+    for option_name, names in having.items():
+        if ALL_SUITES not in options.suite and not {*names} & {*options.suite}:
+            remedy = "write it in the recipe" if options.recipe else f"leave it out, or ask for {', '.join(names)}"
+            raise InputError("no suite asked for has it", field=f"--{option_name}", remedy=remedy)
 
 
 def encoder_factory(spec: str, factories: Factories) -> EncoderFactory:

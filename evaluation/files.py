@@ -78,7 +78,7 @@ def read_texts(
       remedy: for a row without one.
       may_be_empty: those of the fields that need no text.
     """
-    for where, row in read_jsonl(path):
+    for where, row in read_jsonl(path, remedy=remedy):
         for field in fields:
             if not isinstance(row.get(field), str) or not (row[field].strip() or field in may_be_empty):
                 raise InputError(f"got {row.get(field)!r}, expected a string", path=where, field=field, remedy=remedy)

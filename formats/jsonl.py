@@ -39,18 +39,21 @@ class CompressionError(OSError):
     """A file is not compressed as its name says."""
 
 
-def read_jsonl(path: str, name: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
+def read_jsonl(
+    path: str, name: str = "", remedy: str = "give a complete JSON-lines file"
+) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yields ("path:line", object) of every line of a local file that is not blank.
 
     Args:
       path: of the file.
       name: what places and errors of lines call it; "" for its path.
+      remedy: for a file that cannot be opened or is truncated.
 
     Raises:
       InputError: for a file that cannot be opened, is truncated or is not compressed as its name says, and for a line
         that is not a JSON object.
     """
-    with reading(path, "give a complete JSON-lines file", OSError, EOFError), open(path, "rb") as source:
+    with reading(path, remedy, OSError, EOFError), open(path, "rb") as source:
         for number, line in enumerate(read_values(source, path), 1):
             if line.strip():
                 where = f"{name or path}:{number}"

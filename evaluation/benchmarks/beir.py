@@ -111,7 +111,7 @@ def _read(path: str, fields: tuple[str, ...]) -> Iterator[tuple[str, Document]]:
     """(id, document) of each line; those without the field ``title`` are queries."""
     seen = set()
     is_query = "title" not in fields
-    for where, row in read_jsonl(path):
+    for where, row in read_jsonl(path, remedy=_REMEDY):
         texts = {"title": "", **row}
         for field in ("_id", *fields):
             if not isinstance(texts.get(field), str):

@@ -58,6 +58,33 @@ def test_options_that_do_not_go_together_are_refused(words, message):
     refuses(message, asked, *words)
 
 
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (
+            ["--suite", "masakhanews_xy", "tatoeba", "--data", "d", "--languages", "eng"],
+            "--languages: no suite asked for has it(?s:.*)leave it out, or ask for mldoc_laser, mldoc_svm, xnli",
+        ),
+        (["--recipe", "r", "--seeds", "2"], "--seeds: no suite asked for has it(?s:.*)write it in the recipe"),
+        (["--mteb", "STS12", "--data", "d", "--label", "topic"], "--label: no suite asked for has it"),
+    ],
+)
+def test_an_option_that_would_change_nothing_is_refused(words, message):
+    refuses(message, command.run, parse("--encoder", "a=tfidf", "--output", "o", *words), {})
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--suite", "all", "--data", "d", "--languages", "de"],
+        ["--recipe", "r", "--intervals"],
+        ["--suite", "sts", "mldoc_svm", "--data", "d", "--folds", "2"],
+    ],
+)
+def test_an_option_that_some_suite_may_have_is_taken(words):
+    command._check_protocols(parse("--encoder", "a=tfidf", "--output", "o", *words))
+
+
 def test_encoders_have_names_of_their_own():
     assert encoder_specs(["a=tfidf", "b=lsa:3", "c=f=g"]) == {"a": "tfidf", "b": "lsa:3", "c": "f=g"}
     assert list(encoder_specs(["b=x", "a=y"])) == ["b", "a"]
