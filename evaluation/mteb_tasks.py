@@ -37,7 +37,11 @@ class MtebEncoder:
         """The name, and the digest of the encoder as its revision."""
         meta: Any = importlib.import_module("mteb.models.model_meta")
         revision = hashlib.sha256(self._encoder.digest.encode()).hexdigest()[:16]  # a folder is named by it
-        facts = {"name": f"newsembed/{self._name}", "revision": revision, "similarity_fn_name": "cosine"}
+        facts = {
+            "name": f"newsembed/{self._name}",
+            "revision": revision,
+            "similarity_fn_name": meta.ScoringFunction.COSINE,
+        }
         return meta.ModelMeta.create_empty(facts)
 
     def encode(self, inputs: Iterable[Mapping[str, Sequence[str]]], **facts: Any) -> Any:
