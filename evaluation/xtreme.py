@@ -244,6 +244,10 @@ def _read_words(path: str, labels: Sequence[str], needs_labels: bool) -> Part:
             own += [_check_label(fields[1].strip(), labels, where, "column 2, label")] if width == 2 else []
         sentences.append(tuple(words))
         gold.append(own)
+    # WikiAnn's own files have the language before every word, which XTREME's script takes away.
+    starts = {word.partition(":")[0] if ":" in word else "" for words in sentences for word in words}
+    if len(starts) == 1 and (start := starts.pop()):
+        sentences = [tuple(word.removeprefix(f"{start}:") for word in words) for words in sentences]
     return Part(sentences, gold if width == 2 else None)
 
 

@@ -73,6 +73,14 @@ def test_words_are_read_by_sentence(tmp_path):
     assert (part.examples, part.gold) == ([("ก", "ข"), ("ค",)], None)
 
 
+def test_the_language_before_each_word_of_wikiann_is_no_part_of_it(tmp_path):
+    task = TASKS["panx"]
+    write(tmp_path / "panx/train-en.tsv", "en:Paris\tB-LOC\nen::\tO\n\nen:en:x\tO\n")
+    assert read_part(task, str(tmp_path), "train").examples == [("Paris", ":"), ("en:x",)]
+    write(tmp_path / "panx/dev-en.tsv", "en:Paris\tB-LOC\nat\tO\n\n")
+    assert read_part(task, str(tmp_path), "dev").examples == [("en:Paris", "at")]
+
+
 def test_questions_are_read_with_the_place_of_the_first_answer(tmp_path):
     asked = [paragraph(), paragraph("Old Rome", ((4, "Rome"), (0, "Old Rome")), "q2")]
     write(tmp_path / "squad/train-v1.1.json", squad(*asked))
