@@ -59,6 +59,8 @@ class TablesOptions(Options):
         super().__post_init__()
         if self.encoder and self.data is None:
             raise InputError("missing", field="--data", remedy="name the folder with the benchmarks")
+        if self.data and not (self.encoder or self.check):
+            raise InputError("given without --encoder or --check", field="--data", remedy="give one of them")
 
 
 OPTIONS = TablesOptions

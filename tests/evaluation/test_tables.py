@@ -178,6 +178,9 @@ def test_the_command_prints_writes_and_checks(benchmarks, tmp_path, capsys):
     written = json.loads((tmp_path / "all" / "tables.json").read_text())
     assert [part.count("<tr>") - 1 for part in shown] == [len(one["rows"]) for one in written]
     assert cli.main(["tables", "newsembed-4", "--encoder", "tfidf=tfidf"]) == 2
+    capsys.readouterr()
+    assert cli.main(["tables", "newsembed-4", "--data", str(benchmarks)]) == 2
+    assert "--data: given without --encoder or --check" in capsys.readouterr().err
 
 
 def test_tables_that_are_trained_show_the_results_of_their_studies(tmp_path, capsys, monkeypatch):
