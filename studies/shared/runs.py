@@ -144,9 +144,10 @@ def write_run_file(run: Run) -> None:
     if not os.path.exists(path):
         write_whole(path, run.gin.encode())
     with open(path, encoding="utf-8") as there:
-        if there.read() != run.gin:
-            problem = "the folder has a training with other options or data"
-            raise InputError(problem, path=path, field="--output", remedy="name another folder")
+        pairs = itertools.zip_longest(there.read().splitlines(), run.gin.splitlines(), fillvalue="nothing")
+    if differs := next((pair for pair in pairs if pair[0] != pair[1]), None):
+        problem = f"the folder has a training with {differs[0]}, this one has {differs[1]}"
+        raise InputError(problem, path=path, field="--output", remedy="name another folder, or give the same options")
 
 
 def train_in_process(run: Run, cores: Sequence[int]) -> str:
@@ -162,7 +163,7 @@ def train_in_process(run: Run, cores: Sequence[int]) -> str:
             if cores and hasattr(os, "sched_setaffinity"):
                 os.sched_setaffinity(process.pid, cores)  # before it starts its threads, one a core
             while (code := _ended(process)) is None:
-                print(f"{run.folder}: {' / '.join(_last_lines(log)[-1:])}", file=sys.stderr, flush=True)
+                print(f"{run.folder}: {(_last_lines(log) or ['starting'])[-1]}", file=sys.stderr, flush=True)
         with open(f"{run.folder}/{_SECONDS_FILE}", "a", encoding="utf-8") as file:
             file.write(f"{time.monotonic() - started:.1f}\n")
         lines = _last_lines(log)

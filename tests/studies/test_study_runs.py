@@ -103,7 +103,7 @@ def test_a_training_that_cannot_start_says_why_and_a_long_one_what_its_log_says(
     problem = train_in_process(broken, [])
     assert problem.startswith("exit code 2: ")
     assert "gone.txt" in problem
-    assert f"{broken.folder}: " in capsys.readouterr().err
+    assert f"{broken.folder}: starting\n" in capsys.readouterr().err  # nothing is in the log yet
 
 
 def test_an_evaluation_shows_what_it_embeds(run, monkeypatch):
@@ -126,8 +126,8 @@ def test_a_second_process_waits_for_the_first_and_finds_it_done(run):
 
 def test_a_folder_of_another_training_is_refused(run):
     write_run_file(run)
-    with pytest.raises(InputError, match="other options or data"):
-        write_run_file(dataclasses.replace(run, gin=run.gin + "SEED = 3\n"))
+    with pytest.raises(InputError, match="a training with nothing, this one has SEED = 3"):
+        write_run_file(dataclasses.replace(run, gin=run.gin + "\nSEED = 3\n"))
 
 
 def make_runs(tmp_path, count):
