@@ -18,6 +18,8 @@ def load_function(spec: str) -> Callable[..., Any]:
       InputError: if the file, the module or the function does not exist.
     """
     name, _, attribute = spec.rpartition(":")
+    if not name.strip("."):
+        raise InputError(f"got {spec!r}", remedy="give module:function, or file.py:function")
     with working_folder_on_path():
         if name.endswith(".py"):
             found = importlib.util.spec_from_file_location(os.path.basename(name)[:-3], name)

@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Final
 from ...errors import InputError
 from ...formats.command_line import Options, option, required
 from ...formats.files import check_output, read_bytes, write_whole
+from ...tasks.parts_of_speech import load_tagger
 from ..shared.pages import Included, Missing, Part, Plot, Table, markdown, origin, page
 
 if TYPE_CHECKING:
@@ -68,17 +69,20 @@ def run(options: DiagnoseOptions) -> int:
     from ...evaluation.events import collect
     from .parts import diagnose
 
+    if options.tags:
+        load_tagger(options.tags)  # a wrong one is told before the articles are embedded
     specs = encoder_specs(options.encoder)
     makers = {name: encoder_factory(spec, serving.factories()) for name, spec in specs.items()}
     queries = _query_ids(options.queries)
     collection = collect(options.articles, queries=queries, limit=options.max_articles, seed=options.seed)
     made, encoders = diagnose(makers, collection, options)
     facts = [*_facts(options, collection), *((f"encoder {name}", f"{specs[name]}, {encoders[name]}") for name in specs)]
-    parts = made.parts()
-    write_report(options.output, Table(["", ""], facts), parts)
-    for part in parts:
+    parts = list[Part]()
+    for part in made.parts():
+        parts.append(part)
         missing = [one.missing for one in part.blocks if isinstance(one, Missing)] if len(part.blocks) == 1 else []
         print(f"{part.id}: {missing[0] if missing else 'made'}", file=sys.stderr)
+    write_report(options.output, Table(["", ""], facts), parts)
     print(f"{options.output}/report.html")
     return 0
 

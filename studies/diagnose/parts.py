@@ -9,12 +9,13 @@ import functools
 import itertools
 import math
 import os
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from ...errors import InputError
+from ...errors import InputError, counted
 from ...evaluation import similarity
 from ...evaluation import tokens as of_tokens
 from ...evaluation.encoders import Embeddings, Encoder, encode_checked
@@ -82,14 +83,12 @@ class Diagnosis:
         """The language of an article, or that of those which do not name theirs."""
         return self.articles[place].language or self.options.language
 
-    def parts(self) -> list[Part]:
-        """All parts; one that cannot be made gives the reason."""
-        found = []
+    def parts(self) -> Iterator[Part]:
+        """All parts, each when it is made; one that cannot be made gives the reason."""
         for part in PARTS:
             title, _, note = (part.__doc__ or "").partition(".\n")
             blocks = _made(functools.partial(part, self))
-            found.append(Part(part.__name__.removesuffix("_part"), title, blocks, " ".join(note.split())))
-        return found
+            yield Part(part.__name__.removesuffix("_part"), title, blocks, " ".join(note.split()))
 
 
 def diagnose(
@@ -107,6 +106,7 @@ def diagnose(
         except InputError as error:
             raise InputError(error.problem, path=error.path, field=f"encoder {name}", remedy=error.remedy) from error
         embeddings[name] = found
+        print(f"{name}: {counted(len(documents), 'article')} embedded", file=sys.stderr)
         zeros = int((np.asarray(abs(found).sum(axis=1)).reshape(-1) == 0).sum())
         empty = f", {zeros:,} vectors of zeros" if zeros else ""
         facts[name] = f"{found.shape[1]:,} dimensions{empty}, {encoder.digest[:24]}"

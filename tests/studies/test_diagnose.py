@@ -102,7 +102,9 @@ def test_every_part_is_made(tmp_path, model, capsys):
     encoders = ["--encoder", f"ours=random:{model}", "--encoder", "tfidf=tfidf"]
     more = ["--tags", tags, "--neighbors", "4", "--queries", "a1", f"@{chosen}"]
     assert diagnose(tmp_path, articles(), *encoders, *more) == 0
-    assert "report.html" in capsys.readouterr().out
+    said = capsys.readouterr()
+    assert "report.html" in said.out
+    assert said.err.startswith("ours: 18 articles embedded\ntfidf: 18 articles embedded\nneighbors: made\n")
     parts, page, text = written(tmp_path)
     assert list(parts) == PARTS == [part.__name__.removesuffix("_part") for part in FUNCTIONS]
     assert {name: missing(blocks) for name, blocks in parts.items() if missing(blocks)} == {
@@ -224,6 +226,7 @@ def test_words_that_are_not_the_encoder_s_are_left_out(tmp_path, model):
         (["--encoder", "a=model:nowhere"], "encoder a: cannot be read"),
         (["--encoder", "a=BROKEN"], "encoder a: the encoder returned 54 values of NaN"),
         (["--encoder", "a=tfidf", "--max_articles", "1"], "--max_articles: keeps"),
+        (["--encoder", "a=model:nowhere", "--tags", "hanto"], "got 'hanto'\n  remedy: give module:function"),
     ],
 )
 def test_bad_input(tmp_path, capsys, arguments, message):
