@@ -85,6 +85,7 @@ def _run_one(name: str, encoder: Encoder, benchmark: Benchmark, cache: str | Non
     """Runs one encoder on one benchmark; any exception becomes a failed result."""
     try:
         encoded = encode_checked(encoder, benchmark.documents(), cache)
+        print(f"{name} on {benchmark.name}: scoring", file=sys.stderr)  # heads take minutes
         started, (texts, dimensions) = time.perf_counter(), map(int, encoded.embeddings.shape)
         scores = tuple(benchmark.score(encoded.embeddings))
         return Result(

@@ -225,6 +225,13 @@ SICK = (
 )
 
 
+def test_both_spellings_of_the_forums_are_one_genre(tmp_path):
+    forums = STSB.replace("main-news", "main-forum", 1).replace("main-news", "main-forums")
+    (tmp_path / "sts-train.csv").write_text(forums)
+    genres = [pair.genre for pair in read_pairs(str(tmp_path / "sts-train.csv"))]
+    assert genres == ["main-forums", "main-forums", "main-captions"]
+
+
 @pytest.mark.parametrize(("text", "gold"), [(SEMEVAL, [5, 3, 0.5]), (STSB, [4, 1, 2.5]), (SICK, [4.5, 3.2])])
 def test_layouts(tmp_path, text, gold):
     (tmp_path / "s").write_text(text)

@@ -45,9 +45,10 @@ def run(events, tmp_path, **options):
     return run_suites(encoders, benchmarks, **options)
 
 
-def test_failures_stay_in_their_cell(events, tmp_path):
+def test_failures_stay_in_their_cell(events, tmp_path, capsys):
     seen = []
     results = run(events, tmp_path, on_result=seen.append)
+    assert capsys.readouterr().err.startswith("tfidf on events: scoring\ntfidf on clustering: scoring\n")
     assert tuple(seen) == results.results
     status = {(r.encoder, r.benchmark): r.status for r in results.results}
     assert [key for key, value in status.items() if value == "ok"] == [("tfidf", "events"), ("tfidf", "clustering")]
