@@ -84,7 +84,7 @@ def _studied(name: str, folder: str) -> Table:
         from .cli import main
 
         main([command, "--newsroom", "--output", f"{folder}/{command}", *arguments])
-    numbers = files.read_json(path)
+    numbers = files.read_json(path, f"do what `newsembed {command}` says; the same command then continues")
     groups = list(dict.fromkeys(group for row in numbers[entry] for group in row["by_language"]))
     rows = []
     for row in numbers[entry]:

@@ -219,3 +219,6 @@ def test_tables_that_are_trained_show_the_results_of_their_studies(tmp_path, cap
     assert real(words) == 0
     assert capsys.readouterr().out == first
     assert len(asked) == 2
+    monkeypatch.setattr(cli, "main", lambda _arguments: 2)  # the study said why
+    assert real(["tables", "newsembed-10", "--train", str(tmp_path / "new")]) == 2
+    assert "remedy: do what `newsembed ablate` says; the same command then continues" in capsys.readouterr().err
