@@ -93,6 +93,9 @@ def run(options: Any, tools: Tools | None = None) -> int:
       tools: see `Tools`.
     """
     started = time.monotonic()
+    if (options.newsroom is None) == (options.articles is None):
+        remedy = "see `newsembed staleness --help`"
+        raise InputError("give either a build or a newsroom", field="--articles, --newsroom", remedy=remedy)
     if options.newsroom is not None:
         options = filled(options, {"cutoffs": _CUTOFFS})
     cutoffs = parse_cutoffs(options.cutoffs or "")
@@ -141,9 +144,6 @@ def _variant(ablation: Ablation, row: Row, tools: Tools) -> Variant:
 
 def _filled(options: Any) -> tuple[str, str, Any]:
     """The build, the held-out documents, and the options with those of the newsroom."""
-    if (options.newsroom is None) == (options.articles is None):
-        remedy = "see `newsembed staleness --help`"
-        raise InputError("give either a build or a newsroom", field="--articles, --newsroom", remedy=remedy)
     defaults = {**DEFAULTS, "evaluations": 1}
     if options.articles is not None:
         if options.events is None:

@@ -174,6 +174,10 @@ def test_bad_input_is_named_before_anything_runs(words, message, study, bench):
     assert bench.trained == bench.mined == []
 
 
+def test_without_any_option_the_articles_are_missed_first_not_the_cutoffs():
+    refuses("give either a build or a newsroom", staleness.run, staleness.OPTIONS(output="o"))
+
+
 def test_documents_without_a_day_are_refused(study, heldout):
     with open(heldout, "a") as file:
         file.write('{"id": "x", "title": "event 1", "body": "y", "event": "event-1", "byline_date": null}\n')
