@@ -147,11 +147,11 @@ def without_teasers(layout: Layout, blocks: list[Block]) -> list[Block]:
     return blocks[:end] if few and teasers >= _MIN_TEASERS and questions < teasers else blocks
 
 
-def is_of_teasers(layout: Layout) -> bool:
-    """Returns whether most of the prose of a page is teasers of other stories."""
+def is_of_teasers(layout: Layout, share: float) -> bool:
+    """Returns whether such a share of the prose of a page is teasers of other stories."""
     blocks, paragraphs = layout.blocks, _paragraphs(layout, layout.blocks)
     teasers = [one for place, one in enumerate(blocks) if one.prose and _titles(blocks, place, paragraphs)]
-    return len(teasers) >= _MIN_LISTED and 2 * total_of(teasers) >= total_of(blocks)
+    return len(teasers) >= _MIN_LISTED and total_of(teasers) >= share * total_of(blocks)
 
 
 def _paragraphs(layout: Layout, blocks: list[Block]) -> Counter[Element]:

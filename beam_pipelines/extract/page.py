@@ -68,6 +68,7 @@ _MIN_TEXT_BESIDE_LINKS, _MIN_PARAGRAPHS = 400, 3
 _MIN_LONG_PARAGRAPH = 300  # teasers are shorter
 _MIN_RUNNING_CHARACTERS = 900  # paragraphs of an article are siblings, teasers of a section page are not
 _MAX_RUNNING_OF_SECTION, _MIN_SECTION_LINES = 400, 15
+_MIN_TEASERS, _MIN_TEASERS_OF_ARTICLE = 0.5, 0.8  # of the prose of a section page
 
 
 class PageTooLargeError(ValueError):
@@ -252,8 +253,8 @@ def _is_hub(structured: Structured, layout: Layout, url: str, characters: float,
     is_item = has_id or _ITEM.search(parts.path.removesuffix("/").rpartition("/")[2]) is not None
     running = layout.density * running_text(layout)
     may_be_section = headlines >= _MIN_HUB_LINKS and not is_item and running < _MAX_RUNNING_OF_SECTION
-    if may_be_section and is_of_teasers(layout):
-        return True  # whatever its metadata say
+    if may_be_section and is_of_teasers(layout, _MIN_TEASERS_OF_ARTICLE if structured.is_article else _MIN_TEASERS):
+        return True  # some declare to be articles
     if structured.is_article or structured.is_video or running >= _MIN_RUNNING_CHARACTERS:
         return False
     linked = sum(map(_is_linked_line, layout.blocks))

@@ -167,10 +167,12 @@ def cards(count, before=""):
     )
 
 
-def test_a_section_page_of_six_teasers_is_a_hub_whatever_its_metadata_say():
-    for count, before, is_hub in ((6, "", True), (5, "", False), (6, f"<p>{SENTENCE * 7}</p>", False)):
-        html = cards(count, before).replace("</head>", f"{ld(headline='Town')}</head>")
-        assert bool(extract_page(html, "http://rivernews.example/town").hub_title) == is_hub, (count, before)
+def test_a_section_page_has_six_teasers_and_more_of_them_where_it_declares_to_be_an_article():
+    for count, before, kinds in ((9, 2, "hh"), (9, 8, "ah"), (6, 7, "aa"), (6, 0, "hh"), (5, 0, "ah")):
+        teasers = cards(count, f"<p>{SENTENCE * before}</p>" if before else "")
+        found = (teasers.replace("</head>", f"{ld(headline='Town')}</head>"), teasers)
+        pages = [extract_page(html, "http://rivernews.example/town") for html in found]
+        assert ["ah"[bool(one.hub_title)] for one in pages] == [*kinds], (count, before)
     assert extract_page(cards(9), "http://rivernews.example/a-town-by-the-river").article is not None
 
 
