@@ -25,6 +25,9 @@ IntArray = npt.NDArray[np.int64]
 DEPTH: Final = 100  # documents by each of both that are compared
 NO_RANK: Final = 2 * DEPTH  # of a document that one of both did not find
 _FIRST_RANKS: Final = 5  # ranks below are much alike
+# Of a query: beyond those that the weights were learned from, as of a Chinese title of forty pairs of characters, they
+# would mean the opposite.
+_MOST_LENGTH, _MOST_RARITY = 16, 80
 _STEPS: Final = 50
 _LEAST_STEP: Final = 1e-6
 _TINY: Final = 1e-300
@@ -61,7 +64,8 @@ class Evidence:
     def facts(self) -> FloatArray:
         """What the weights depend on, float64 ``[5]``."""
         best = [array.max(initial=0.0) for array in (self.deviations, self._shares())]
-        return np.array([1.0, np.log(max(self.length, 1)), self.rarity / 10, best[0] / 5, best[1]])
+        length, rarity = np.clip(self.length, 1, _MOST_LENGTH), min(self.rarity, _MOST_RARITY)
+        return np.array([1.0, np.log(length), rarity / 10, best[0] / 5, best[1]])
 
     def features(self) -> FloatArray:
         """float64 ``[n, 25]``: each kind of evidence times each fact of the query."""

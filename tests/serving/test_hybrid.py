@@ -14,7 +14,7 @@ from newsembed.launch import api
 from newsembed.serving import hybrid, index_command, ranking, search, server, tuning
 from newsembed.serving.filters import DateRange, Filters
 from newsembed.serving.index import DocumentIndex, Hit, QueryWord
-from newsembed.serving.ranking import DEFAULT, NO_RANK, Evidence, Ranking, learn
+from newsembed.serving.ranking import DEFAULT, LATENT_SEMANTICS, NO_RANK, Evidence, Ranking, learn
 from refusals import refuses
 from tables import indexed
 
@@ -126,6 +126,15 @@ def evidence(bm25, cosines, **facts):
     ranks = [np.argsort(np.argsort(-array, kind="stable")).astype(float) for array in (cosines, bm25)]
     values = {"length": 2, "rarity": 8.0, "known": 1.0, "foreign": np.arange(len(bm25)) % 2 == 1, **facts}
     return Evidence(np.arange(len(bm25)), cosines, 5 * cosines, bm25, *ranks, **values)
+
+
+@pytest.mark.parametrize("weights", [DEFAULT, LATENT_SEMANTICS])
+@pytest.mark.parametrize(("length", "rarity"), [(3, 20.0), (16, 80.0), (40, 300.0)])
+def test_the_best_by_words_and_by_vectors_is_first_also_for_a_long_query(weights, length, rarity):
+    found = evidence(
+        [0.9 * rarity, 0.1 * rarity, 0.0], [0.9, 0.2, 0.1], length=length, rarity=rarity, foreign=np.zeros(3, bool)
+    )
+    assert weights.scores(found).argmax() == 0
 
 
 def test_features_by_hand():
