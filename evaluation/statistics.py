@@ -29,6 +29,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
+from ..formats.files import packaged
 from .benchmark import ARROW, AVERAGES, Result, Score
 
 FloatArray = npt.NDArray[np.float64]
@@ -307,8 +308,7 @@ def published() -> list[dict[str, Any]]:
     benchmark reads; ``metric`` and ``part`` of the score; ``source``: where the numbers were published; ``values`` by
     the encoder's name there, in the metric's own range.
     """
-    with open(os.path.join(os.path.dirname(__file__), "published.json"), encoding="utf-8") as file:
-        rows: list[dict[str, Any]] = json.load(file)
+    rows: list[dict[str, Any]] = json.loads(packaged(__package__, "published.json"))
     return rows
 
 

@@ -15,6 +15,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
+from .files import packaged
 from .months import LONG_WORD, all_months, existing_day, folded, gregorian, locale_of, months_of, months_pattern
 
 PUBLISHED, UPDATED, EVENT = "published", "updated", "event"
@@ -66,33 +67,6 @@ _ZONES: Final = {name: float(hours) for hours, *names in map(str.split, _HOURS.s
 _GENERIC: Final = re.compile("ai|bz|cc|co|eu|fm|gg|im|io|la|ly|me|nu|sh|tk|to|tv|vc|ws")
 _HAS_YEAR: Final = re.compile(r"(?<!\d)\d{4}(?!\d)")
 _WORD: Final = re.compile(r"[^\W\d_]+:?|©")
-_ROLES: Final = {
-    PUBLISHED: """
-        publish publie publica publice publici publik publis pubblic posted issued creat filed released first
-        veröffentlich erschien erstellt gepubliceerd geplaatst offentliggjort udgivet lagt birt julkais opublik dodano
-        zverejn vydáno vytvo objav közzét megjelen yayın yayım eklenme oluştur paskelbt avaldat lisatud argitarat skapa
-        oprett opprett verschen eingestellt ligne paru cread criad inserit vlož giriş erstveröffentlich foilsith botuar
-        terbit diterbit tayang diunggah dipublik đăng xuất imechapishwa inilathala gepubliseer опублик публик размещ
-        розміщ објав оприлюдн жариял нийтэл створен создан δημοσι αναρτήθ հրապարակ გამოქვეყნ נشر نشر منتشر انتشار شائع
-        שפורסם פורסם פרסום תאריך प्रकाशित पोस्ट প্রকাশ வெளியி పబ్లిష్ ప్రచురి ಪ್ರಕಟ പ്രസിദ്ധ પ્રકાશિત ਪ੍ਰਕਾਸ਼ ප්‍රකාශ
-        发布 發布 發佈 发表 發表 刊登 公開 掲載 投稿 配信 게시 입력 등록 발행 작성 เผยแพร่ โพสต์ ផ្សាយ ເຜີຍແຜ່ ታተመ
-        """,
-    UPDATED: """
-        updat modif edited revised amended changed aktualis aktualiz geändert überarb zuletzt letzte korrig stand: mise
-        mis maj maj: actualiz actualit atualiz aggiorn bijgewerkt gewijzigd uppdater ändra änderung ændret correct
-        corrig senast oppdater endret opdater rediger actualis aangepast laatst izmjen izmijen päivit muokat zaktualiz
-        uprav změn zmen posodob ažur frissít módosít güncel düzenle atnaujin atjaun uuend muudet uppfær eguner përditës
-        nuashon diperbarui perbarui pembaruan diubah dikemas cập sửa imesasishwa opgedateer обнов измен измењ оновл
-        змін актуализ ажур жаңарт шинэчл ενημερ τροποπ թարմաց განახლ תحديث تحديث محدث تعدیل بروز روزرسانی ویرایش عודכן
-        עודכן עדכון अपडेट अद्यतन संशोधित আপডেট হালনাগাদ புதுப்பி అప్ ನವೀಕ પુદ્ધ અપડેટ ਅੱਪਡੇਟ യപ്ഡേ අලුත් 更新 修改 最后
-        最後 編輯 编辑 改訂 最終 수정 업데이트 최종 อัปเดต อัพเดต อัพเดท แก้ไข ปรับปรุง ធ្វើបច្ចុប្បន្ន ተሻሽ
-        """,
-    EVENT: """
-        event expir ends deadline until starts begins opens tickets sale scheduled join copyright © born died since
-        founded evento événement évènement veranstaltung termin beginn tapahtuma evenemang arrangement wydarzenie akce
-        esemény etkinlik событие подія εκδήλωση حدث فعالية कार्यक्रम 開催 期限 締切 活动 活動 행사 kiện กิจกรรม acara
-        """,
-}
 _SEPARATORS: Final = re.compile(r"[|·•;\n]|\s[-–—/]\s")
 
 
@@ -308,8 +282,9 @@ def _role_words() -> tuple[dict[str, list[tuple[str, str]]], re.Pattern[str]]:
     """Returns the beginnings of words by their first two letters, and a pattern for scripts where they stand inside."""
     stems: dict[str, list[tuple[str, str]]] = {}
     inside: dict[str, list[str]] = {}
-    for role, words in _ROLES.items():
-        for word in folded(words).split():
+    for line in packaged(__package__, "words_of_days.txt").splitlines():
+        role, *words = folded(line).split()
+        for word in words:
             if word[0] < "\u0590":
                 stems.setdefault(word[:2], []).append((word, role))
             else:

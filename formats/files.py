@@ -16,6 +16,7 @@ import tempfile
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from importlib import resources
 from typing import Any, BinaryIO, Final, TextIO
 
 from ..errors import InputError, of_file_system, reading, refusing
@@ -25,6 +26,11 @@ _TEMPORARY: Final = ".tmp"  # the end of the names of files that are not complet
 _NAME_BYTES: Final = 220  # of a name, so that the temporary one is no longer than file systems take
 _THREADS: Final = 16  # requests at a time; each waits for the network, not for a core
 _DIGEST_BYTES: Final = 1 << 20  # of each end of a file: enough to notice another file without reading terabytes
+
+
+def packaged(package: str, name: str) -> str:
+    """The text of a file that comes with a package of ours."""
+    return resources.files(package).joinpath(name).read_text(encoding="utf-8")
 
 
 def is_object(path: str) -> bool:

@@ -6,6 +6,8 @@ from functools import cache, lru_cache
 from typing import Final
 from urllib.parse import quote, quote_plus, unquote_to_bytes, urljoin, urlsplit, urlunsplit
 
+from .files import packaged
+
 # Query parameters that say where a reader came from, or who he is, on any site; facts of ClearURLs and Brave.
 _TRACKING: Final = (
     r"utm_.*|mtm_.*|pk_(?:campaign|kwd|source|medium|content|cid)|hsa_.*|ga_(?:source|medium|term|content|campaign|place)"
@@ -24,48 +26,11 @@ _SESSIONS: Final = (
     r"|s(?:id|ess(?:ion)?)=(?=[^=]*\d)(?=[^=]*[a-z])[0-9a-z,-]{16,}"
 )
 _PATH_SESSION: Final = re.compile(r"(?i);(?:jsessionid|phpsessid|sessionid|sid)=[^/;?]*|/\([A-Z]\([0-9a-z]{16,}\)\)")
-# The same of sites, with all hosts below them: elsewhere these names may be those of pages. Sites and then names.
-_SITES: Final = r"""
-    washingtonpost.com hpid|i?tid|wpisrc|wpmm|wpsrc|noredirect
-    dailymail.co.uk it[oc]|ico
-    theguardian.com,guardian.co.uk i?n?t?cmp
-    huffingtonpost.com,huffpost.com ir|icid
-    bbc.co.uk,bbc.com ocid|intlink_from_url|link_location
-    cnn.com hpt|iref|iid|eref
-    bloomberg.com srnd|sref|leadsource
-    wsj.com mod|reflink
-    marketwatch.com mod|siteid|dist
-    forbes.com sh
-    reuters.com taid|rpc|il
-    ft.com ftcamp|segmentid
-    newyorker.com,wired.com intcid
-    economist.com fsrc
-    cbsnews.com,cnet.com,zdnet.com ftag
-    techcrunch.com tpcc
-    businessinsider.com ir|r
-    foxnews.com intcmp
-    usatoday.com csp|gnt-cfr
-    npr.org sc|ft|f
-    cnbc.com __source|par
-    latimes.com track
-    msn.com ocid|cvid|pc|ei
-    time.com xid
-    yahoo.com \.?tsrc|hsid
-    sky.com dcmp
-    aljazeera.com traffic_source
-    cbc.ca cmp
-    spiegel.de sara_ref|sara_ecid
-    welt.de icid|wtrid
-    lemonde.fr lmd_\w+
-    elmundo.es cid|emk
-    elpais.com ssm|prm
-    medium.com source
-"""
+# The same of sites, with all hosts below them: elsewhere these names may be those of pages.
 _OF_SITES: Final = {
-    "nytimes.com": r"action|pgtype|clicksource|module|region|wt\..*|hpw?|smid|smtyp|partner|rss|emc|_r|r?ref|src|te|nl"
-    r"|version|mabreward|mtrref|referringsource|contentplacement|contentcollection|campaign_id|instance_id|segment_id|user_id"
-    r"|regi_id|searchresultposition|ribbon-ad-idx|unlocked_article_code",
-    **{site: names for sites, names in map(str.split, _SITES.strip().splitlines()) for site in sites.split(",")},
+    site: names
+    for sites, names in map(str.split, packaged(__package__, "tracking_of_sites.txt").splitlines())
+    for site in sites.split(",")
 }
 _SCHEMES = ("http", "https")
 _DEFAULT_PORTS = (None, 80, 443)

@@ -8,10 +8,11 @@ pipeline knows that table.
 import dataclasses
 import functools
 import hashlib
-import importlib.resources
 import itertools
 import re
 from collections.abc import Mapping
+
+from ..formats.files import packaged
 
 REGIONS = ("en", "de", "es")  # languages with places, people and events of their own
 ABROAD = ("ru",)  # languages whose publishers report from the regions of the others, in another script
@@ -65,8 +66,7 @@ class Prose:
 def load_prose(language: str) -> Prose:
     """The prose file of a language that comes with the package: lines ``slot: sentence`` below ``[section]``."""
     sections: dict[str, dict[str, tuple[str, ...]]] = {}
-    text = (importlib.resources.files(__package__) / f"prose_{language}.txt").read_text(encoding="utf-8")
-    for line in map(str.strip, text.splitlines()):
+    for line in map(str.strip, packaged(__package__, f"prose_{language}.txt").splitlines()):
         if line.startswith("["):
             current = sections.setdefault(line.strip("[]"), {})
         elif line and not line.startswith("#"):

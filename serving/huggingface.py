@@ -8,7 +8,6 @@ copies of a token count, too, the module TextWeights takes the place of WordWeig
 library runs it with ``trust_remote_code=True``.
 """
 
-import importlib.resources
 import os
 import re
 from typing import Any, Final
@@ -17,7 +16,7 @@ import numpy as np
 
 from .. import __version__
 from ..errors import InputError, visible
-from ..formats.files import write_whole
+from ..formats.files import packaged, write_whole
 from ..formats.huggingface import HuggingFaceFolder, SentenceModules, Tokenizer
 from ..formats.huggingface import write_huggingface as write_folder
 from ..formats.model_folder import ModelFolder
@@ -76,8 +75,7 @@ def _card(model: Model, name: str, *, needs_code: bool) -> str:
     config = model.config.to_dict()
     prompts = {"documents": model.prompts.document, "queries": model.prompts.query}
     said = [f"`{_quoted(text)}` before {kind}" for kind, text in prompts.items() if text]
-    template = importlib.resources.files(__package__).joinpath("model_card.md").read_text(encoding="utf-8")
-    return template.format(
+    return packaged(__package__, "model_card.md").format(
         name=re.sub(r"[^\w .-]", "_", name),
         version=__version__,
         dimensions=config["embedding_size"],

@@ -12,11 +12,12 @@ The shown score is a logistic function of the rank score and of the facts of the
 import dataclasses
 import json
 from collections.abc import Mapping, Sequence
-from importlib import resources
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
+
+from ..formats.files import packaged
 
 FloatArray = npt.NDArray[np.float64]
 BoolArray = npt.NDArray[np.bool_]
@@ -194,7 +195,7 @@ def _offset_facts(evidence: Evidence) -> FloatArray:
 # article itself (which counts three times), other reports of its event, those of them in other languages, and
 # translations; see docs/results.md. The lines are the rank by vectors, the rank by words, the cosine, BM25, and another
 # language.
-_LEARNED: Final = json.loads(resources.files(__package__).joinpath("rankings.json").read_text(encoding="utf-8"))
+_LEARNED: Final = json.loads(packaged(__package__, "rankings.json"))
 DEFAULT: Final = Ranking.from_dict(_LEARNED["default"])
 # The same without translations, which latent semantics do not find: words count more.
 LATENT_SEMANTICS: Final = Ranking.from_dict(_LEARNED["latent_semantics"])

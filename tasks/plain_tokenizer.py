@@ -8,7 +8,6 @@ compares all characters. ``unicodedata2`` composes them: it has Unicode 16 under
 
 import bisect
 import functools
-import importlib.resources
 import itertools
 import json
 import re
@@ -19,6 +18,7 @@ from typing import Any, Final
 import numpy as np
 import unicodedata2
 
+from ..formats.files import packaged
 from ..formats.vocabulary import CONTINUATION, UNK_ID
 
 _MOST_KEPT: Final = 200_000
@@ -161,8 +161,7 @@ def fold(text: str) -> str:
 
 @functools.cache
 def _tables() -> dict[str, Any]:
-    path = importlib.resources.files(__package__).joinpath("folding.json")
-    tables: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    tables: dict[str, Any] = json.loads(packaged(__package__, "folding.json"))
     return tables
 
 

@@ -10,9 +10,9 @@ import itertools
 import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from importlib import resources
 from typing import Any, Final
 
+from ...formats.files import packaged
 from ...formats.names import KnownName
 from .linking import is_capitalised, words_of
 from .spellings import ARABIC_ARTICLE, normal_letters
@@ -55,7 +55,7 @@ def built_in_names() -> Iterator[KnownName]:
     # former names of countries, adjectives that are not the name of a language, regions, states and organisations, and
     # names of large cities that GeoNames lacks.
     for table in _TABLES:
-        for line in resources.files(__package__).joinpath(table).read_text(encoding="utf-8").splitlines():
+        for line in packaged(__package__, table).splitlines():
             entity, language, alias = line.split("\t")
             yield KnownName(entity, language, alias, _COUNTRY)
     yield from _city_names({int(city["geonameid"]) for city in cities.values()})

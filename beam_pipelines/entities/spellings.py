@@ -11,10 +11,11 @@ import itertools
 import json
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from importlib import resources
 from typing import Any, Final
 
-_RULES: Final = json.loads(resources.files(__package__).joinpath("spellings.json").read_text(encoding="utf-8"))
+from ...formats.files import packaged
+
+_RULES: Final = json.loads(packaged(__package__, "spellings.json"))
 ARABIC_ARTICLE: Final = "\u0627\u0644"
 _SAME_LETTERS: Final = {
     **{ord(letter): same for letters, same in _RULES["same_letters"].items() for letter in letters},

@@ -10,9 +10,9 @@ import functools
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
-from importlib import resources
 from typing import Final
 
+from ...formats.files import packaged
 from .. import read_lists
 
 # Regions of the world by their numbers in CLDR; its other numbers name parts that are not topics.
@@ -80,7 +80,7 @@ def section_names() -> Mapping[str, str]:
 def read_sections() -> Iterator[tuple[str, str, str]]:
     """Yields (section, language, name) of every name in ``sections.txt``."""
     parser = configparser.ConfigParser(delimiters="=", comment_prefixes=";", interpolation=None)
-    parser.read_string(resources.files(__package__).joinpath("sections.txt").read_text(encoding="utf-8"))
+    parser.read_string(packaged(__package__, "sections.txt"))
     for section in parser.sections():
         for language, names in parser[section].items():
             for name in names.split(";"):

@@ -7,7 +7,6 @@ weights were fitted on the labels that ``evergreen_defaults.json`` names; ``--la
 import json
 import re
 from collections.abc import Collection, Mapping, Sequence
-from importlib import resources
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -76,8 +75,7 @@ def pair_features(table: DocumentTable, candidates: Array) -> npt.NDArray[np.flo
 
 def default_model() -> EvergreenModel:
     """Returns the model that is shipped with the package."""
-    path = resources.files(__package__).joinpath("evergreen_defaults.json")
-    return EvergreenModel.from_json(json.loads(path.read_text(encoding="utf-8")))
+    return EvergreenModel.from_json(json.loads(files.packaged(__package__, "evergreen_defaults.json")))
 
 
 def fit_model(features: npt.NDArray[np.float64], labels: Sequence[int], provenance: str) -> EvergreenModel:

@@ -19,13 +19,13 @@ import collections
 import dataclasses
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from importlib import resources
 from typing import TYPE_CHECKING, Any, Final, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from ...formats.articles import ArticleText
+from ...formats.files import packaged
 from ...serving.analysis import base_language
 from ...serving.model import Model
 from ..shared.static import LEAST_OF_LANGUAGE, Corpus, unit_rows
@@ -88,8 +88,7 @@ def head_without_languages(model: Model) -> Mapping[str, Array] | None:
 
 def _reports() -> Mapping[str, Sequence[str]]:
     """Reports by language, in the same order in each."""
-    text = resources.files(__package__).joinpath("reports.json").read_text(encoding="utf-8")
-    return cast("Mapping[str, Sequence[str]]", json.loads(text))
+    return cast("Mapping[str, Sequence[str]]", json.loads(packaged(__package__, "reports.json")))
 
 
 def _without(model: Model, mean: Array, directions: Array) -> Mapping[str, Array]:
