@@ -33,8 +33,8 @@ class BuildWithoutSetup(build_py):
         return [module for module in modules if (package, module[1]) != ("newsembed", "setup")]
 
 
-# The core embeds, indexes and searches: by words, and by vectors of models without layers. `launch/extras.py` says what
-# each extra is for.
+# The core embeds, indexes and searches: by words, and by vectors of models without layers. `launch/extras.toml` says
+# what each extra is for.
 CORE = [
     "numpy>=2",
     "pyarrow>=18",
@@ -183,6 +183,7 @@ setup(
         "newsembed.newsroom": ["*.txt"],
         "newsembed.studies": ["*/*.html", "*/*.json", "*/*/*.toml"],
         "newsembed.formats": ["*.txt"],
+        "newsembed.launch": ["*.toml", "*.txt"],
         "newsembed.tasks": ["*.json"],
         "newsembed.serving": ["*.html", "*.json", "*.md", "*/*.*ml", "*/*.css", "*/*.js"],
         "newsembed.evaluation": ["*.json", "*/*.json"],

@@ -14,6 +14,7 @@ import resource
 import select
 import signal
 import sys
+import tomllib
 import traceback
 import types
 from collections.abc import Sequence
@@ -23,6 +24,7 @@ from .. import __version__
 from ..beam_pipelines.failures import VERBOSE
 from ..beam_pipelines.worker import PARENT, end_with
 from ..errors import InputError, exit_code_of, of_file_system, of_memory, refusing
+from ..formats.files import packaged
 from . import extras
 from .parsing import Parser, add_options, beam_arguments, did_you_mean, parse
 
@@ -55,71 +57,10 @@ class Command:
     extras: tuple[str, ...] = ()
 
 
-# By group: name, module, the extras that a command always needs, summary.
-_GROUPS: Final = {
-    "Start here": (
-        ("explore", "launch.explore", "mine train evaluate serve", "any articles as a page: events, search, topics"),
-        ("demo", "launch.demo", "mine train evaluate tensorflow", "crawl, mine, train and search a generated newsroom"),
-        ("doctor", "launch.extras", "", "what this machine has, and which parts are installed"),
-        ("newsroom", "newsroom.generate", "mine", "generate (and serve) a fictional newsroom"),
-    ),
-    "Mine": (
-        ("build", "launch.build", "mine", "all mining jobs in order: WARC and article files to training data"),
-        ("crawl", "beam_pipelines.crawl", "mine", "feeds, hubs and pages to WARC"),
-        ("extract", "beam_pipelines.extract", "mine", "WARC and article files to articles and hubs"),
-        ("clean", "beam_pipelines.clean", "mine", "reject articles by rules, language, and exact and near duplicates"),
-        ("dataflow", "launch.dataflow", "mine", "what workers of Dataflow install: a container image, or packages"),
-        ("rejected", "launch.rejected", "serve", "print records that jobs rejected, with the reasons"),
-        ("vocabulary", "beam_pipelines.vocabulary", "mine", "learn a WordPiece vocabulary on a smoothed sample"),
-        ("pack", "beam_pipelines.pack", "mine", "documents and translation pairs to pretraining TFRecords"),
-        ("translations", "beam_pipelines.translations", "mine", "translation pairs to TFRecords of a translator"),
-        ("entities", "beam_pipelines.entities", "mine", "learn the entity table, its aliases and embeddings"),
-        ("knowledge", "beam_pipelines.knowledge", "mine", "a Wikidata dump to the table of names that entities links"),
-        ("vectors", "beam_pipelines.vectors", "mine", "entity, image and text vectors of every article"),
-        ("neighbors", "beam_pipelines.neighbors", "mine", "nearest neighbors in every space, restricted by date"),
-        ("bitext", "beam_pipelines.bitext", "mine", "sentences of articles that translate each other"),
-        ("triplets", "beam_pipelines.triplets", "mine", "(anchor, positive, negative) by dates and evergreen filter"),
-        ("label", "studies.label", "mine", "label pairs for the evergreen filter, on a local page"),
-        ("topics", "beam_pipelines.topics", "mine", "document-topic labels from hubs"),
-        ("categories", "beam_pipelines.categories", "mine", "triplets of articles by their categories"),
-        ("examples", "beam_pipelines.examples", "mine", "augmented triplet and topic TFRecords"),
-        ("pairs", "beam_pipelines.pairs", "mine", "an article with its title, link texts or posts, as TFRecords"),
-    ),
-    "Train": (
-        ("train", "launch.train", "train", "pretrain or train with gin files"),
-        ("import-hf", "launch.import_hf", "train", "convert a BERT-like Hugging Face model to a model folder"),
-        ("lift", "studies.lift", "train mine evaluate", "continue a public checkpoint on mined pairs and words"),
-        ("distil", "studies.distil", "train mine evaluate", "a small and fast static model from any encoder"),
-        ("finetune", "studies.finetune", "train evaluate", "fine-tune on XTREME's tasks, test on all languages"),
-        ("t5x", "t5x_bridge.command", "train", "checkpoints to and from T5X, and its gin files"),
-        ("launch", "launch.pod", "", "train on several machines: TPU slices, hosts over ssh, Slurm, or GKE"),
-        ("ablate", "studies.ablate", "train evaluate mine", "train and evaluate without each part: z-scores, plot"),
-        (
-            "staleness",
-            "studies.staleness",
-            "train evaluate mine",
-            "train up to a date, score by the months since (appendix C)",
-        ),
-    ),
-    "Use": (
-        ("tables", "launch.tables", "evaluate", "the tables of the papers: printed rows and those of encoders"),
-        ("evaluate", "launch.evaluate", "evaluate", "benchmarks over any encoders, side by side"),
-        ("diagnose", "studies.diagnose", "evaluate", "a page that compares encoders: neighbors, attention, map"),
-        ("export", "serving.export", "jax", "convert a trained model to SavedModel, safetensors or Hugging Face"),
-        ("embed", "serving.embed", "", "embed the articles of a file"),
-        ("index", "serving.index_command", "", "build a search index over articles"),
-        ("update", "launch.update", "mine", "add what is new to an archive: crawl, clean, embed, index, events"),
-        ("search", "serving.search", "", "search an index by words or by the URL of an article"),
-        ("cluster", "serving.cluster", "evaluate", "group the articles that report the same event"),
-        ("dedup", "serving.dedup", "evaluate", "find near-duplicate articles by their vectors"),
-        ("verify", "launch.verify", "", "compare the files of results with their digests"),
-        ("serve", "serving.server", "serve", "HTTP server: embed, search, and a page to explore"),
-    ),
-}
 COMMANDS: Final = {
     name: Command(group, summary, module, tuple(needed.split()))
-    for group, rows in _GROUPS.items()
-    for name, module, needed, summary in rows
+    for group, rows in tomllib.loads(packaged(__package__, "commands.toml")).items()
+    for name, (module, needed, summary) in rows.items()
 }
 
 

@@ -19,16 +19,7 @@ import apache_beam
 
 from ..beam_pipelines import dataflow
 from ..formats.command_line import Options, option, required
-
-_DOCKERFILE = """\
-# Workers of Dataflow, and of Flink and Spark with --environment_type=DOCKER.
-FROM apache/beam_python{python}_sdk:{beam}
-WORKDIR /newsembed
-COPY {requirements} ./
-RUN pip install --no-cache-dir --requirement {requirements}
-COPY {wheel} ./
-RUN pip install --no-cache-dir --no-deps {wheel} && python -m newsembed.beam_pipelines.dataflow
-"""
+from ..formats.files import packaged
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -54,7 +45,7 @@ def run(options: DataflowOptions) -> int:
         print(f"a job on Dataflow stages such files by itself; to give your own:\n  newsembed JOB … {needed}")
         return 0
     names = {"requirements": Path(requirements).name, "wheel": Path(wheel).name, "beam": apache_beam.__version__}
-    text = _DOCKERFILE.format(python="{}.{}".format(*sys.version_info), **names)
+    text = packaged(__package__, "dockerfile.txt").format(python="{}.{}".format(*sys.version_info), **names)
     (Path(options.output) / "Dockerfile").write_text(text, encoding="utf-8")
     print(f"""to build the image and push it:
   docker build --platform=linux/amd64 --tag {options.name} {options.output} && docker push {options.name}

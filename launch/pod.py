@@ -29,6 +29,7 @@ import time
 from collections.abc import Sequence
 from typing import Final
 
+from ..formats.files import packaged
 from . import tpu, train
 from .parsing import Parser, add_options, parse
 from .tpu import SAVING_SECONDS, LaunchOptions
@@ -118,22 +119,8 @@ def slurm_script(options: LaunchOptions) -> str:
     queue again; the run goes on from the checkpoint. ``scancel`` ends it for good.
     """
     limit = f"\n#SBATCH --time={options.time_limit}" if options.time_limit else ""
-    return f"""#!/bin/bash
-#SBATCH --job-name=newsembed
-#SBATCH --nodes={options.target}
-#SBATCH --ntasks-per-node={options.gpus_per_node}
-#SBATCH --gpus-per-node={options.gpus_per_node}
-#SBATCH --signal=B:USR1@{SAVING_SECONDS}
-#SBATCH --requeue
-#SBATCH --open-mode=append{limit}
-srun --kill-on-bad-exit=1 {options.program} train {shlex.join(options.train)} &
-training=$!
-again=
-trap 'again=yes; kill -TERM $training' USR1
-wait $training; code=$?
-while kill -0 $training 2>/dev/null; do wait $training; code=$?; done
-if [ -n "$again" ] && [ $code -ne 0 ]; then scontrol requeue "$SLURM_JOB_ID"; exit 0; fi
-exit $code"""
+    values = {"saving": SAVING_SECONDS, "limit": limit, "train": shlex.join(options.train)}
+    return packaged(__package__, "slurm_script.txt").format(options=options, **values).rstrip()
 
 
 def gke_manifest(options: LaunchOptions) -> str:
@@ -144,44 +131,5 @@ def gke_manifest(options: LaunchOptions) -> str:
     """
     spot = '\n              cloud.google.com/gke-spot: "true"' if options.spot else ""
     command = shlex.join([options.program, "train", "--detect_processes", *options.train]).replace("'", "''")
-    return f"""apiVersion: jobset.x-k8s.io/v1alpha2
-kind: JobSet
-metadata:
-  name: {options.target}
-  annotations:
-    alpha.jobset.sigs.k8s.io/exclusive-topology: cloud.google.com/gke-nodepool
-spec:
-  failurePolicy:
-    maxRestarts: 100
-    rules:
-    - action: FailJobSet
-      onJobFailureReasons: [PodFailurePolicy]
-  replicatedJobs:
-  - name: slice
-    replicas: {options.num_slices}
-    template:
-      spec:
-        parallelism: {options.hosts_per_slice}
-        completions: {options.hosts_per_slice}
-        backoffLimit: 0
-        podFailurePolicy:
-          rules:
-          - action: FailJob
-            onExitCodes: {{operator: In, values: [2]}}
-        template:
-          spec:
-            restartPolicy: Never
-            terminationGracePeriodSeconds: {SAVING_SECONDS}
-            nodeSelector:
-              cloud.google.com/gke-tpu-accelerator: {options.type}
-              cloud.google.com/gke-tpu-topology: {options.topology}{spot}
-            containers:
-            - name: train
-              image: {options.image}
-              command: [bash, -c, '{command}']
-              ports:
-              - containerPort: 8471
-              - containerPort: 8080
-              resources:
-                limits:
-                  google.com/tpu: {options.chips_per_host}"""
+    values = {"saving": SAVING_SECONDS, "spot": spot, "command": command}
+    return packaged(__package__, "gke_manifest.txt").format(options=options, **values).rstrip()
