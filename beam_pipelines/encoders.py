@@ -44,8 +44,7 @@ def opened(name: str, _run: str = "") -> SentenceEncoder:
       _run: the job's workspace: the files may change between two jobs.
     """
     module, function = _OPENER
-    encoder: SentenceEncoder = getattr(importlib.import_module(module), function)(name)
-    return encoder
+    return getattr(importlib.import_module(module), function)(name)
 
 
 def embed_unit(encoder: SentenceEncoder, texts: Sequence[str], name: str) -> Floats:

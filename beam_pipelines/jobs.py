@@ -436,5 +436,4 @@ def resolve_inputs(job: Job, inputs: Mapping[str, Sequence[str]]) -> dict[str, t
 
 def plain_options(options: Any) -> dict[str, Any]:
     """Options as the manifest has them, so that digests do not depend on Python types."""
-    values: dict[str, Any] = json.loads(json.dumps(dataclasses.asdict(options), default=str))
-    return values
+    return json.loads(json.dumps(dataclasses.asdict(options), default=str))

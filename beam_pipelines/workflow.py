@@ -175,5 +175,4 @@ def foresee(clean: str, extract: str, triplets: TripletsOptions | None, given: M
 
 def load_job(name: str) -> Job:
     """The declaration of a mining job."""
-    job: Job = importlib.import_module(f".{name}", __package__).JOB
-    return job
+    return importlib.import_module(f".{name}", __package__).JOB

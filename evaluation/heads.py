@@ -161,8 +161,7 @@ def train(
     """
     import jax
 
-    layers: Layers = jax.device_get(_trainer()(head, classes, *known, *dev, jax.random.key(seed)))
-    return layers
+    return jax.device_get(_trainer()(head, classes, *known, *dev, jax.random.key(seed)))
 
 
 def predict(layers: Layers, features: Features) -> Classes:

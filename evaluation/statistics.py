@@ -308,8 +308,7 @@ def published() -> list[dict[str, Any]]:
     benchmark reads; ``metric`` and ``part`` of the score; ``source``: where the numbers were published; ``values`` by
     the encoder's name there, in the metric's own range.
     """
-    rows: list[dict[str, Any]] = json.loads(packaged(__package__, "published.json"))
-    return rows
+    return json.loads(packaged(__package__, "published.json"))
 
 
 def beside(

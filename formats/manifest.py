@@ -99,8 +99,7 @@ def read_manifest(folder: str) -> dict[str, Any]:
     Raises:
       InputError: if there is none, or it is not a JSON object.
     """
-    value: dict[str, Any] = read_json(manifest_path(folder), _REMEDY, dict)
-    return value
+    return read_json(manifest_path(folder), _REMEDY, dict)
 
 
 def recorded_files(manifest: Mapping[str, Any], folder: str) -> dict[str, int]:

@@ -223,8 +223,7 @@ def parser_of(name: str, module: types.ModuleType | None = None) -> Parser:
 def options_of(module: types.ModuleType) -> type:
     """The dataclass of the options of a command; that of a job has its inputs, ``--output`` and Beam's options too."""
     if not hasattr(module, "JOB"):
-        options: type = module.OPTIONS
-        return options
+        return module.OPTIONS
     from ..formats.command_line import Options, option, required
 
     job: Job = module.JOB

@@ -85,8 +85,7 @@ def value_of(name: str, arguments: Sequence[str]) -> str | None:
     """The value of one option, before all are parsed."""
     only = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     only.add_argument(f"--{name}", nargs="?")  # without a value it is an error of the whole parser
-    value: str | None = getattr(only.parse_known_args(list(arguments))[0], name)
-    return value
+    return getattr(only.parse_known_args(list(arguments))[0], name)
 
 
 def beam_arguments() -> Any:

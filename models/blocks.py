@@ -233,8 +233,7 @@ def _applied(
 
     def apply(params: Params, hidden: jax.Array, context: Context, key: jax.Array | None) -> jax.Array:
         rngs = {} if key is None else {"dropout": key}
-        result: jax.Array = block.apply({"params": params}, hidden, context, deterministic=key is None, rngs=rngs)
-        return result
+        return block.apply({"params": params}, hidden, context, deterministic=key is None, rngs=rngs)
 
     if config.remat == "none":
         return apply
@@ -290,8 +289,7 @@ def logical(initializer: Any, *axes: str) -> Any:
 
 def parameter(module: nn.Module, name: str, initializer: Any, shape: tuple[int, ...], *axes: str) -> jax.Array:
     """A float32 parameter of a module; its array carries the names of its axes."""
-    array: jax.Array = module.param(name, logical(initializer, *axes), shape, jnp.float32)
-    return array
+    return module.param(name, logical(initializer, *axes), shape, jnp.float32)
 
 
 def dense(

@@ -111,8 +111,7 @@ class SavedModelEncoder:
         prompted = [f"{self._query_prompt}{text}" for text in texts]
         if self._query is None or not prompted:
             return self._encode(prompted, [""] * len(prompted))
-        found: FloatArray = self._query(text=_strings(prompted))[OUTPUT].numpy()
-        return found
+        return self._query(text=_strings(prompted))[OUTPUT].numpy()
 
     def preparations(self) -> Iterator[Callable[[], None]]:
         """Functions that compile one height and length of a batch each: the graph pads to a few of them."""

@@ -271,8 +271,7 @@ def principal_components(vectors: Array, size: int, *, whitening: float = 0.0) -
     variances, directions = np.linalg.eigh(centred.T @ centred / len(centred))
     strongest = np.argsort(variances)[::-1][:size]
     kept = np.maximum(variances[strongest], _RIDGE * variances.mean())
-    result: Array = directions[:, strongest] * kept ** (-whitening / 2)
-    return result
+    return directions[:, strongest] * kept ** (-whitening / 2)
 
 
 def distilled(vectors: Array, size: int, terms: Any, weights: Array, *, whitening: float) -> Array:
@@ -292,8 +291,7 @@ def distilled(vectors: Array, size: int, terms: Any, weights: Array, *, whitenin
     if terms is None:
         return unit_rows(centred @ principal_components(vectors, size, whitening=whitening))
     units = unit_rows(centred)
-    result: Array = units @ principal_components(weighted_means(terms, weights, units), size, whitening=whitening)
-    return result
+    return units @ principal_components(weighted_means(terms, weights, units), size, whitening=whitening)
 
 
 def beside(terms: Any, weights: Array, parts: Sequence[tuple[Array, float]]) -> Array:
@@ -333,13 +331,11 @@ def piece_weights(kind: str, pieces: int, *, counts: Array | None = None, texts:
     if kind == "none":
         return np.ones(pieces)
     if kind == "idf" and texts is not None:
-        weights: Array = np.log((1 + texts[-1]) / (1 + texts[:-1])) + 1
-        return weights
+        return np.log((1 + texts[-1]) / (1 + texts[:-1])) + 1
     if kind == "zipf" or counts is None:
         counts = 1.0 / np.arange(2, pieces + 2)
     shares = counts / max(counts.sum(), 1)
-    result: Array = _SMOOTHING / (_SMOOTHING + shares)
-    return result
+    return _SMOOTHING / (_SMOOTHING + shares)
 
 
 def frequent_words(articles: Iterator[ArticleText], count: int, known: Collection[str]) -> list[str]:

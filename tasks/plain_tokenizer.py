@@ -155,14 +155,12 @@ def fold(text: str) -> str:
     """A text as ``tensorflow_text.case_fold_utf8`` folds it."""
     if text.isascii():
         return text.lower()
-    folded: str = unicodedata2.normalize("NFC", text.translate(_folded()))
-    return folded
+    return unicodedata2.normalize("NFC", text.translate(_folded()))
 
 
 @functools.cache
 def _tables() -> dict[str, Any]:
-    tables: dict[str, Any] = json.loads(packaged(__package__, "folding.json"))
-    return tables
+    return json.loads(packaged(__package__, "folding.json"))
 
 
 @functools.cache

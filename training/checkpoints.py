@@ -92,13 +92,11 @@ class Checkpoints:
 
     def latest_step(self) -> int | None:
         """The newest complete checkpoint, None if there is none."""
-        step: int | None = self._manager.latest_step()
-        return step
+        return self._manager.latest_step()
 
     def best_step(self) -> int | None:
         """The complete checkpoint with the best metric KEEP_BEST, None without one."""
-        step: int | None = self._manager.best_step() if self._options.keep_best is not None else None
-        return step
+        return self._manager.best_step() if self._options.keep_best is not None else None
 
     def steps(self) -> list[int]:
         """All complete checkpoints, the newest first."""

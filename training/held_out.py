@@ -186,8 +186,7 @@ class Evaluation:
             return {"loss": loss, **metrics}
 
         def method(name: str, params: Any, tokens: jax.Array) -> jax.Array:
-            result: jax.Array = self._objectives.model.module.apply({"params": params}, tokens, method=name)
-            return result
+            return self._objectives.model.module.apply({"params": params}, tokens, method=name)
 
         tasks = {data_set.task for data_set in sets}
         self._losses = {task: compiled(functools.partial(loss, task)) for task in tasks}

@@ -34,8 +34,7 @@ class LexicalPart:
     @property
     def vectors(self) -> npt.NDArray[np.float32]:
         """The table times the weights, [V, K]; 0 for special tokens."""
-        vectors: npt.NDArray[np.float32] = np.exp(np.float32(self.logits))[:, None] * self.table
-        return vectors
+        return np.exp(np.float32(self.logits))[:, None] * self.table
 
 
 def random_projection_of_tfidf(weights: npt.NDArray[Any], size: int, *, lead_length: int) -> LexicalPart:
@@ -100,8 +99,7 @@ def lexical_part_of(config: EncoderConfig, params: Mapping[str, Any]) -> Lexical
     def vectors(params: Any, pieces: jax.Array) -> jax.Array:
         hidden = module.apply({"params": params}, pieces[:, None], method="encode")[:, 0]
         head = params["embedding_head"]
-        result: jax.Array = hidden.astype(jnp.float32) @ head["kernel"] + head["bias"]
-        return result
+        return hidden.astype(jnp.float32) @ head["kernel"] + head["bias"]
 
     # The vector of [PAD] is never read, and attention over nothing has no meaning.
     pieces = np.maximum(np.arange(config.vocab_size, dtype=np.int32), 1)

@@ -198,8 +198,7 @@ def _predict(
         from sklearn.svm import LinearSVC
 
         machine = LinearSVC(random_state=seed).fit(known, classes[source.train])
-        found: Classes = machine.predict(asked).astype(np.int32)
-        return found
+        return machine.predict(asked).astype(np.int32)
     count = int(classes.max()) + 1
     return predict(train(head, (known, classes[source.train]), (dev, classes[source.dev]), count, seed), asked)
 

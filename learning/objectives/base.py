@@ -44,14 +44,13 @@ class Model:
 
     def apply(self, params: Any, key: jax.Array, method: str, *arguments: Any) -> jax.Array:
         """Returns the result of a method of the module in training; dropout, if there is any, is drawn from `key`."""
-        result: jax.Array = self.module.apply(
+        return self.module.apply(
             {"params": params},
             *arguments,
             deterministic=self.config.dropout_rate == 0.0,
             rngs={"dropout": key},
             method=method,
         )
-        return result
 
 
 class Pairs(NamedTuple):

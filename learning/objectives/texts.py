@@ -182,8 +182,7 @@ class TextObjective(WordPrediction):
             return embed_texts(model, params, parts, own_key, stops)
 
         chunks = self.chunks(len(texts[0]), sum(map(texts_of, texts)))
-        vectors: list[jax.Array] = map_chunks(embed, (list(texts), stopped), key, chunks)
-        return vectors
+        return map_chunks(embed, (list(texts), stopped), key, chunks)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -205,13 +205,11 @@ class Bilingual(nn.Module):
     def write(self, reading: Reading, inputs: jax.Array, number: int, *, deterministic: bool = True) -> jax.Array:
         """The states before the output table of translator `number`, at tokens int32 [B, T]: [B, T, E]."""
         languages = jnp.full(inputs.shape[0], number, jnp.int32)
-        states: jax.Array = self.translators[number].write(reading, inputs, languages, deterministic=deterministic)
-        return states
+        return self.translators[number].write(reading, inputs, languages, deterministic=deterministic)
 
     def target_table(self, number: int) -> tuple[jax.Array, jax.Array]:
         """Table [V, E] and bias [V] of translator `number`."""
-        table: tuple[jax.Array, jax.Array] = self.translators[number].target_table()
-        return table
+        return self.translators[number].target_table()
 
     def language_logits(self, tokens: jax.Array) -> jax.Array:
         """The log odds that texts int32 [B, L] are in language 1, float32 [B]."""

@@ -45,8 +45,7 @@ class Finetuned(nn.Module):
 
     def embed(self, tokens: jax.Array, *, deterministic: bool = True) -> jax.Array:
         """The encoder's embeddings [B, D] of tokens int32 [B, L]."""
-        vectors: jax.Array = self.encoder.embed(tokens, deterministic=deterministic)
-        return vectors
+        return self.encoder.embed(tokens, deterministic=deterministic)
 
     def label_logits(self, tokens: jax.Array, *, deterministic: bool = True) -> jax.Array:
         """A logit for each label of rows int32 [B, L]: float32 [B, C] of pairs, [B, L, C] of words and spans."""
@@ -56,8 +55,7 @@ class Finetuned(nn.Module):
             states = jnp.tanh(self.head_transform(states))
         if self.config.head != "span":
             states = self.dropout(states, deterministic=deterministic)
-        logits: jax.Array = self.head_output(states)
-        return logits
+        return self.head_output(states)
 
 
 @register

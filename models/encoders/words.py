@@ -122,8 +122,7 @@ class ConvolutionEncoder(WordTableEncoder):
             )
             outputs = nn.relu(outputs + bias)  # at least 0, so 0 at padding changes no maximum
             largest.append(jnp.max(jnp.where(is_token[..., None], outputs, 0.0), axis=1))
-        head: jax.Array = self.head(jnp.concatenate(largest, axis=-1))
-        return head
+        return self.head(jnp.concatenate(largest, axis=-1))
 
 
 @register

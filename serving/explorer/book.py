@@ -263,8 +263,7 @@ class EventBook:
         return self._bodies(np.array([self._places[card.lead.doc_id] for card in cards], np.int64))
 
     def _bodies(self, rows: IntArray) -> list[str]:
-        bodies: list[str] = self.index.archive.take(self.index.numbers[rows].tolist(), ["body"])["body"].to_pylist()
-        return bodies
+        return self.index.archive.take(self.index.numbers[rows].tolist(), ["body"])["body"].to_pylist()
 
     def story(self, number: int) -> tuple[list[Card], list[Card]]:
         """The most similar events before and after an event, by date; only those that are far from most articles."""

@@ -433,8 +433,7 @@ def _write_start(target: str, model: Any, params: dict[str, Any], origin: dict[s
 
 def _all_params(folder: str) -> dict[str, Any]:
     """Those of the last checkpoint, with the heads that embedding does not read."""
-    nested: dict[str, Any] = unflatten(ModelFolder(folder).read_params()[0])
-    return nested
+    return unflatten(ModelFolder(folder).read_params()[0])
 
 
 def _averaged(start: Any, trained: Any, share: float) -> Any:

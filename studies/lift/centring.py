@@ -143,5 +143,4 @@ def _unscaled(model: Model, titles: Sequence[str], bodies: Sequence[str], max_le
     changed = dataclasses.replace(model, config=config, params={**model.params, "embedding_head": wider})
     encoder = JaxEncoder(changed, max_length=max_length, long_documents=HEAD)
     vectors = encoder.encode(titles, bodies)
-    result: Array = vectors[:, :-1].astype(np.float64) / vectors[:, -1:]
-    return result
+    return vectors[:, :-1].astype(np.float64) / vectors[:, -1:]

@@ -72,8 +72,7 @@ class Corpus:
         shares = ((1 + rows[:, :-1]) / (1 + rows[:, -1:])).max(axis=0)
         foreign = self.counts < _FOREIGN * self.elsewhere * self.counts.sum()
         at_home = -np.expm1(-_PIECES_OF_TEXT / _SHARE_OF_LANGUAGE * self.elsewhere)  # of the texts, by a Poisson law
-        result: npt.NDArray[np.float64] = 1 - np.log(np.where(foreign, np.maximum(shares, at_home), shares))
-        return result
+        return 1 - np.log(np.where(foreign, np.maximum(shares, at_home), shares))
 
 
 def count_pieces(
@@ -213,14 +212,12 @@ def write_latent_semantics(target: str, vocabulary: str, articles: Iterable[Arti
 
 def unit_rows(vectors: Array) -> Array:
     """Rows of length 1; rows of zeros stay."""
-    result: Array = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
-    return result
+    return vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
 
 
 def weighted_means(terms: Any, weights: Array, vectors: Array) -> Array:
     """The weighted mean of the vectors of the pieces of each text, [N, D]."""
-    result: Array = terms @ (weights[:, None] * vectors) / (terms @ weights)[:, None]
-    return result
+    return terms @ (weights[:, None] * vectors) / (terms @ weights)[:, None]
 
 
 def static_config(vocab_size: int, size: int, *, num_topics: int, lead_length: int) -> EncoderConfig:
