@@ -186,7 +186,7 @@ setup(
         "newsembed.launch": ["*.toml", "*.txt"],
         "newsembed.tasks": ["*.json"],
         "newsembed.serving": ["*.html", "*.json", "*.md", "*/*.*ml", "*/*.css", "*/*.js"],
-        "newsembed.evaluation": ["*.json", "*/*.json"],
+        "newsembed.evaluation": ["*.json", "*/*.json", "*.toml"],
     },
     cmdclass={"build_py": BuildWithoutSetup},
     install_requires=CORE,

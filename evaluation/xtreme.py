@@ -19,6 +19,7 @@ import re
 import statistics
 import string
 import sys
+import tomllib
 import unicodedata
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -26,13 +27,10 @@ from functools import cache
 from typing import Any, Final, Literal, NamedTuple
 
 from ..errors import InputError
-from ..formats.files import read_json
+from ..formats.files import packaged, read_json
 from .files import folder_entries, read_rows, read_text
 
 SOURCE: Final = "get it by scripts/download_data.sh of https://github.com/google-research/xtreme"
-_UPOS: Final = "ADJ ADP ADV AUX CCONJ DET INTJ NOUN NUM PART PRON PROPN PUNCT SCONJ SYM VERB X _"
-_XQUAD: Final = "en es de el ru tr ar vi th zh hi"
-_XNLI: Final = "ar bg de el en es fr hi ru sw th tr ur vi zh"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -67,40 +65,10 @@ class XtremeTask:
         return f"{self.name}/test-{{}}.{'json' if self.head == 'span' else 'tsv'}"
 
 
-def _task(name: str, head: Literal["pair", "word"], languages: str, labels: str, metric: str) -> XtremeTask:
-    return XtremeTask(name, head, tuple(languages.split()), tuple(labels.split()), metric, training=name)
-
-
-def _questions(name: str, languages: str, test: str, training: str, train: str) -> XtremeTask:
-    return XtremeTask(name, "span", tuple(languages.split()), (), "F1", training, test, train, dev="")
-
-
-_TASKS: Final = (
-    _task("xnli", "pair", _XNLI, "contradiction entailment neutral", "accuracy"),
-    _task("pawsx", "pair", "de en es fr ja ko zh", "0 1", "accuracy"),
-    _task(
-        *("udpos", "word"),
-        "af ar bg de el en es et eu fa fi fr he hi hu id it ja kk ko mr nl pt ru ta te th tl tr ur vi yo zh",
-        *(_UPOS, "F1"),
-    ),
-    _task(
-        *("panx", "word"),
-        "ar he vi id jv ms tl eu ml ta te af nl en de el bn hi mr ur fa fr it pt es bg ru ja ka ko th sw yo my zh kk "
-        "tr et fi hu",
-        *("B-LOC B-ORG B-PER I-LOC I-ORG I-PER O", "F1"),
-    ),
-    _questions("xquad", _XQUAD, "xquad.{}.json", "squad", "train-v1.1.json"),
-    _questions(
-        "mlqa", "en es de ar hi vi zh", "MLQA_V1/test/test-context-{0}-question-{0}.json", "squad", "train-v1.1.json"
-    ),
-    _questions(
-        *("tydiqa", "en ar bn fi id ko ru sw te", "tydiqa-goldp-v1.1-dev/tydiqa.goldp.{}.dev.json", "tydiqa"),
-        "tydiqa-goldp-v1.1-train/tydiqa.goldp.en.train.json",
-    ),
-)
-TASKS: Final[Mapping[str, XtremeTask]] = {task.name: task for task in _TASKS}
-
-
+TASKS: Final[Mapping[str, XtremeTask]] = {
+    name: XtremeTask(name, **facts | {key: tuple(facts.get(key, "").split()) for key in ("languages", "labels")})
+    for name, facts in tomllib.loads(packaged(__package__, "xtreme.toml")).items()
+}
 TRAIN: Final = "train"
 _KINDS: Final = {str: "a string", int: "a number", list: "a list", dict: "an object"}
 
