@@ -1,7 +1,6 @@
 """Baseline encoders: LSA, mean word vectors, a sentence-transformers folder, and any function from texts to vectors."""
 
 import functools
-import hashlib
 import importlib
 import importlib.util
 import inspect
@@ -131,8 +130,7 @@ class FunctionEncoder:
         if source is None:
             remedy = "give the function an attribute `digest`, a string"
             raise InputError("its source cannot be read, so it has no digest", field=self._spec, remedy=remedy)
-        with open(source, "rb") as file:
-            return f"function-{self._spec}-{hashlib.file_digest(file, 'sha256').hexdigest()}"
+        return f"function-{self._spec}-{digest(source)}"
 
     def encode(self, documents: Sequence[Document]) -> Embeddings:
         """Returns float32 ``[N, D]`` from the function, rows in the order of the documents."""

@@ -12,13 +12,13 @@ import functools
 import gzip
 import hashlib
 import os
-import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
 
 from ..errors import InputError, reading, refusing
+from ..formats.digests import file_sha256
 from ..formats.jsonl import read_jsonl
 from .encoders import Document
 
@@ -52,7 +52,7 @@ def read_rows(
       quoted: whether ``"`` quotes fields, which may then contain line breaks; otherwise it is text.
       columns: the least number of fields of a row.
     """
-    csv.field_size_limit(min(sys.maxsize, 2**31 - 1))  # articles are longer than the default of 128 KiB
+    csv.field_size_limit(2**31 - 1)  # articles are longer than the default of 128 KiB
     lines = read_text(path, remedy).replace("\r\n", "\n").replace("\0", "").split("\n")
     reader = csv.reader(
         (f"{line}\n" for line in lines), delimiter=delimiter, quoting=csv.QUOTE_MINIMAL if quoted else csv.QUOTE_NONE
@@ -94,8 +94,7 @@ def folder_entries(path: str, remedy: str) -> list[str]:
 def digest(path: str) -> str:
     """Returns the SHA-256 of a file, or of the relative names and contents of all files in a folder, as hex digits."""
     if not os.path.isdir(path):
-        with open(path, "rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
+        return file_sha256(path)
     total = hashlib.sha256()
     for folder, folders, names in os.walk(path):
         folders.sort()
@@ -306,7 +305,7 @@ def read_fakenews(path: str) -> Split:
     The class is the type; rows without one, or without text, are left out. The texts are held in memory.
     """
     file, remedy = os.path.join(path, "news_cleaned_2018_02_13.csv"), remedy_of("fakenews")
-    csv.field_size_limit(min(sys.maxsize, 2**31 - 1))
+    csv.field_size_limit(2**31 - 1)
     documents = []
     with reading(file, remedy, OSError, csv.Error), open(file, encoding="utf-8", newline="") as source:
         rows = csv.DictReader(line.replace("\0", "") for line in source)

@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from ..formats.arrays import highest
+from ..formats.arrays import Floats, highest
 from .encoders import Embeddings, cosine_similarities, dense_rows, paired_cosines
 from .events import EventDocument, codes
 
@@ -27,7 +27,6 @@ _PERPLEXITY: Final = 30.0
 _WORTH_THREADS: Final = 1_000
 
 IntArray = npt.NDArray[np.int64]
-FloatArray = npt.NDArray[np.float32]
 
 
 class PairKind(enum.StrEnum):
@@ -51,7 +50,7 @@ class Similarities:
         ``None`` for random pairs.
     """
 
-    cosines: FloatArray
+    cosines: Floats
     mean: float
     quantiles: tuple[float, float, float]
     auc: float | None
@@ -104,7 +103,7 @@ def similarities(embeddings: Embeddings, pairs: Mapping[PairKind, IntArray]) -> 
     return found
 
 
-def _cosines(embeddings: Embeddings, pairs: IntArray) -> FloatArray:
+def _cosines(embeddings: Embeddings, pairs: IntArray) -> Floats:
     parts = [pairs[start : start + _PAIRS] for start in range(0, len(pairs), _PAIRS)]
     return np.concatenate([paired_cosines(embeddings[part[:, 0]], embeddings[part[:, 1]]) for part in parts])
 
@@ -131,7 +130,7 @@ def _drawn(pairs: IntArray, limit: int, draw: np.random.Generator) -> IntArray:
     return pairs if len(pairs) <= limit else pairs[np.sort(draw.choice(len(pairs), limit, replace=False))]
 
 
-def nearest(embeddings: Embeddings, queries: Sequence[int] | IntArray, k: int) -> tuple[IntArray, FloatArray]:
+def nearest(embeddings: Embeddings, queries: Sequence[int] | IntArray, k: int) -> tuple[IntArray, Floats]:
     """Returns the k articles nearest to each query, without the query; the earlier of tied articles comes first.
 
     Args:
@@ -197,7 +196,7 @@ def uniformity(embeddings: Embeddings) -> float:
     return float(np.log(total / (rows * (rows - 1))))
 
 
-def project(embeddings: Embeddings, seed: int = 0) -> npt.NDArray[np.float32]:
+def project(embeddings: Embeddings, seed: int = 0) -> Floats:
     """A map by t-SNE (van der Maaten and Hinton 2008): float32 ``[N, 2]`` with mean 0; the axes have no unit.
 
     On unit vectors Euclidean distances rank pairs as cosines do. Wide vectors

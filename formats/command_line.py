@@ -9,6 +9,7 @@ Beam's options hold keys of object stores, and an environment of workers or a UR
 import dataclasses
 import itertools
 import operator
+import os
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Final, TypeVar
@@ -16,6 +17,7 @@ from typing import Any, ClassVar, Final, TypeVar
 from ..errors import InputError
 
 LEFT_OUT: Final = "…"
+IMPORTS: Final = "NEWSEMBED_IMPORT"  # the variable of the environment that names modules of `newsembed --import`
 # What the name of an option says about its value; one that ends in _file names the place of a secret.
 _NAME: Final = re.compile(
     r"(?i)-.*(secret|passw|credential|connection_string|(access|api|private)_key|(^|[-_.])token$)(?!.*_(file|path)$)",
@@ -115,6 +117,11 @@ def check_value(name: str, value: Any, declared: Mapping[str, Any], remedy: str 
     if wrong := [one for one in values if one not in declared.get("choices", values)]:
         problem = f"got {wrong[0]}, expected one of {', '.join(map(str, declared['choices']))}"
         raise InputError(problem, field=name, remedy=remedy)
+
+
+def named_imports() -> list[str]:
+    """The modules that ``newsembed --import`` has imported, in this process or in the one that started it."""
+    return [name for name in os.environ.get(IMPORTS, "").split(",") if name]
 
 
 def without_secrets(arguments: Sequence[str]) -> list[str]:

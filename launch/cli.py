@@ -24,6 +24,7 @@ from .. import __version__
 from ..beam_pipelines.failures import VERBOSE
 from ..beam_pipelines.worker import PARENT, end_with
 from ..errors import InputError, exit_code_of, of_file_system, of_memory, refusing
+from ..formats.command_line import IMPORTS, named_imports
 from ..formats.files import packaged
 from . import extras
 from .parsing import Parser, add_options, beam_arguments, did_you_mean, parse
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
 
 IMPORT: Final = "--import"
 _ADDRESS_SPACE: Final = 16 << 30  # bytes that libraries may reserve, most of which they do not use
-IMPORTS: Final = "NEWSEMBED_IMPORT"
 _VERBOSE: Final = "--verbose"
 # The first screen: the commands of every day, those of a model, and those of a pipeline from zero.
 _FIRST: Final = str.split("explore update search serve lift evaluate embed export demo build train doctor")
@@ -156,8 +156,7 @@ def split_imports(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
 
 def import_modules(modules: Sequence[str]) -> None:
     """Imports these modules and those that the environment names, and tells child processes to do so."""
-    inherited = [module for module in os.environ.get(IMPORTS, "").split(",") if module]
-    wanted = list(dict.fromkeys([*inherited, *modules]))
+    wanted = list(dict.fromkeys([*named_imports(), *modules]))
     for module in wanted:
         remedy = "write newsembed --import MODULE COMMAND …; install the module, or add its folder to PYTHONPATH"
         wrong = (ImportError, ValueError)  # the second for an empty name

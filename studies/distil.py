@@ -30,7 +30,7 @@ import numpy.typing as npt
 
 from ..errors import InputError
 from ..formats import files
-from ..formats.arrays import read_folder, write_folder
+from ..formats.arrays import Array, read_folder, write_folder
 from ..formats.articles import ArticleText, read_articles
 from ..formats.command_line import Options, option, required
 from ..formats.folders import locked
@@ -53,8 +53,6 @@ from .shared.steps import Command, claim, once, train_model, write_examples
 if TYPE_CHECKING:  # TensorFlow Text comes with it
     from ..tasks.vocabulary import Vocabulary
 
-
-Array = npt.NDArray[Any]
 
 CORPUS_WEIGHTS: Final = ("sif", "idf")  # need counts
 WEIGHTS: Final = (*CORPUS_WEIGHTS, "zipf", "none")

@@ -16,6 +16,7 @@ import gin
 from gin import config_parser
 
 from ..errors import InputError, reading, refusing
+from ..formats.command_line import named_imports
 from ..formats.files import read_bytes
 from . import gin_t5x
 
@@ -25,7 +26,6 @@ DEFAULTS: Final = ("models/defaults.gin", "models/objectives.gin", "models/adam.
 # What gin files of newsembed and of T5X import; these modules only define things when they are imported. Importing a
 # module runs its code, and gin files come from others, too.
 ALLOWED: Final = ((__package__ or "").partition(".")[0], "flax", "jax", "optax", "seqio", "t5x")
-ENVIRONMENT: Final = "NEWSEMBED_IMPORT"  # names the modules of `newsembed --import`, separated by commas
 REQUIRED: Final = "%gin.REQUIRED"
 UNUSED: Final = "got a key that nothing uses"
 GIN_FOLDER: Final = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "gin")
@@ -171,8 +171,8 @@ class Reader:
 
     def _import(self, statement: Any, place: str) -> None:
         module = statement.module
-        named = [name for name in os.environ.get(ENVIRONMENT, "").split(",") if name]
-        if not any(module == name or module.startswith(f"{name}.") for name in (*ALLOWED, *named, *self._allowed)):
+        allowed = (*ALLOWED, *named_imports(), *self._allowed)
+        if not any(module == name or module.startswith(f"{name}.") for name in allowed):
             raise InputError(
                 "a gin file may not import this module, because that runs its code",
                 path=place,

@@ -76,9 +76,6 @@ class MlDoc(Benchmark):
         super().__post_init__()
         if self.folds % 2:
             raise InputError(f"got {self.folds}", field="folds", remedy="give an even number, such as 10, or 0")
-        if self.folds and self.on_dev:
-            remedy = "folds have their own dev part"
-            raise InputError(f"got on_dev and {self.folds} folds", field="folds", remedy=remedy)
 
     def _facts(self) -> dict[str, Any]:
         suite = f"{'mldoc_laser' if self.head else 'mldoc_svm'} X→Y"

@@ -19,11 +19,11 @@ import collections
 import dataclasses
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
-import numpy.typing as npt
 
+from ...formats.arrays import Array
 from ...formats.articles import ArticleText
 from ...formats.files import packaged
 from ...serving.analysis import base_language
@@ -36,8 +36,6 @@ if TYPE_CHECKING:
 MOST_ARTICLES: Final = 256  # of a language; their mean is known to a sixteenth of the spread of one article
 _REPORT_LENGTH: Final = 96  # tokens
 _LEAST_FOUND: Final = 0.9  # of the reports in a language that a model knows
-
-Array = npt.NDArray[Any]
 
 
 def sampled(articles: Iterable[ArticleText]) -> list[ArticleText]:
@@ -88,7 +86,7 @@ def head_without_languages(model: Model) -> Mapping[str, Array] | None:
 
 def _reports() -> Mapping[str, Sequence[str]]:
     """Reports by language, in the same order in each."""
-    return cast("Mapping[str, Sequence[str]]", json.loads(packaged(__package__, "reports.json")))
+    return json.loads(packaged(__package__, "reports.json"))
 
 
 def _without(model: Model, mean: Array, directions: Array) -> Mapping[str, Array]:

@@ -10,7 +10,7 @@ from ...beam_pipelines.progress import JobProgress
 from ...errors import InputError, counted
 from ...evaluation.encoders import Document, TfidfEncoder
 from ...formats import parquet
-from ...formats.arrays import NO_DAY, Teacher, highest
+from ...formats.arrays import NO_DAY, Floats, Teacher, highest
 from ...formats.articles import ArticleText, read_articles
 from ...formats.records import Triplet, doc_id_to_words
 from ...serving.analysis import base_language
@@ -22,8 +22,6 @@ _NEIGHBORS: Final = 128  # nearest articles of each that get a share of their ow
 _SLOPE_ARTICLES: Final = 2_048  # four million pairs
 _TEMPERATURE: Final = 0.05  # of the softmax of the similarities with all articles, whose values are the shares
 DOCUMENTS: Final = 50_000  # articles at most; those of the triplets come first
-
-FloatArray = npt.NDArray[np.float32]
 
 
 def chosen_articles(work: str, documents: int = DOCUMENTS) -> list[ArticleText]:
@@ -53,7 +51,7 @@ def chosen_articles(work: str, documents: int = DOCUMENTS) -> list[ArticleText]:
 
 def make_teacher(
     articles: Sequence[ArticleText],
-    keys: FloatArray,
+    keys: Floats,
     words_share: float = WORDS_SHARE,
     neighbors: int = _NEIGHBORS,
     temperature: float = _TEMPERATURE,
@@ -95,7 +93,7 @@ def make_teacher(
     return Teacher(ids, keys, days, languages.astype(np.int32), lengths, nearest, shares)
 
 
-def _slope(words: Any, keys: FloatArray, languages: npt.NDArray[Any]) -> np.float32:
+def _slope(words: Any, keys: Floats, languages: npt.NDArray[Any]) -> np.float32:
     """The slope, through 0, of TF-IDF by cosines over pairs of articles in one language; by least squares."""
     rows = np.random.default_rng(0).permutation(len(keys))[:_SLOPE_ARTICLES]
     exact, cosines = (words[rows] @ words[rows].T).toarray(), keys[rows] @ keys[rows].T
@@ -103,7 +101,7 @@ def _slope(words: Any, keys: FloatArray, languages: npt.NDArray[Any]) -> np.floa
     return np.float32(np.sum((exact * cosines)[pairs]) / max(np.sum(cosines[pairs] ** 2), 1e-9))
 
 
-def embedded(model: str, articles: Sequence[ArticleText], max_length: int) -> FloatArray:
+def embedded(model: str, articles: Sequence[ArticleText], max_length: int) -> Floats:
     """Returns the embeddings of articles by a model, float32 [N, D] of length 1.
 
     Args:
@@ -117,7 +115,7 @@ def embedded(model: str, articles: Sequence[ArticleText], max_length: int) -> Fl
     # Training reads the first tokens, too; windows over whole articles would take several times as long.
     encoder = specs.make_encoder("model", model, max_length=max_length, long_documents=HEAD)
     counts: dict[str, int] = {}
-    chunks: list[FloatArray] = []
+    chunks: list[Floats] = []
     with JobProgress("lift", "articles") as progress:
         progress("teacher", 0, len(articles), "")
         for _, vectors in embed.embedded(encoder, iter(articles), counts, chunk=_SHOWN, quiet=True):

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...errors import InputError, counted
+from ...formats.arrays import Array
 from ...formats.articles import ArticleText
 from ...formats.model_folder import ModelFolder
 from ...formats.vocabulary import SPECIAL_TOKENS, VocabularyFile
@@ -21,7 +22,6 @@ from ...serving.analysis import base_language
 if TYPE_CHECKING:  # TensorFlow Text comes with it
     from ...tasks.vocabulary import Vocabulary
 
-Array = npt.NDArray[Any]
 IntArray = npt.NDArray[np.int64]
 
 _SPECIAL_LOGIT: Final = -60.0  # [CLS] and [SEP] count only in a text that has nothing else

@@ -2,7 +2,6 @@
 
 import dataclasses
 import functools
-import os
 import shlex
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -11,12 +10,12 @@ from typing import Any, Final, TypeVar
 from ...errors import InputError
 from ...evaluation.encoders import Encoder
 from ...formats import files
+from ...formats.command_line import named_imports
 from .runs import Run, Trainer, train_all, train_in_process, write_run_file
 
 T = TypeVar("T")
 
 LANGUAGE_GROUPS: Final = ("English", "other languages")  # the columns of the paper's Tables 10 and 11
-_IMPORTS: Final = "NEWSEMBED_IMPORT"  # modules that this process has imported, see launch.extensions
 
 
 def load_checkpoint(run: Run, step: int) -> Encoder:
@@ -125,7 +124,7 @@ def conduct(
 def print_commands(runs: Sequence[Sequence[Run]]) -> None:
     """Prints the commands of the trainings that are not finished, a line for those that follow each other."""
     print("# at the same time, in any order; then the first command again, without --print_commands:")
-    program = ["newsembed", *(f"--import={one}" for one in os.environ.get(_IMPORTS, "").split(",") if one)]
+    program = ["newsembed", *(f"--import={one}" for one in named_imports())]
     for several in runs:
         if words := [[*program, *run.command] for run in several if not run.is_trained()]:
             print(" && ".join(map(shlex.join, words)))

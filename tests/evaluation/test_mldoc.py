@@ -70,7 +70,6 @@ def test_on_dev_the_dev_parts_are_tested_and_no_test_part_is_read(folder, seen):
     assert scores["accuracy", "english→german"].count == 2
     assert benchmark.protocol["tested"] == "dev"
     assert "tested" not in MlDoc(str(folder), "m").protocol  # as in results of earlier versions
-    refuses("folds have their own dev part", MlDoc, str(folder), "m", folds=2, on_dev=True)
 
 
 def test_protocols_choose_languages_and_sources(folder, seen):

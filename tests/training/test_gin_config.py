@@ -12,12 +12,12 @@ import jax
 import jax.numpy as jnp
 import pytest
 from newsembed.errors import InputError
-from newsembed.launch import cli
+from newsembed.formats.command_line import IMPORTS
 from newsembed.learning import objectives
 from newsembed.learning.objectives.contrastive import ALL_AUGMENTATIONS
 from newsembed.training import gin_config
 from newsembed.training.gin_config import expected_type, load_gin
-from newsembed.training.gin_files import ENVIRONMENT, GIN_FOLDER
+from newsembed.training.gin_files import GIN_FOLDER
 
 REQUIRED = ['MODEL_DIR = "m"', 'DATA_DIR = "d"', 'VOCABULARY_PATH = "v"', 'INITIAL_CHECKPOINT_PATH = "c"']
 RUNS = sorted(path.name for path in Path(GIN_FOLDER, "runs").glob("*.gin"))
@@ -245,11 +245,10 @@ def test_what_the_user_names_may_be_imported(harmful, monkeypatch):
     with pytest.raises(InputError, match=r"import harm\.deep: "):
         load_gin(["mine.gin"], REQUIRED, [str(harmful)], ["har", "harm.deeper"])
     assert not (harmful / "harmed").exists()
-    monkeypatch.setenv(ENVIRONMENT, "else,harm.deep")
+    monkeypatch.setenv(IMPORTS, "else,harm.deep")
     load_gin(["mine.gin"], REQUIRED, [str(harmful)])
     assert (harmful / "harmed").exists()
-    assert ENVIRONMENT == cli.IMPORTS
-    monkeypatch.delenv(ENVIRONMENT)
+    monkeypatch.delenv(IMPORTS)
     load_gin(["mine.gin"], REQUIRED, [str(harmful)], ["harm"])
 
 
