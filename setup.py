@@ -185,6 +185,7 @@ setup(
         "newsembed.formats": ["*.txt"],
         "newsembed.launch": ["*.toml", "*.txt"],
         "newsembed.tasks": ["*.json"],
+        "newsembed.training": ["*.toml"],
         "newsembed.serving": ["*.html", "*.json", "*.md", "*/*.*ml", "*/*.css", "*/*.js"],
         "newsembed.evaluation": ["*.json", "*/*.json", "*.toml"],
     },

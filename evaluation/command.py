@@ -46,7 +46,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from ..errors import InputError, counted, reading
-from ..formats.command_line import Options, option, required
+from ..formats.command_line import Options, option, required, several
 from ..formats.files import check_output
 from ..formats.remote import local_copy, uploaded
 from .baselines import (
@@ -76,30 +76,19 @@ _WORDS: Final = {bool: "true or false", str: "a string", int: "a number"}
 class EvaluateOptions(Options):
     """Options of ``newsembed evaluate``; `with_protocols` adds those of the benchmarks."""
 
-    encoder: tuple[str, ...] = option(
-        (), "an encoder; repeat for more rows", many=True, repeated=True, metavar="NAME=SPEC"
-    )
+    encoder: tuple[str, ...] = several("an encoder; repeat for more rows", "NAME=SPEC")
     recipe: str | None = option(
         None,
         "a TOML file of encoders and benchmarks, for one table of their main scores with intervals; see "
         "docs/guides/evaluate.md. Instead of --suite and --data; --encoder adds rows",
         metavar="FILE",
     )
-    suite: tuple[str, ...] = option(
-        (),
+    suite: tuple[str, ...] = several(
         f"{', '.join(suites())}, or all: every benchmark in --data; repeat for more tables",
-        many=True,
-        repeated=True,
-        metavar="NAME",
+        "NAME",
         choices=(*suites(), ALL_SUITES),
     )
-    data: tuple[str, ...] = option(
-        (),
-        "its file or folder, as distributed; one for all suites, or one for each",
-        many=True,
-        repeated=True,
-        metavar="PATH",
-    )
+    data: tuple[str, ...] = several("its file or folder, as distributed; one for all suites, or one for each", "PATH")
     mteb: tuple[str, ...] = option(
         (),
         "tasks of MTEB instead of --suite, by the library mteb (newsembed[mteb]); --data has a folder for each",

@@ -54,6 +54,11 @@ def option(default: _T, help_text: str = "", **metadata: Any) -> _T:
     return dataclasses.field(default=default, metadata={"help": help_text, **metadata})
 
 
+def several(help_text: str, metavar: str, **metadata: Any) -> tuple[str, ...]:
+    """Declares an option of any number of texts, given as several words, by several occurrences, or both."""
+    return option((), help_text, metavar=metavar, many=True, repeated=True, **metadata)
+
+
 def required(help_text: str = "", **metadata: Any) -> Any:
     """Declares an option without a default, see :func:`option`; its dataclass has ``kw_only=True``."""
     return dataclasses.field(metadata={"help": help_text, **metadata})

@@ -29,7 +29,7 @@ from ..evaluation.suites import read_results, run_suites
 from ..evaluation.table import Table
 from ..evaluation.tables import FORMATS, chosen_tables, filled, joined, lacking, needed, sources, text_of
 from ..formats import files
-from ..formats.command_line import Options, option
+from ..formats.command_line import Options, option, several
 from ..formats.files import check_output, write_whole
 from ..formats.remote import uploaded
 from ..studies.shared.pages import Part, page, with_interval
@@ -40,18 +40,14 @@ class TablesOptions(Options):
     """Options of ``newsembed tables``."""
 
     names: tuple[str, ...] = option((), "tables or papers (default: all)", positional=True, many=True, metavar="NAME")
-    encoder: tuple[str, ...] = option(
-        (), "an encoder, see newsembed evaluate; repeat for more rows", many=True, repeated=True, metavar="NAME=SPEC"
-    )
+    encoder: tuple[str, ...] = several("an encoder, see newsembed evaluate; repeat for more rows", "NAME=SPEC")
     data: str | None = option(None, "folder with benchmarks as distributed", metavar="DIR")
     output: str | None = option(
         None, f"folder for tables.{{{','.join(FORMATS)},html}} (default: print them)", metavar="DIR"
     )
     cache: str | None = option(None, "folder that keeps embeddings by content", metavar="DIR")
     train: str | None = option(None, "folder of the studies of Tables 10 and 11; trains those not there", metavar="DIR")
-    finetuned: tuple[str, ...] = option(
-        (), "outputs of newsembed finetune, for the rows of Tables 2 and 9", many=True, repeated=True, metavar="DIR"
-    )
+    finetuned: tuple[str, ...] = several("outputs of newsembed finetune, for the rows of Tables 2 and 9", "DIR")
     check: bool = option(False, "only say which data the tables need, and which are there")
 
     def __post_init__(self) -> None:

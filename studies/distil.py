@@ -32,7 +32,7 @@ from ..errors import InputError
 from ..formats import files
 from ..formats.arrays import Array, read_folder, write_folder
 from ..formats.articles import ArticleText, read_articles
-from ..formats.command_line import Options, option, required
+from ..formats.command_line import Options, option, required, several
 from ..formats.folders import locked
 from ..formats.model_folder import ModelFolder
 from ..formats.remote import local_folder
@@ -98,9 +98,7 @@ class DistilOptions(Options):
     max_length: int = option(1024, "tokens of a text that the result reads", ge=1)
     train_steps: int = option(0, "steps on the triplets; 0 trains nothing", ge=0)
     batch_size: int = option(256, "triplets in a step", ge=1)
-    gin: tuple[str, ...] = option(
-        (), "bindings for runs/train_static.gin", metavar="NAME=VALUE", many=True, repeated=True
-    )
+    gin: tuple[str, ...] = several("bindings for runs/train_static.gin", "NAME=VALUE")
 
 
 OPTIONS: Final = DistilOptions

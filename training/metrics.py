@@ -28,12 +28,14 @@ import math
 import os
 import sys
 import time
+import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, Self
 
 import jax
 import jax.numpy as jnp
 
+from ..formats.files import packaged
 from ..formats.manifest import DataSet
 from ..formats.model_folder import ModelFolder
 from ..formats.vocabulary import PAD_ID
@@ -43,16 +45,8 @@ from ..tasks import registry
 
 _WHOLE_RUN: Final = ("gradient_norm",)  # not split by set
 _STEP_OVER_FORWARD: Final = 3
-# Dense bfloat16 TFLOP/s of one JAX device (float16 where there is no bfloat16), from the makers' data sheets. A device
-# of TPU v2, v3 and 7x is one of a chip's two cores. The first name that the device's kind begins with counts, so longer
-# names come first.
-PEAK_TERAFLOPS: Final = {
-    "TPU v2": 22.5, "TPU v3": 61.5, "TPU v4 lite": 138, "TPU v4": 275, "TPU v5 lite": 197, "TPU v5e": 197,
-    "TPU v5": 459, "TPU v6 lite": 918, "TPU v6e": 918, "TPU7x": 1153.5, "Tesla V100": 125, "Tesla T4": 65,
-    "NVIDIA A100": 312, "NVIDIA A10G": 70, "NVIDIA A10": 125, "NVIDIA L40S": 362, "NVIDIA L40": 181, "NVIDIA L4": 121,
-    "NVIDIA H100 PCIe": 756, "NVIDIA H100 NVL": 835, "NVIDIA H100": 989, "NVIDIA H200": 989, "NVIDIA GH200": 989,
-    "NVIDIA B200": 2250, "NVIDIA GB200": 2500,
-}  # fmt: skip
+# Of one JAX device, by the first name that the device's kind begins with.
+PEAK_TERAFLOPS: Final[Mapping[str, float]] = tomllib.loads(packaged(__package__, "peak_teraflops.toml"))
 
 
 def peak_flops(device_kind: str) -> float | None:

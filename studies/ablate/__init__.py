@@ -28,7 +28,7 @@ from typing import Any, Final
 from ...errors import InputError
 from ...evaluation.benchmark import ALL_SUITES, Benchmark, chosen, suites
 from ...evaluation.suites import run_manifest
-from ...formats.command_line import option
+from ...formats.command_line import option, several
 from ..shared import study
 from ..shared.mining import build_folder, mine_again
 from ..shared.recipe import DEFAULTS, NEWSROOM_DEFAULTS, StudyOptions, filled, recipe_of
@@ -60,12 +60,8 @@ class AblateOptions(StudyOptions):
     translation_models: tuple[str, ...] = option(
         (), "as for the build, for rows whose examples are made again", metavar="DIR", many=True
     )
-    bitext: tuple[str, ...] = option(
-        (),
-        "translation pairs, for tables that train on them; see `newsembed translations --help`",
-        metavar="FILE",
-        many=True,
-        repeated=True,
+    bitext: tuple[str, ...] = several(
+        "translation pairs, for tables that train on them; see `newsembed translations --help`", "FILE"
     )
     bitext_encoder: str | None = option(
         None,
@@ -73,12 +69,8 @@ class AblateOptions(StudyOptions):
         "a pretraining on the newsroom's own pairs)",
         metavar="ENCODER",
     )
-    known_pairs: tuple[str, ...] = option(
-        (),
-        "known translations that determine the least margin of these pairs, in the formats of --bitext",
-        metavar="FILE",
-        many=True,
-        repeated=True,
+    known_pairs: tuple[str, ...] = several(
+        "known translations that determine the least margin of these pairs, in the formats of --bitext", "FILE"
     )
 
 

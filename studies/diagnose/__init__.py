@@ -23,7 +23,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from ...errors import InputError
-from ...formats.command_line import Options, option, required
+from ...formats.command_line import Options, option, required, several
 from ...formats.files import check_output, read_bytes, write_whole
 from ...tasks.parts_of_speech import load_tagger
 from ..shared.pages import Included, Missing, Part, Plot, Table, markdown, origin, page
@@ -39,12 +39,8 @@ class DiagnoseOptions(Options):
     encoder: tuple[str, ...] = required("encoders", metavar="NAME=SPEC", many=True, repeated=True)
     articles: str = required("articles: Parquet or JSONL (.gz, .zst)", metavar="FILE|DIR")
     output: str = required("folder for report.html, report.json and report.md", metavar="DIR", local=True)
-    queries: tuple[str, ...] = option(
-        (),
-        "articles whose neighbors are shown; @FILE has one id on each line (default: five at random)",
-        metavar="ID|@FILE",
-        many=True,
-        repeated=True,
+    queries: tuple[str, ...] = several(
+        "articles whose neighbors are shown; @FILE has one id on each line (default: five at random)", "ID|@FILE"
     )
     neighbors: int = option(5, "neighbors of each article", metavar="K", ge=1)
     max_articles: int = option(2_000, "use at most N articles, drawn as whole events", ge=1)

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ...errors import InputError, counted
 from ...evaluation.xtreme import TASKS, XtremeTask, languages_of, read_part
-from ...formats.command_line import Options, option, required
+from ...formats.command_line import Options, option, required, several
 from ...formats.folders import locked
 from ...formats.manifest import DataSet, read_example_counts, write_manifest
 from ...formats.model_folder import ModelFolder
@@ -92,7 +92,7 @@ class FinetuneOptions(Options):
     learning_rate: float | None = option(None, "peak learning rate (default: 2e-5, questions 3e-5)", gt=0)
     max_length: int | None = option(None, "tokens of a row (default: 128, questions 384)", ge=16)
     seed: int = option(0, "of the head, the order and dropout")
-    gin: tuple[str, ...] = option((), "bindings for the run file", metavar="NAME=VALUE", many=True, repeated=True)
+    gin: tuple[str, ...] = several("bindings for the run file", "NAME=VALUE")
 
     def __post_init__(self) -> None:
         """Checks the values."""

@@ -23,7 +23,7 @@ from typing import Final
 from ... import __version__
 from ...errors import InputError, refusing
 from ...formats import files
-from ...formats.command_line import Options, option, required
+from ...formats.command_line import Options, option, required, several
 from .pairs import RANDOM_SHARE, Work, questions, read_pairs, read_work, readable_pairs
 from .report import count_labels, make_report, show_counts, show_report
 from .session import LabelFile, Session, read_texts
@@ -39,13 +39,10 @@ class LabelOptions(Options):
     output: str = required("labels file (TSV); an existing one is continued", metavar="FILE", local=True)
     count: int = option(300, "stop when the file has N labels", ge=1)
     seed: int = option(0, "seed of the random pairs and the folds")
-    language: tuple[str, ...] = option(
-        (),
+    language: tuple[str, ...] = several(
         "languages that the annotator reads; each article of a pair is in one of them, so a pair may cross languages "
         "(default: any language, the same for both articles)",
-        metavar="TAG",
-        many=True,
-        repeated=True,
+        "TAG",
     )
     annotator: str | None = option(None, "name saved with each answer (default: the login name)", metavar="NAME")
     port: int = option(8001, "port of the page; 0 takes a free one", ge=0, le=65_535)

@@ -45,7 +45,7 @@ from ...beam_pipelines.progress import working
 from ...errors import InputError, counted
 from ...formats.arrays import unflatten, write_teacher
 from ...formats.articles import read_articles
-from ...formats.command_line import Options, option, required
+from ...formats.command_line import Options, option, required, several
 from ...formats.folders import locked
 from ...formats.manifest import has_manifest, read_manifest
 from ...formats.model_folder import ModelFolder
@@ -121,9 +121,7 @@ class LiftOptions(Options):
     average: float = option(
         1.0, "share of the trained weights in the result's layers; the rest is the start's", gt=0, le=1
     )
-    gin: tuple[str, ...] = option(
-        (), "bindings for the run file of the layers", metavar="NAME=VALUE", many=True, repeated=True
-    )
+    gin: tuple[str, ...] = several("bindings for the run file of the layers", "NAME=VALUE")
     suite: tuple[str, ...] = option(
         (), "benchmarks as for `newsembed evaluate`, such as events=heldout.jsonl", metavar="SUITE=PATH", many=True
     )

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final, TypeVar
 
 from ...errors import InputError
-from ...formats.command_line import Options, option, required
+from ...formats.command_line import Options, option, required, several
 from ...formats.manifest import read_manifest
 from ...formats.vocabulary import VOCABULARY_FILE
 from .runs import Run
@@ -64,12 +64,8 @@ class StudyOptions(Options):
     )
     steps: int | None = option(None, "steps of weak supervision (default: the run file's)", ge=1)
     pretrain_steps: int | None = option(None, "steps of pretraining (default: the run file's)", ge=1)
-    gin: tuple[str, ...] = option(
-        (), "gin bindings of weak supervision", metavar="NAME=VALUE", many=True, repeated=True
-    )
-    pretrain_gin: tuple[str, ...] = option(
-        (), "gin bindings of pretraining", metavar="NAME=VALUE", many=True, repeated=True
-    )
+    gin: tuple[str, ...] = several("gin bindings of weak supervision", "NAME=VALUE")
+    pretrain_gin: tuple[str, ...] = several("gin bindings of pretraining", "NAME=VALUE")
     seeds: int | None = option(None, "train each model N times, with seeds 0 to N-1 (default: 3)", ge=1)
     parallel: int | None = option(None, "trainings at a time, each on its share of the cores (default: 1)", ge=1)
     beam: tuple[str, ...] = option(

@@ -37,7 +37,7 @@ from ...evaluation.events import read_events
 from ...evaluation.statistics import FloatArray
 from ...evaluation.suites import benchmark_facts, run_manifest
 from ...formats import files
-from ...formats.command_line import option
+from ...formats.command_line import option, several
 from ...formats.parquet import read_batches, shard_paths
 from ..ablate.rows import Ablation
 from ..ablate.table import Row, Table
@@ -77,7 +77,7 @@ class _Options(StudyOptions):
 def _input(name: str) -> tuple[str, type, tuple[str, ...]]:
     """The option of an input of the user to mining."""
     text = f"as given to the build: {USER_INPUTS[name]}"
-    return name, tuple[str, ...], option((), text, metavar="PATH", many=True, repeated=True)
+    return name, tuple[str, ...], several(text, "PATH")
 
 
 OPTIONS: Final = dataclasses.make_dataclass(
