@@ -25,6 +25,11 @@ PACKAGES = (
 )
 
 
+# Files beside the modules, in a package or one or two folders below it.
+ENDS = "css html js json md toml tsv txt xml"
+DATA = [f"{folders}*.{end}" for folders in ("", "*/", "*/*/") for end in ENDS.split()]
+
+
 class BuildWithoutSetup(build_py):
     """Leaves setup.py out of the wheel: it is in the root folder of the package, so it looks like a module."""
 
@@ -177,18 +182,7 @@ setup(
     package_dir={"newsembed": "."},
     packages=["newsembed"]
     + [f"newsembed.{name}" for name in find_packages(str(ROOT)) if name.partition(".")[0] in PACKAGES],
-    package_data={
-        "newsembed": ["gin/*/*.gin", "py.typed"],
-        "newsembed.beam_pipelines": ["*.json", "*/*.json", "*.txt", "*/*.txt", "*/*.tsv"],
-        "newsembed.newsroom": ["*.txt"],
-        "newsembed.studies": ["*/*.html", "*/*.json", "*/*/*.toml"],
-        "newsembed.formats": ["*.txt"],
-        "newsembed.launch": ["*.toml", "*.txt"],
-        "newsembed.tasks": ["*.json"],
-        "newsembed.training": ["*.toml"],
-        "newsembed.serving": ["*.html", "*.json", "*.md", "*/*.*ml", "*/*.css", "*/*.js"],
-        "newsembed.evaluation": ["*.json", "*/*.json", "*.toml"],
-    },
+    package_data={"newsembed": ["gin/*/*.gin", "py.typed"], **{f"newsembed.{name}": DATA for name in PACKAGES}},
     cmdclass={"build_py": BuildWithoutSetup},
     install_requires=CORE,
     extras_require={

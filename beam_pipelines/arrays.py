@@ -106,8 +106,7 @@ def doc_numbers_of(doc_ids: pa.Array) -> Ids:
     Args:
       doc_ids: Arrow array of strings of 16 hex digits.
     """
-    digits = "".join(doc_ids.to_pylist())
-    return np.frombuffer(bytes.fromhex(digits), ">u8").astype(np.uint64)
+    return np.frombuffer(bytes.fromhex("".join(doc_ids.to_pylist())), ">u8").astype(np.uint64)
 
 
 def find(ids: Ids, wanted: Ids) -> Places:

@@ -51,8 +51,7 @@ OPTIONS: Final = KnowledgeOptions
 
 def run(options: KnowledgeOptions) -> int:
     """Makes the table and prints counts of lines, names, and lines without names by reason."""
-    counts = make_table(options)
-    sys.stdout.write("".join(f"{name}: {number:,}\n" for name, number in counts.items()))
+    sys.stdout.write("".join(f"{name}: {number:,}\n" for name, number in make_table(options).items()))
     return 0
 
 

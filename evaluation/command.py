@@ -326,8 +326,7 @@ def _benchmark(row: dict[str, Any], folder: str, place: str) -> Benchmark:
             raise InputError(f"{key} is missing", field=place)
         _check_type(row.get(key, ""), str, f"{place}.{key}")
     if row["suite"] not in suites():
-        remedy = f"choose one of {', '.join(suites())}"
-        raise InputError(f"got {row['suite']!r}", field=f"{place}.suite", remedy=remedy)
+        raise InputError(f"got {row['suite']!r}", field=f"{place}.suite", remedy=f"choose one of {', '.join(suites())}")
     suite = suites()[row["suite"]]
     known = [name for name in suite.options if name != "intervals"]
     _check_keys(row, (*_OWN_KEYS, *known), place)

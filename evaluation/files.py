@@ -62,8 +62,7 @@ def read_rows(
         if any(field.strip() for field in fields):
             where = f"{path}:{reader.line_num}"
             if len(fields) < columns:
-                problem = f"got {len(fields)} columns, expected at least {columns}"
-                raise InputError(problem, path=where, remedy=remedy)
+                raise InputError(f"got {len(fields)} columns, expected at least {columns}", path=where, remedy=remedy)
             yield where, fields
 
 

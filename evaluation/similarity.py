@@ -213,8 +213,7 @@ def project(embeddings: Embeddings, seed: int = 0) -> Floats:
     points = embeddings
     if points.shape[1] > _DENSE_DIMENSIONS:
         with np.errstate(divide="ignore", invalid="ignore"):  # equal vectors have no variance to explain
-            dimensions = min(_DENSE_DIMENSIONS, points.shape[0])
-            points = TruncatedSVD(dimensions, random_state=seed).fit_transform(points)
+            points = TruncatedSVD(min(_DENSE_DIMENSIONS, points.shape[0]), random_state=seed).fit_transform(points)
     points = dense_rows(points)
     # The initial positions are from a PCA, which needs two directions in which the points differ.
     init = "pca" if (points.std(axis=0) > 0).sum() >= 2 else "random"

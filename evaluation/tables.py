@@ -222,8 +222,7 @@ def text_of(tables: Sequence[Table], form: str) -> str:
     if form == "md":
         return "\n\n".join(table.section() for table in tables) + "\n"
     if form == "json":
-        values = list(map(dataclasses.asdict, tables))
-        return json.dumps(values, indent=1, ensure_ascii=False) + "\n"
+        return json.dumps(list(map(dataclasses.asdict, tables)), indent=1, ensure_ascii=False) + "\n"
     return "\n".join(map(_latex, tables)) + "\n"
 
 

@@ -165,8 +165,7 @@ def _read_pairs(path: str, labels: Sequence[str], needs_labels: bool) -> Part:
         width = width or len(fields)
         if len(fields) != width or width > 3:
             expected = f"{min(width, 3)}: two sentences{' and a label' * (width > 2)}"
-            problem = f"got {len(fields)} columns, expected {expected}"
-            raise InputError(problem, path=where, remedy=SOURCE)
+            raise InputError(f"got {len(fields)} columns, expected {expected}", path=where, remedy=SOURCE)
         first, second = map(_unquoted, fields[:2])
         pairs.append(Pair(first, second))
         gold += [_check_label(fields[2].strip(), labels, where, "column 3, label")] if width > 2 else []

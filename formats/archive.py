@@ -150,8 +150,7 @@ class Run:
     def from_row(cls, row: Mapping[str, Any]) -> Self:
         """What `to_row` gave."""
         texts = {name: json.loads(row[name]) for name in ("versions", "settings", "report")}
-        merges = tuple(EventMerge(**merge) for merge in row["merges"])
-        return cls(row["number"], row["started"], **texts, merges=merges)
+        return cls(row["number"], row["started"], **texts, merges=tuple(EventMerge(**merge) for merge in row["merges"]))
 
 
 def is_archive(uri: str) -> bool:
@@ -387,8 +386,7 @@ def _cache_bytes() -> int:
     with contextlib.suppress(ValueError):
         if 0 <= (size := float(given)) <= _MOST_CACHE_GB:
             return int(size * 2**30)
-    remedy = "give a number of gigabytes, such as 0.5"
-    raise InputError(f"got {given!r}", field=CACHE_VARIABLE, remedy=remedy)
+    raise InputError(f"got {given!r}", field=CACHE_VARIABLE, remedy="give a number of gigabytes, such as 0.5")
 
 
 def table_names(database: Any) -> list[str]:

@@ -357,10 +357,6 @@ def _pooling(folder: str, prompts: Prompts) -> dict[str, Any]:
     return {"pooling": _POOLING_OF[modes[0]]}
 
 
-def _word_weights(folder: str, _prompts: Prompts) -> dict[str, Any]:
-    return {"token_weights": _positive(folder, "emb_layer.weight", 2)}
-
-
 def _text_weights(folder: str, _prompts: Prompts) -> dict[str, Any]:
     path = os.path.join(folder, CONFIG_FILE)
     values = read_json(path, _REMEDY, dict)
@@ -407,7 +403,7 @@ def _array(arrays: dict[str, Array], name: str, path: str) -> Array:
 
 _READERS: Final[Mapping[str, Callable[[str, Prompts], dict[str, Any]]]] = {
     "Pooling": _pooling,
-    _WORD_WEIGHTS: _word_weights,
+    _WORD_WEIGHTS: lambda folder, _: {"token_weights": _positive(folder, "emb_layer.weight", 2)},
     _TEXT_WEIGHTS: _text_weights,
     "Dense": _dense,
 }

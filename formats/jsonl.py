@@ -62,8 +62,7 @@ def read_jsonl(
                 except ValueError as error:
                     raise InputError(f"not JSON in UTF-8: {error}", path=where, remedy=_REMEDY) from error
                 if not isinstance(row, dict):
-                    problem = f"got a JSON {type(row).__name__}, expected an object"
-                    raise InputError(problem, path=where, remedy=_REMEDY)
+                    raise InputError(f"got a JSON {type(row).__name__}, expected an object", path=where, remedy=_REMEDY)
                 yield where, row
 
 

@@ -309,8 +309,7 @@ class ModelFolder:
         path = os.path.join(self.checkpoint(step), PARAMS)
         check_sums(self.checkpoint(step), _DAMAGED_REMEDY, [PARAMS])
         # Flax's axis-name boxes are saved as one more level, {"value": array}.
-        flat = {name.removesuffix(".value"): value for name, value in flatten(read_tree(path)).items()}
-        return flat, step, path
+        return {name.removesuffix(".value"): value for name, value in flatten(read_tree(path)).items()}, step, path
 
     def write_export(self, source: "ModelFolder", params: Mapping[str, Any], metadata: Mapping[str, str]) -> None:
         """Writes a safetensors export: description, vocabulary and tokenizer of `source`, and nested parameters."""

@@ -89,17 +89,13 @@ def months_of(language: str) -> tuple[dict[str, int], re.Pattern[str]]:
     variants = [name for name in _VARIANTS if name.startswith((f"{language}_", "en"))]
     names = [*_CORE, *variants, *sorted(scripts), language]
     months = {name: number for locale in names for name, number in _names(locale)}
-    months |= {"sept": 9} | _other_months()
-    return months, months_pattern(months)
-
-
-def _other_months() -> dict[str, int]:
-    return {
+    months |= {"sept": 9} | {
         folded(name.replace("_", " ")): calendar + number
         for calendar, lines in _OTHER_NAMES.items()
         for line in lines
         for number, name in enumerate(line.split(), 1)
     }
+    return months, months_pattern(months)
 
 
 def _names(name: str) -> Iterator[tuple[str, int]]:

@@ -311,8 +311,7 @@ def _check_names(job: str, field: str, given: Mapping[str, Any], known: Sequence
 
     if unknown := sorted(set(given) - set(known)):
         problem = f"got {', '.join(unknown)}, expected some of {', '.join(known)}"
-        remedy = f"{did_you_mean(unknown[0], known)}see `newsembed {job} --help`"
-        raise InputError(problem, field=field, remedy=remedy)
+        raise InputError(problem, field=field, remedy=f"{did_you_mean(unknown[0], known)}see `newsembed {job} --help`")
 
 
 @contextlib.contextmanager
@@ -355,8 +354,7 @@ def _rows(articles: Any) -> "list[Mapping[str, Any]]":
     if hasattr(articles, "to_pylist"):  # Arrow
         return list(articles.to_pylist())
     if hasattr(articles, "to_dict") and hasattr(articles, "columns"):  # pandas: NaN stands for what is missing
-        filled = articles.astype(object).where(articles.notna(), None)
-        return list(filled.to_dict("records"))
+        return list(articles.astype(object).where(articles.notna(), None).to_dict("records"))
     if isinstance(articles, str | Mapping):
         raise InputError(f"got a {type(articles).__name__}, expected several articles", remedy=_REMEDY)
     return [_row(article) for article in articles]

@@ -95,8 +95,7 @@ def explore(
                 once(words, lambda target: _learn_words(target, output, files, reading, workers))
             own = EncoderChoice(_spec(model or words, output))
         choice = current_choice(archive, own)
-        is_words = _is_of(choice.spec, words)
-        ranking = LATENT_SEMANTICS.to_dict() if is_words else None
+        ranking = LATENT_SEMANTICS.to_dict() if _is_of(choice.spec, words) else None
         rules = UpdateOptions(extract=reading, clean=_rules(archive), ranking=ranking)
         with JobProgress("update") as progress:
             report = update(

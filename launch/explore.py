@@ -88,8 +88,7 @@ def run(options: ExploreOptions) -> int:
     output, model = options.output, options.model
     if model:
         exploration.read_model(model, output)  # so that a wrong name is noticed first
-    now = "" if options.serve else model
-    archive = exploration.explore(inputs, output, now, options.fields, options.pages)
+    archive = exploration.explore(inputs, output, "" if options.serve else model, options.fields, options.pages)
     if not model:
         exploration.advise(output)
     if not options.serve:

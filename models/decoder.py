@@ -154,8 +154,7 @@ class EncoderDecoder(nn.Module):
 
     def __call__(self, tokens: jax.Array) -> Any:
         """The states of the tokens as their own translation, and the table of logits; touches every parameter."""
-        languages = jnp.zeros(tokens.shape[0], jnp.int32)
-        return self.translation(tokens, tokens, languages)[1], self.target_table()
+        return self.translation(tokens, tokens, jnp.zeros(tokens.shape[0], jnp.int32))[1], self.target_table()
 
     def translation(
         self, tokens: jax.Array, inputs: jax.Array, languages: jax.Array, *, deterministic: bool = True

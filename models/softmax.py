@@ -177,8 +177,7 @@ def softmax_terms(
       targets: int32 [N], in [0, V).
       chunk: pieces at a time on each device, at least 1.
     """
-    axes = _Axes(mesh_axes("batch"), mesh_axes("vocab"))
-    return _softmax_terms(chunk, axes, states, table, bias, targets)
+    return _softmax_terms(chunk, _Axes(mesh_axes("batch"), mesh_axes("vocab")), states, table, bias, targets)
 
 
 @functools.partial(jax.custom_vjp, nondiff_argnums=(0, 1))

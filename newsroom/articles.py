@@ -193,8 +193,7 @@ class Desk:
         return stories
 
     def _guides(self, language: str) -> Iterator[tuple[str, int]]:
-        guides = load_prose(language).guides()
-        yield from ((guide, -1) for guide in guides if guide != "guide.visit")
+        yield from ((guide, -1) for guide in load_prose(language).guides() if guide != "guide.visit")
         yield from (("guide.visit", place.number) for place in self._world.places if place.language == language)
 
     def _editions(self, guide: str, place_number: int, publisher: Publisher) -> Iterator[Story]:

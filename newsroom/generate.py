@@ -89,8 +89,7 @@ def write_across_languages(path: str, options: NewsroomOptions) -> int:
       The number of articles.
     """
     world = build_world(options)
-    events = sets.held_out_events(world, options)
-    return _write_json(path, sets.articles_across_languages(world, options, events))
+    return _write_json(path, sets.articles_across_languages(world, options, sets.held_out_events(world, options)))
 
 
 def _story_truth(story: Story) -> dict[str, str | None]:

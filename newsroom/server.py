@@ -109,8 +109,7 @@ class NewsroomServer:
     """
 
     def __init__(self, newsroom: str, port: int = 0) -> None:
-        reader = SiteReader(os.path.join(newsroom, "site"))
-        self._server = _Server(port, reader)
+        self._server = _Server(port, SiteReader(os.path.join(newsroom, "site")))
         self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
 
     @property

@@ -346,8 +346,7 @@ def _thumbnail(seed: str, publisher: str) -> bytes:
     left, right = (round(width * draw.uniform(0, 0.025)) for _ in range(2))
     top, bottom = (round(height * draw.uniform(0, 0.025)) for _ in range(2))
     cropped = image.crop((left, top, width - right, height - bottom))
-    scaled = cropped.resize((draw.choice((200, 240, 280)), draw.choice((150, 168, 180))))
-    return _jpeg(scaled, draw.randint(60, 90))
+    return _jpeg(cropped.resize((draw.choice((200, 240, 280)), draw.choice((150, 168, 180)))), draw.randint(60, 90))
 
 
 def _logo(publisher: str) -> bytes:

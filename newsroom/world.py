@@ -334,8 +334,7 @@ class EventPlanner:
     def _draw(self, language: str, date: datetime.date) -> Event:
         while not (hosts := self._world.hosts(topic := next(self._topics[language]), language)):
             pass
-        place = self._random.choice(hosts)
-        return self._new(topic, place, self._random.randrange(MATTERS_PER_TOPIC), date)
+        return self._new(topic, self._random.choice(hosts), self._random.randrange(MATTERS_PER_TOPIC), date)
 
     def _new(self, topic: str, place: Place, matter: int, date: datetime.date) -> Event:
         _, first, second, tenths = TOPICS[topic]

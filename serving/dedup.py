@@ -81,8 +81,7 @@ def run(options: DedupOptions) -> int:
     pairs = _pairs(index, options)
     if options.pairs:
         pairs = _written(pairs, index, options.pairs)
-    documents = listed(index, options.spreadsheet)
-    groups, members = write_groups(options.output, components(len(index), pairs), documents)
+    groups, members = write_groups(options.output, components(len(index), pairs), listed(index, options.spreadsheet))
     found = f"{counted(groups, 'group')} with {members} of {counted(len(index), 'article')}"
     print(f"{found}, {members - groups} could go: {options.output}")
     return 0

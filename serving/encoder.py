@@ -84,8 +84,7 @@ def read_description(folder: str) -> Model:
 @functools.cache
 def _initializer(config: Architecture) -> Any:
     """Compiled ``key -> variables`` of what ``embed`` reads."""
-    tokens = np.zeros((1, 2), np.int32)
-    return jax.jit(lambda key: config.module().init(key, tokens, method="embed"))
+    return jax.jit(lambda key: config.module().init(key, np.zeros((1, 2), np.int32), method="embed"))
 
 
 class JaxEncoder(TokenizedEncoder):

@@ -53,7 +53,7 @@ def test_the_wheel_contains_every_module_gin_file_and_data_file(built):
     assert len(PACKAGES) > 8
     assert expected_files(".py") <= names
     assert {f"newsembed/gin/{path.relative_to(ROOT / 'gin')}" for path in (ROOT / "gin").rglob("*.gin")} <= names
-    assert expected_files(".json", ".txt", ".html") <= names
+    assert expected_files(".json", ".txt", ".html", ".toml") <= names
 
 
 def test_the_wheel_leaves_setup_and_tests_out(built):

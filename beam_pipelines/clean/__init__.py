@@ -116,8 +116,7 @@ def _find_clusters(shard: Shard, _: None) -> None:
 
 
 def _drop_duplicates(shard: Shard, received: Received) -> None:
-    decisions = received.rows[_DECISIONS]
-    clustered = {row: (reason, doc_id_of(cluster)) for _, row, reason, cluster in decisions.tolist()}
+    clustered = {row: (reason, doc_id_of(cluster)) for _, row, reason, cluster in received.rows[_DECISIONS].tolist()}
     articles, clusters = shard.records("articles", Article), shard.records("clusters", Cluster)
     for row, article in enumerate(read_records(shard.path("_kept", "parquet"), Article)):
         shard.read()

@@ -335,8 +335,7 @@ def _checked(fetched: Fetched, types: tuple[str, ...], *, conditional: bool) -> 
     if status != 200:
         retry = status == 429 or (status >= 500 and status not in _NO_RETRY)
         wait = retry_after(fetched.header("retry-after"), fetched.date) if retry else None
-        detail = f"{status} {fetched.reason}"
-        raise FetchError(Failure.HTTP_ERROR, detail, retry=retry, status=status, retry_after=wait)
+        raise FetchError(Failure.HTTP_ERROR, f"{status} {fetched.reason}", retry=retry, status=status, retry_after=wait)
     if types and kind and not any(accepted in kind for accepted in types):
         raise FetchError(Rejection.UNSUPPORTED_CONTENT_TYPE, kind)
     return fetched

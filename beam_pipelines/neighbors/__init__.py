@@ -52,8 +52,7 @@ def run(job: JobRun) -> None:
     shards = [dict(zip(SPACES, paths, strict=True)) for paths in zip(*of_spaces, strict=True)]
     count = len(shards)
     job.map_shards("partition", _partition, shards, block_days=options.block_days)
-    documents = _documents_by_block(job.workspace)
-    tasks = plan_tasks(documents, options)
+    tasks = plan_tasks(_documents_by_block(job.workspace), options)
     with job.graph(max(len(tasks), count)):
         job.map_shards("search", _search, tasks, options=options, shard_count=count, accounted=False)
         streams = [("partition", _DOCUMENTS), ("search", _FOUND)]

@@ -70,8 +70,7 @@ class BitextRetrieval(Benchmark):
                 sides = [_sentences(os.path.join(self.path, f"{match['stem']}.{language}")) for language in key]
                 if len(sides[0]) != len(sides[1]):
                     problem = f"{len(sides[0])} lines, but {len(sides[1])} in the other language"
-                    path = os.path.join(self.path, name)
-                    raise InputError(problem, path=path, remedy="give both files complete")
+                    raise InputError(problem, path=os.path.join(self.path, name), remedy="give both files complete")
                 both = zip(*sides, strict=True)
                 pairs[key] = [(one, two) for one, two in both if self.keeps(Document("", one), Document("", two))]
         if not pairs:

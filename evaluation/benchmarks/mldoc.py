@@ -194,8 +194,7 @@ def _predict(
     if head is None:
         from sklearn.svm import LinearSVC
 
-        machine = LinearSVC(random_state=seed).fit(known, classes[source.train])
-        return machine.predict(asked).astype(np.int32)
+        return LinearSVC(random_state=seed).fit(known, classes[source.train]).predict(asked).astype(np.int32)
     count = int(classes.max()) + 1
     return predict(train(head, (known, classes[source.train]), (dev, classes[source.dev]), count, seed), asked)
 

@@ -65,8 +65,8 @@ class ContextEncoder(NewsEncoder):
         table = super().encode(tokens, segment_ids, positions, deterministic=deterministic)
         groups = (tokens != PAD_ID).astype(jnp.int32) if segment_ids is None else segment_ids
         weights = jnp.maximum(self.token_weights(tokens, groups), _SMALLEST_WEIGHT) * (tokens != PAD_ID)
-        # One text is one group; of packed texts each has its own sums.
-        same = None if segment_ids is None else _same(groups)
+        # One text is one group; of packed texts each has its own sums: which tokens are of one text, [B, L, L].
+        same = None if segment_ids is None else (groups[:, :, None] == groups[:, None, :]).astype(jnp.float32)
         states = self._states(table, tokens, weights, same)
         if segment_ids is None:
             states = self._in_context_of_windows(states, tokens, deterministic=deterministic)
@@ -126,13 +126,7 @@ class ContextEncoder(NewsEncoder):
 
 
 def _from_zero(size: int, dtype: jnp.dtype) -> nn.Dense:
-    zeros = logical(nn.initializers.zeros, "embed", "embed_out")
-    return nn.Dense(size, use_bias=False, dtype=dtype, kernel_init=zeros)
-
-
-def _same(groups: jax.Array) -> jax.Array:
-    """Which tokens are of one packed text, float32 [B, L, L]."""
-    return (groups[:, :, None] == groups[:, None, :]).astype(jnp.float32)
+    return nn.Dense(size, use_bias=False, dtype=dtype, kernel_init=logical(nn.initializers.zeros, "embed", "embed_out"))
 
 
 def _sums(values: jax.Array, same: jax.Array | None) -> jax.Array:

@@ -95,8 +95,7 @@ class Laser(EncoderDecoder):
         self, reading: Reading, inputs: jax.Array, languages: jax.Array, *, deterministic: bool = True
     ) -> jax.Array:
         """The states before the output table of target tokens int32 [B, T] into languages int32 [B]: [B, T, S]."""
-        language = self.language_embedding[languages]
-        return self.decoder(reading.sentence, inputs, language, deterministic=deterministic)
+        return self.decoder(reading.sentence, inputs, self.language_embedding[languages], deterministic=deterministic)
 
 
 @register

@@ -150,8 +150,7 @@ class Translator(EncoderDecoder):
         pooled = jnp.broadcast_to(queries, (rows, *queries.shape))
         memory, mask = outputs[first], is_token[:, None, None, :]
         for number, count in enumerate(_QUERIES):
-            layer = self.layers[first + number]
-            pooled = layer(pooled[:, :count], memory, mask, deterministic=deterministic)
+            pooled = self.layers[first + number](pooled[:, :count], memory, mask, deterministic=deterministic)
             memory, mask = pooled, None
         seen = jnp.concatenate([*(states[:, :1] for states in reversed(outputs)), pooled], axis=1)
         return self.layers[last](outputs[-1][:, :1], seen, None, deterministic=deterministic)

@@ -74,14 +74,12 @@ class _Options(StudyOptions):
     )
 
 
-def _input(name: str) -> tuple[str, type, tuple[str, ...]]:
-    """The option of an input of the user to mining."""
-    text = f"as given to the build: {USER_INPUTS[name]}"
-    return name, tuple[str, ...], several(text, "PATH")
-
-
 OPTIONS: Final = dataclasses.make_dataclass(
-    "StalenessOptions", map(_input, _INPUTS), bases=(_Options,), frozen=True, kw_only=True
+    "StalenessOptions",
+    [(name, tuple[str, ...], several(f"as given to the build: {USER_INPUTS[name]}", "PATH")) for name in _INPUTS],
+    bases=(_Options,),
+    frozen=True,
+    kw_only=True,
 )
 
 
