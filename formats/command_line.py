@@ -45,18 +45,18 @@ def option(default: _T, help_text: str = "", **metadata: Any) -> _T:
       default: immutable.
       help_text: what ``--help`` says of the option.
       metadata: ``ge``, ``gt``, ``le``, ``lt``: bounds of a number. ``choices``: the values of a text. ``many=True``: a
-        tuple is given as several words instead of one with commas; ``repeated=True``: by several occurrences of the
-        option, with ``many`` or one word each. ``local=True``: a path on this machine, not in an object store.
-        ``positional=True``: the value has no ``--name``. ``const``: the value
-        where the name stands alone. ``rest=True``: the words after ``--``.
-        ``metavar``: what stands for the value in the help. Other entries are read by those who declare them.
+        tuple is given as several words instead of one with commas, by several occurrences of the option, or both;
+        ``repeated=True``: by several occurrences of one word each. ``local=True``: a path on this machine, not in an
+        object store. ``positional=True``: the value has no ``--name``. ``const``: the value where the name stands
+        alone. ``rest=True``: the words after ``--``. ``metavar``: what stands for the value in the help. Other entries
+        are read by those who declare them.
     """
     return dataclasses.field(default=default, metadata={"help": help_text, **metadata})
 
 
 def several(help_text: str, metavar: str, **metadata: Any) -> tuple[str, ...]:
     """Declares an option of any number of texts, given as several words, by several occurrences, or both."""
-    return option((), help_text, metavar=metavar, many=True, repeated=True, **metadata)
+    return option((), help_text, metavar=metavar, many=True, **metadata)
 
 
 def required(help_text: str = "", **metadata: Any) -> Any:

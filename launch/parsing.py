@@ -169,7 +169,8 @@ def _add_option(
         settings["nargs"] = 1
     elif (said.get("positional") and not is_required) or "const" in said:
         settings |= {"nargs": "?", "const": said.get("const")}
-    if said.get("repeated"):  # of an absent one the dataclass has the default
+    # Several occurrences add up; of an absent one the dataclass has the default.
+    if said.get("repeated") or (said.get("many") and not said.get("positional")):
         settings |= {"action": "extend", "default": argparse.SUPPRESS}
     if hint is bool and has_positional and not default:  # no value, which might be the next word
         parser.add_argument(name, dest=f"{prefix}{field.name}", action="store_true", help=said.get("help", ""))

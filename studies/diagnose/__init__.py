@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 class DiagnoseOptions(Options):
     """The options of ``newsembed diagnose``."""
 
-    encoder: tuple[str, ...] = required("encoders", metavar="NAME=SPEC", many=True, repeated=True)
+    encoder: tuple[str, ...] = required("encoders", metavar="NAME=SPEC", many=True)
     articles: str = required("articles: Parquet or JSONL (.gz, .zst)", metavar="FILE|DIR")
     output: str = required("folder for report.html, report.json and report.md", metavar="DIR", local=True)
     queries: tuple[str, ...] = several(

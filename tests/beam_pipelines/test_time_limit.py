@@ -127,11 +127,11 @@ def test_each_job_that_reads_text_gives_an_article_a_limit(tmp_path, monkeypatch
     monkeypatch.setattr(read, "read_rows", lambda _: ((f"in:{number}", row) for number, row in enumerate(given)))
     function = getattr(module, name)
     if name == "find_mentions":
-        function = lambda *_: MENTIONS  # noqa: E731 - the tables are not there
+        function = lambda *_, **__: MENTIONS  # noqa: E731 - the tables are not there
 
-    def slow(*values):
+    def slow(*values, **named):
         words = " ".join(str(value) for value in values[:2])
-        return endless() if f"town {SLOW} met" in words or rows[SLOW].url in words else function(*values)
+        return endless() if f"town {SLOW} met" in words or rows[SLOW].url in words else function(*values, **named)
 
     monkeypatch.setattr(module, name, slow)
     with Shard(Phase(str(tmp_path), "work", 1), 0) as shard:

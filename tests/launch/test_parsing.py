@@ -75,7 +75,7 @@ def test_options_of_every_type_and_their_help():
 class Words(Options):
     first: str = required("the first", positional=True)
     more: tuple[str, ...] = option((), "more", positional=True, many=True)
-    name: tuple[str, ...] = option(("n",), "names", many=True, repeated=True)
+    name: tuple[str, ...] = option(("n",), "names", many=True)
     fast: bool = option(False, "fast")
     source: str = option("", "from", name="from")
 
