@@ -119,7 +119,7 @@ def explore(
 
 
 def _rules(archive: str) -> CleanOptions:
-    """Those that the archive began with, also with another version of newsembed."""
+    """Returns the rules that the archive was begun with, even if another version of newsembed made it."""
     if not read_runs(archive):
         return _RULES
     add_options(parser := Parser("explore"), UpdateCommandOptions)

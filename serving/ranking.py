@@ -26,8 +26,8 @@ IntArray = npt.NDArray[np.int64]
 DEPTH: Final = 100  # documents by each of both that are compared
 NO_RANK: Final = 2 * DEPTH  # of a document that one of both did not find
 _FIRST_RANKS: Final = 5  # ranks below are much alike
-# Of a query: beyond those that the weights were learned from, as of a Chinese title of forty pairs of characters, they
-# would mean the opposite.
+# Bounds of the facts of a query: the weights were learned from shorter queries. At a Chinese title of forty pairs of
+# characters they would have the opposite sign.
 _MOST_LENGTH, _MOST_RARITY = 16, 80
 _STEPS: Final = 50
 _LEAST_STEP: Final = 1e-6

@@ -112,7 +112,8 @@ def detect_language(article: Article, options: CleanOptions) -> str:
 
     fastText's identifier (Joulin et al. 2017, lid.176) decides. Where two similar languages are nearly as likely
     (Spanish and Galician, Czech and Slovak), the language that the page declares wins; elsewhere declarations are often
-    wrong. Of a headline in Han characters it says anything; without kana it is Chinese.
+    wrong. For headlines in Han characters fastText is unreliable: such a text is Chinese if it has no kana and the page
+    does not say that it is Japanese.
     """
     text = text_of(article)[:_IDENTIFIED_CHARACTERS]
     (han, _), (kana, _), _ = _UNSPACED
