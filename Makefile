@@ -19,7 +19,7 @@ setup: $(STAMP)
 
 # Installs again when the dependencies change; otherwise a second run starts at once.
 $(STAMP): setup.py constraints.txt
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Python 3.11 or newer is needed; run: make PYTHON=python3.11 $(MAKECMDGOALS)"; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 14))' || { echo "Python 3.11, 3.12 or 3.13 is needed; run: make PYTHON=python3.13 $(MAKECMDGOALS)"; exit 1; }
 	@echo "installing into $(VENV): about 4 GB and 3-6 minutes, once"
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip

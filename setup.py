@@ -99,7 +99,8 @@ MINE = [
     "scann==1.4.2; sys_platform == 'linux' and platform_machine == 'x86_64'",
 ]
 ONNX = ["onnx>=1.17,<2", "openvino>=2026.2,<2027", *TOKENIZERS]
-SEQIO = ["seqio==0.0.20", *TENSORFLOW]
+# It needs editdistance, which has no wheels for Python 3.13.
+SEQIO = ["seqio==0.0.20; python_version < '3.13'", *TENSORFLOW]
 HUB = ["huggingface_hub>=0.30"]
 # Translation of triplets without English.
 TRANSLATE = ["ctranslate2>=4.8,<5", *SENTENCEPIECE]
@@ -178,7 +179,7 @@ setup(
         "Topic :: Text Processing :: Linguistic",
         "Typing :: Typed",
     ],
-    python_requires=">=3.11",
+    python_requires=">=3.11,<3.14",  # TensorFlow 2.20, ScaNN and fasttext-predict have no wheels for 3.14
     package_dir={"newsembed": "."},
     packages=["newsembed"]
     + [f"newsembed.{name}" for name in find_packages(str(ROOT)) if name.partition(".")[0] in PACKAGES],
