@@ -2,6 +2,7 @@
 
 import ast
 import re
+import subprocess
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
@@ -46,6 +47,12 @@ def test_help_keeps_the_lines_of_its_commands():
     """A backslash at the end of a line joins it with the next, unless the docstring is raw or doubles it."""
     joined = re.compile(r'"""(?:(?!""").)*?[^\\\n]\\\n', re.DOTALL)
     assert [str(path.relative_to(ROOT)) for path in SOURCES if joined.match(path.read_text())] == []
+
+
+def test_the_repository_has_no_links():
+    """A link of a working copy leads to a place of one machine."""
+    listed = subprocess.run(["git", "ls-files", "--stage"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    assert [line for line in listed.splitlines() if line.startswith("120000")] == []
 
 
 def test_the_limits_are_noticed():
