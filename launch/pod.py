@@ -11,9 +11,9 @@ deletes the slice.
 time limit and goes into the queue again. ``gke print`` writes the manifest of a JobSet.
 
 example:
-  newsembed launch tpu up news --zone us-central2-b --type v4-32 --spot --yes
-  newsembed launch tpu run news --zone us-central2-b --type v4-32 --spot --yes --logs gs://bucket/logs -- \
-      --gin_file=runs/pretrain_paper.gin --gin.MODEL_DIR='"gs://bucket/pretrained"' …
+  newsembed launch tpu up news --zone us-central2-b --type v4-32 --spot --yes --install dist/*.whl
+  newsembed launch tpu run news --zone us-central2-b --type v4-32 --spot --yes --install dist/*.whl \
+      -- --gin_file=runs/pretrain_paper.gin --gin.MODEL_DIR='"gs://bucket/pretrained"' …
   newsembed launch hosts run gpu0,gpu1 -- --gin_file=runs/pretrain_paper.gin …
   newsembed launch slurm print 4 --gpus_per_node 8 -- --gin_file=runs/pretrain_paper.gin … > train.sbatch
   newsembed launch gke print news --image IMAGE --type tpu-v5p-slice --topology 2x2x4 --hosts_per_slice 4 \

@@ -48,9 +48,7 @@ class LaunchOptions(Options):
     reserved: bool = option(False, "tpu: capacity of a reservation")
     num_slices: int = option(1, "tpu, gke: slices that train together", ge=1)
     install: str = option(
-        "newsembed[train,tpu,gcs]",
-        "tpu: what each host installs: a requirement, or a wheel here or on gs://",
-        metavar="WHAT",
+        "", "tpu up, run: the wheel of newsembed that each host installs, here or on gs://", metavar="WHEEL"
     )
     logs: str | None = option(None, "tpu: folder on gs:// for the logs of all hosts", metavar="URI")
     poll_seconds: float = option(20.0, "tpu: between two looks at the hosts", gt=0, metavar="X")
@@ -76,6 +74,10 @@ class LaunchOptions(Options):
         for name in needed.get(self.place, ()):
             if not getattr(self, name):
                 raise InputError(f"{self.place} {self.action} needs it", field=f"--{name}", remedy="give it")
+        if f"{self.place} {self.action}" in ("tpu up", "tpu run") and not self.install.startswith("gs://"):
+            remedy = "give the wheel that `make wheel` writes into dist/"
+            with refusing("not a file here or on gs://", OSError, field="--install", remedy=remedy):
+                os.stat(self.install)
         if self.place == "slurm" and not (self.target.isdecimal() and int(self.target)):
             raise InputError(f"got {self.target!r} nodes", field="TARGET", remedy="give a number")
 
@@ -90,7 +92,6 @@ _MARK: Final = "newsembed-host"
 _BOOT: Final = "/proc/sys/kernel/random/boot_id"
 _PATH: Final = 'export PATH="$HOME/.local/bin:$PATH"'  # where uv and newsembed are; no login shell sets it
 _SHOWN_LINES: Final = 30
-_NEEDED: Final = "newsembed[train,tpu,gcs]"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -232,17 +233,16 @@ def up(options: LaunchOptions, slices: Slices) -> None:
     install(options.install, slices)
 
 
-def install(requirement: str, slices: Slices) -> None:
+def install(wheel: str, slices: Slices) -> None:
     """Installs newsembed on all hosts, with a Python of its own: that of the system images is too old."""
-    fetch, name = "", shlex.quote(os.path.basename(requirement))
-    if requirement.startswith("gs://"):
-        fetch = f"gcloud storage cp --quiet {shlex.quote(requirement)} ~/ && "
-    elif os.path.isfile(requirement):
-        slices.copy(requirement)
-    is_file = fetch or os.path.isfile(requirement)
-    what = f'"{_NEEDED} @ file://$HOME/"{name}' if is_file else shlex.quote(requirement)
+    fetch = ""
+    if wheel.startswith("gs://"):
+        fetch = f"gcloud storage cp --quiet {shlex.quote(wheel)} ~/ && "
+    else:
+        slices.copy(wheel)
     version = "{}.{}".format(*sys.version_info)
     uv = "PIP_BREAK_SYSTEM_PACKAGES=1 pip install --quiet --user uv"
+    what = f'"newsembed[train,tpu,gcs] @ file://$HOME/"{shlex.quote(os.path.basename(wheel))}'
     slices.on_hosts(f"{_PATH}; {fetch}{uv} && uv tool install --quiet --force --python {version} {what}")
 
 

@@ -133,6 +133,7 @@ def test_a_gin_file_of_the_other_machines_is_not_checked(capsys):
         (["slurm", "print", "0", "--", *TRAIN], "TARGET: got '0' nodes"),
         (["moon", "run", "a", "--", *TRAIN], "PLACE: got moon"),
         (["tpu", "up", "a"], "--zone: tpu up needs it"),
+        (["tpu", "up", "a", "--zone=z", "--type=t"], "--install: not a file here or on gs://"),
         (["gke", "print", "a", "--type", "t", "--", *TRAIN], "--image: gke print needs it"),
     ],
 )

@@ -96,7 +96,7 @@ export XLA_FLAGS=--xla_force_host_platform_device_count=4 JAX_PLATFORMS=cpu
 exec {sys.executable} -m newsembed train --coordinator_address=localhost:$(cat "$STANDIN/port") --num_processes=2 \\
     --process_id=${{HOST#w-}} "$@"
 """
-RUN = ["launch", "tpu", "run", "news", "--zone=z", "--type=v4-16", "--poll_seconds=0.2"]
+RUN = ["launch", "tpu", "run", "news", "--zone=z", "--type=v4-16", f"--install={__file__}", "--poll_seconds=0.2"]
 PATHS = [f"--gin.{name}='x'" for name in ("MODEL_DIR", "DATA_DIR", "VOCABULARY_PATH")]
 TRAIN = ["--", "--gin_file=runs/pretrain_paper.gin", *PATHS]
 
