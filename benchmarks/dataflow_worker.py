@@ -37,7 +37,7 @@ def make_environment(output: Path) -> tuple[str, dict[str, str]]:
     venv.create(folder, with_pip=True, clear=True)
     pip = [python, "-m", "pip", "install", "--quiet"]
     subprocess.run([*pip, f"apache-beam=={beam.version.__version__}"], env=variables, check=True)
-    wheel, requirements = dataflow.write(str(output / "packages"), ("mine", "jax"))
+    wheel, requirements = dataflow.write(f"{output}/packages", (*dataflow.JOBS, "jax"))
     options = [f"--requirements_file={requirements}", "--requirements_cache=skip", f"--extra_package={wheel}"]
     (output / "staged").mkdir(exist_ok=True)
     resources = Stager.create_job_resources(PipelineOptions(options), str(output / "staged"))

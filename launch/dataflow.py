@@ -39,7 +39,7 @@ OPTIONS = DataflowOptions
 
 def run(options: DataflowOptions) -> int:
     """Writes the folder."""
-    wheel, requirements = dataflow.write(options.output, ("mine", *options.extras))
+    wheel, requirements = dataflow.write(options.output, (*dataflow.JOBS, *options.extras))
     if options.what == "packages":
         needed = f"--requirements_file={requirements} --requirements_cache=skip --extra_package={wheel}"
         print(f"a job on Dataflow stages such files by itself; to give your own:\n  newsembed JOB … {needed}")
