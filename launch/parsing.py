@@ -85,7 +85,7 @@ def value_of(name: str, arguments: Sequence[str]) -> str | None:
     """The value of one option, before all are parsed."""
     only = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     only.add_argument(f"--{name}", nargs="?")  # without a value it is an error of the whole parser
-    return getattr(only.parse_known_args(list(arguments))[0], name)
+    return getattr(only.parse_known_args(arguments)[0], name)
 
 
 def beam_arguments() -> Any:
@@ -248,12 +248,13 @@ def check_beam_args(beam_args: Sequence[str], own: Parser) -> None:
     """
     if not beam_args:
         return
-    from apache_beam.options.pipeline_options import PipelineOptions
+    from apache_beam.options.pipeline_options import PipelineOptions, TestOptions
 
     parser = Parser(own.prog, add_help=False, conflict_handler="resolve")
     for options in PipelineOptions.__subclasses__():
-        options._add_argparse_args(parser)  # noqa: SLF001 - Beam offers no public list of its options
-    _, unknown = parser.parse_known_args(list(beam_args))
+        if options is not TestOptions:  # --dry_run: the local runner runs all the same
+            options._add_argparse_args(parser)  # noqa: SLF001 - Beam offers no public list of its options
+    _, unknown = parser.parse_known_args(beam_args)
     if unknown:
         name = unknown[0].partition("=")[0]
         hint = did_you_mean(name, option_names(own)) or did_you_mean(name, option_names(parser))

@@ -47,9 +47,7 @@ class LaunchOptions(Options):
     spot: bool = option(False, "tpu, gke: Spot capacity, which can be taken away")
     reserved: bool = option(False, "tpu: capacity of a reservation")
     num_slices: int = option(1, "tpu, gke: slices that train together", ge=1)
-    install: str = option(
-        "", "tpu up, run: the wheel of newsembed that each host installs, here or on gs://", metavar="WHEEL"
-    )
+    install: str = option("", "tpu up, run: the wheel that each host installs, here or on gs://", metavar="WHEEL")
     logs: str | None = option(None, "tpu: folder on gs:// for the logs of all hosts", metavar="URI")
     poll_seconds: float = option(20.0, "tpu: between two looks at the hosts", gt=0, metavar="X")
     port: int = option(9000, "hosts: port of the first one", ge=1, le=65535)

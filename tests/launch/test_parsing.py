@@ -129,6 +129,8 @@ def test_options_of_beam_are_checked_before_it_drops_them(capsys):
     assert parsed("--output=x", *good).beam_args == tuple(good)
     with pytest.raises(InputError, match="--runer: no such option\n.*did you mean --runner"):
         check_beam_args(["--runer=DataflowRunner"], own)
+    with pytest.raises(InputError, match="--dry_run: no such option"):  # of a test of Beam: a job would run
+        check_beam_args(["--dry_run=true"], own)
     with pytest.raises(SystemExit, match="2"):
         check_beam_args(["--num_workers=many"], own)
     assert "newsembed clean: error: argument --num_workers: invalid int value: 'many'\n" in capsys.readouterr().err
