@@ -20,7 +20,6 @@ _REMEDY: Final = "\n  remedy: "
 _WORKER_LOST: Final = re.compile(r"SDK worker disconnected")
 # Ctrl-C inside of a DoFn, of which Beam makes another error.
 _INTERRUPTED: Final = re.compile(r"^(RuntimeError: )?KeyboardInterrupt\b", re.MULTILINE)
-_STORE: Final = re.compile(r"S3ClientError(?:: )?\((['\"])(.*?)\1, (?:None|\d+)\)", re.DOTALL)
 
 
 @contextlib.contextmanager
@@ -62,9 +61,6 @@ def input_error(error: BaseException, folder: str) -> InputError | None:
     if quoted := _RAISED.findall(str(error)):
         problem, _, remedy = quoted[-1].partition(_REMEDY)
         return InputError(problem.strip(), remedy=remedy.strip() or None)
-    if store := _STORE.search(f"{error!r} {error}"):
-        remedy = "check the store, then run the same command again: finished shards are kept"
-        return InputError(f"a request to the object store failed: {store[2]}", path=folder, remedy=remedy)
     if _WORKER_LOST.search(str(error)):
         remedy = "see the engine's log, often memory ran out; run the same command again: finished shards are kept"
         return InputError("a worker process of the engine died", path=folder, remedy=remedy)

@@ -156,15 +156,3 @@ def _fail_once(shard, fuse):
         with open(fuse, "w") as sink:
             sink.write("lit")
         raise ValueError("fuse")
-
-
-def fail_at_the_store(shard, _):
-    from apache_beam.io.aws.clients.s3.messages import S3ClientError
-
-    raise S3ClientError("Could not connect to the endpoint URL", None)
-
-
-def test_a_store_that_fails_in_a_job_is_named_with_what_to_do(tmp_path):
-    with pytest.raises(InputError, match="the object store failed: Could not connect to the endpoint URL") as error:
-        jobs.execute(job_of(fail_at_the_store, [0, 1]), {}, str(tmp_path / "out"), beam_args=ONE)
-    assert "run the same command again" in str(error.value)

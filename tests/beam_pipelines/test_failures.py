@@ -37,8 +37,6 @@ def test_an_error_of_a_worker_is_read_from_the_text_of_its_traceback(end):
 
 
 def test_other_causes_that_the_user_can_correct():
-    store = input_error(RuntimeError("x S3ClientError: ('Access Denied', 403) y"), "s3://out")
-    assert (store.problem, store.path) == ("a request to the object store failed: Access Denied", "s3://out")
     lost = input_error(RuntimeError("failed in state FAILED: SDK worker disconnected: worker[x]"), "/out")
     assert (lost.problem, lost.path) == ("a worker process of the engine died", "/out")
     assert "finished shards are kept" in lost.remedy
