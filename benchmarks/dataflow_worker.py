@@ -40,7 +40,7 @@ def make_environment(output: Path) -> tuple[str, dict[str, str]]:
     wheel, requirements = dataflow.write(f"{output}/packages", (*dataflow.JOBS, "jax"))
     options = [f"--requirements_file={requirements}", "--requirements_cache=skip", f"--extra_package={wheel}"]
     (output / "staged").mkdir(exist_ok=True)
-    resources = Stager.create_job_resources(PipelineOptions(options), str(output / "staged"))
+    resources = Stager.create_job_resources(PipelineOptions(options), f"{output}/staged")
     staged = [
         beam.portability.api.beam_runner_api_pb2.ArtifactFilePayload.FromString(one.type_payload) for one in resources
     ]

@@ -1,6 +1,6 @@
 """What the paper's two runs would take: FLOPs, hours, bytes that hosts read, checkpoints, memory of a device, a price.
 
-    python benchmarks/paper_cost.py --write docs/scale.md                 # seconds
+    python benchmarks/paper_cost.py                                       # seconds
     python benchmarks/paper_cost.py --compile --write docs/scale.md       # and memory, some minutes for each row
 
 Nothing is trained. Parameters, their layout and the FLOPs of a step come from the shapes of `runs/pretrain_paper.gin`
@@ -67,7 +67,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--dollars", type=float, default=3.22, help="for an hour of a chip; look yours up")
     parser.add_argument("--write_gigabytes", type=float, default=0.5, help="a second, of one host to the bucket")
     parser.add_argument("--compile", action="store_true", help="compile steps for their memory")
-    parser.add_argument("--write", help="Markdown file that gets the tables, between its marks")
+    parser.add_argument("--write", help="Markdown file that gets the tables, between its marks; without --compile, one")
     parser.add_argument("--one", help=argparse.SUPPRESS)  # a row of COMPILED, in a process of its own
     return parser.parse_args()
 
