@@ -17,16 +17,16 @@ ROOT = Path(__file__).parents[1]
 LAYOUT = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
 SLACK = 0.03  # of a limit: a package that is smaller by more lowers it
 LIMITS = {  # package: (lines, tokens)
-    "tests": (43_061, 511_861),
-    "beam_pipelines": (12_786, 145_943),
+    "tests": (43_060, 511_859),
+    "beam_pipelines": (12_782, 145_903),
     "serving": (4_819, 54_507),
     "studies": (4_624, 52_106),
     "formats": (4_289, 44_413),
-    "benchmarks": (3_499, 38_198),
+    "benchmarks": (3_499, 38_191),
     "models": (3_046, 35_175),
     "evaluation": (3_950, 47_153),
     "training": (2_276, 23_835),
-    "launch": (2_332, 23_148),
+    "launch": (2_331, 23_148),
     "newsroom": (1_612, 18_411),
     "learning": (1_598, 18_328),
     "tasks": (1_386, 14_203),
