@@ -23,7 +23,7 @@ _SNOWBALL: Final = (
 _STEMMERS: Final = {"az": _DOTLESS, **dict(pair.split(":") for pair in _SNOWBALL.split())}
 _LONGEST: Final = 200  # characters of a word; longer runs are data, such as encoded images
 # Letters of scripts that write no spaces, and Hangul, whose words carry their particles.
-_PAIRED: Final = (
+PAIRED: Final = (
     "[\u0e00-\u0eff\u1000-\u109f\u1100-\u11ff\u1780-\u17ff\u3040-\u30ff\u3130-\u318f\u31f0-\u31ff\u3400-\u4dbf"
     "\u4e00-\u9fff\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\uff66-\uff9f\U00020000-\U000323af]"
 )
@@ -45,7 +45,7 @@ _NOTHING: Final = re.compile(f"[{_INVISIBLE}\U0001bca0-\U0001bca3\U0001d173-\U00
 _USUAL: Final = dict(zip("\u0130\u02bb\u02bc\u06cc\u06a9\u06c1", "i''\u064a\u0643\u0647", strict=True))
 # Blocks with letters and digits of other widths and shapes.
 _SHAPES: Final = (range(0xA0, 0x3400), range(0xA640, 0xAC00), range(0xF900, 0x10000))
-_LETTER: Final = rf"(?!{_PAIRED})[^\W\d_]"
+_LETTER: Final = rf"(?!{PAIRED})[^\W\d_]"
 _ABBREVIATION: Final = rf"(?<![\w.]){_LETTER}(?:\.{_LETTER})+(?!\.?\w)"
 # Accents of Latin, Greek and Cyrillic letters, and the points of Hebrew and Arabic ones.
 _ACCENTS: Final = re.compile("[\u0300-\u036f\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u064b-\u065f\u0670]")
@@ -108,6 +108,15 @@ def terms(text: str, stemmer: str, among: Container[str] | None = None) -> list[
     known = dict(zip(different, map(_folded, _stems(different, stemmer)), strict=True))
     asked = {word: term for word, term in known.items() if among is None or term in among}
     return [Term(asked[word], *place) for word, place in zip(words, places, strict=True) if word in asked]
+
+
+def written(text: str) -> list[str]:
+    """The words of a text as they are written; of scripts without spaces, what is between spaces.
+
+    >>> written("U.S. floods: सरकार ने कहा 洪水が")
+    ['U.S', 'floods', 'सरकार', 'ने', 'कहा', '洪水が']
+    """
+    return [found[0] for found in (_word() if _NOT_PLAIN.search(text) else _PLAIN_WORDS).finditer(text)]
 
 
 def words_of(text: str, language: str) -> str:
@@ -181,8 +190,8 @@ def _is_visible(character: str) -> bool:
 def _word() -> re.Pattern[str]:
     """A run of a script without spaces, an abbreviation, or a word of letters, numbers and marks."""
     marks = "".join(chr(code) for code in range(0x300, _LAST_MARK) if unicodedata.category(chr(code))[0] == "M")
-    word = rf"(?:(?!{_PAIRED})(?:[^\W_]|[{marks}]))+"
-    return re.compile(rf"(?P<paired>{_PAIRED}+)|(?P<short>{_ABBREVIATION})|{word}")
+    word = rf"(?:(?!{PAIRED})(?:[^\W_]|[{marks}]))+"
+    return re.compile(rf"(?P<paired>{PAIRED}+)|(?P<short>{_ABBREVIATION})|{word}")
 
 
 @functools.cache

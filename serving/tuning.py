@@ -15,6 +15,7 @@ from typing import Final
 import numpy as np
 
 from ..formats.archive import vectors_of
+from .analysis import written
 from .hybrid import evidence
 from .index import DocumentIndex
 from .interface import FloatArray, TextEncoder
@@ -28,7 +29,6 @@ _DAYS: Final = 3
 _OTHERS: Final = 2  # how much a search for other reports counts, where one for the article itself counts 1
 _TEXT: Final = 2_000  # characters of an article that its like are searched by
 _TEXT_WORDS: Final = 30
-_WORD: Final = re.compile(r"\w+")
 _SENTENCE: Final = re.compile(r"(?<=[.!?\u3002\uff01\uff1f])\s*")
 _LETTERS: Final = "bcdfghjklmnpqrstvwxz"
 
@@ -80,7 +80,7 @@ def queries_of(title: str, body: str, generator: random.Random) -> Iterator[str]
 
 
 def _pick(text: str, count: int, generator: random.Random) -> str:
-    words = _WORD.findall(text)
+    words = written(text)
     places = sorted(generator.sample(range(len(words)), min(count, len(words))))
     return " ".join(words[place] for place in places)
 

@@ -7,12 +7,13 @@ from typing import Final
 
 from ...formats.months import calendar_words
 from ...tasks.sentences import split_text
-from ..analysis import stemmer_of, words_of
+from ..analysis import PAIRED, stemmer_of, words_of
 
 SUMMARY: Final = 220  # characters
 _ADDED: Final = 2  # sentences of a report
 _LEAST_WORDS: Final = 6  # of a sentence that tells something
 _KNOWN: Final = 0.5  # of the words of a sentence; if an earlier sentence has so many, it tells the same
+_LONG: Final = re.compile(f".{{4}}|{PAIRED}")  # words that tell something, and pairs of characters
 _SENTENCES: Final = 60  # of a report that are compared
 _NAMES: Final = 8
 _WORD: Final = re.compile(r"[^\W\d_][\w'\u2019-]*[^\W_]")
@@ -96,7 +97,7 @@ def additions(bodies: Sequence[str], languages: Sequence[str]) -> list[list[str]
     for body, language in zip(bodies, languages, strict=True):
         earlier, added, own = seen[stemmer_of(language) or language], list[str](), []
         for _, sentence in split_text(body)[:_SENTENCES]:
-            words = {word for word in words_of(sentence, language).split() if len(word) > 3}
+            words = {word for word in words_of(sentence, language).split() if _LONG.match(word)}
             if len(words) < _LEAST_WORDS:
                 continue
             own.append(words)

@@ -5,12 +5,12 @@ import dataclasses
 import itertools
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 import numpy as np
 
-from ..analysis import base_language
+from ..analysis import base_language, clean, written
 from ..cluster import IntArray
 from ..index import DocumentIndex
 from ..interface import FloatArray
@@ -22,6 +22,10 @@ _MOST_TOPICS: Final = 14
 _WORDS: Final = 3  # of a label
 _SAMPLE: Final = 20_000  # titles of the index that say how common a word is
 _WORD: Final = r"(?u)\b[^\W\d_]{3,}\b"
+# What is a word in scripts without spaces, or a piece of one: Han, Katakana and Hangul. Hiragana has mostly endings.
+_RUN: Final = re.compile("[\u3005\u3400-\u9fff]{2,}|[\u30a1-\u30fe]{2,}|[\uac00-\ud7a3]{2,}")
+_PIECE: Final = 5  # characters of Han at most; longer runs are clauses
+_LONGEST: Final = 20  # characters of a word; in Thai, longer ones are clauses
 _PERPLEXITY: Final = 15.0
 _LEAST_COMMON: Final = 10  # titles; in few titles every word is in a twentieth
 _LEAST: Final = 4  # events that have a shape
@@ -117,13 +121,14 @@ def _labels(titles: list[list[str]], topics: IntArray, index: DocumentIndex) -> 
     from sklearn.feature_extraction.text import CountVectorizer
 
     sample = index.documents[:: -(-len(index) // _SAMPLE)]
-    vectorizer = CountVectorizer(token_pattern=_WORD)
+    vectorizer = CountVectorizer(analyzer=_words)
     try:
         vectorizer.fit([*itertools.chain(*titles)])
     except ValueError:  # no word of three letters in any title
         return ("",) * (int(topics.max(initial=-1)) + 1)
     has_word = vectorizer.transform(document.title for document in sample) > 0
     names, labels = vectorizer.get_feature_names_out(), list[str]()
+    shortness = -np.array([*map(len, names)])
     everywhere = np.asarray(has_word.sum(0)).ravel()
     is_common = np.zeros(len(names), bool)
     languages = np.array([base_language(document.language) for document in sample])
@@ -137,9 +142,20 @@ def _labels(titles: list[list[str]], topics: IntArray, index: DocumentIndex) -> 
         share, overall = inside / len(own), np.maximum(everywhere, 1) / len(sample)
         weight = share * np.log(np.maximum(share, 1e-9) / overall)
         weight[is_common] = 0
-        best = (str(names[word]) for word in np.argsort(-weight, kind="stable") if weight[word] > 0)
+        best = (str(names[word]) for word in np.lexsort((shortness, -weight)) if weight[word] > 0)
         # By the words of the index, too: in few titles none is common.
         half = len(index) / 2
         telling = (name for name in best if not any(word.frequency > half for word in index.read(name)))
-        labels.append(" · ".join(itertools.islice(telling, _WORDS)))
+        labels.append(" · ".join(distinct(telling, _WORDS)))
     return tuple(labels)
+
+
+def _words(title: str) -> Iterator[str]:
+    """Words of three letters and more; of a run of Han, all pieces, as no spaces tell where a word ends."""
+    for word in written(clean(title).lower()):
+        runs = _RUN.findall(word)
+        if not runs and 3 <= len(word) <= _LONGEST and not any(map(str.isdigit, word)):
+            yield word
+        for run in runs:
+            sizes = range(2, _PIECE + 1) if "\u3400" <= run[0] <= "\u9fff" else (len(run),)
+            yield from {run[place : place + size] for size in sizes for place in range(len(run) - size + 1)}

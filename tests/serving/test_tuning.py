@@ -108,3 +108,8 @@ def test_other_reports_count_twice_without_the_source_and_the_article_itself_onc
         itself = right.count(({number}, None))
         others = right.count(({*alike(index, number, "x")} - {number}, number))
         assert (itself, others) == ((0, 0) if number == 4 else (3, 6))  # 4 has no title
+
+
+def test_queries_have_whole_words_of_scripts_with_marks():
+    title, *parts = queries_of("सुनामी से नगर डूबा", "हज़ारों लोग बेघर हुए।", random.Random(0))
+    assert {*" ".join(parts).split()} <= {*"सुनामी से नगर डूबा हज़ारों लोग बेघर हुए".split()}

@@ -53,4 +53,6 @@ def test_a_report_adds_what_no_earlier_one_of_its_language_says():
     new = "Rescue teams carried forty people from flooded houses with boats."
     assert additions([one, f"{same} {new}", new], ["en"] * 3) == [[], [new], []]
     assert additions([one, new], ["en", "de"]) == [[], []]
+    chinese = ["星期五早上石桥附近的河水上涨。", "救援队用船从被淹的房屋中救出四十人。"]
+    assert additions([chinese[0], "".join(chinese)], ["zh"] * 2) == [[], chinese[1:]]
     assert additions([one, "Short. Very short one."], ["en", "en"]) == [[], []]

@@ -1,6 +1,7 @@
 """The map of events: near events are similar, topics are groups of them, labels are words of their titles."""
 
 import numpy as np
+import pytest
 from newsembed.formats.archive import IndexedDocument
 from newsembed.formats.articles import ArticleText
 from newsembed.serving.explorer import topic_map
@@ -75,6 +76,22 @@ def test_labels_are_the_words_of_the_largest_share_of_the_divergence():
     }  # fmt: skip
     assert weights["alpha"] > weights["delta"] > 0 == weights["beta"] == weights["gamma"]
     assert _labels(titles, np.array([0, 0, 0, 1]), index) == ("alpha · delta", "omega")
+
+
+@pytest.mark.parametrize(
+    ("titles", "label"),
+    [
+        (["नगर में सुनामी आई", "सुनामी से क्षति", "कल वर्षा होगी"], "सुनामी"),  # vowel signs are parts of words
+        (["印度尼西亚发生地震", "印度尼西亚的灾民", "明天下雨"], "印度尼西亚"),  # not a part of it
+        (["ハリケーンが近づく", "大きなハリケーン", "明日は雨"], "ハリケーン"),
+        (["부산 지하철이 멈춰", "부산 항구", "내일 비"], "부산"),
+        (["นายกรัฐมนตรีลาออกจากตำแหน่งในวันนี้แล้ว สึนามิ", "เตือน สึนามิ", "ฝนตก"], "สึนามิ"),  # noqa: RUF001
+    ],
+)
+def test_labels_of_scripts_with_marks_or_without_spaces(titles, label):
+    titles += titles[2:] * 2  # words of more than half of the titles are common
+    index = index_of(np.ones((5, 2), np.float32), [IndexedDocument(str(n), "", "", t) for n, t in enumerate(titles)])
+    assert _labels([titles[:2], titles[2:]], np.array([0, 1]), index)[0].split(" · ")[0] == label
 
 
 def test_words_of_more_than_ten_of_few_titles_and_of_a_twentieth_of_many_are_common():
