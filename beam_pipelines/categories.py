@@ -208,10 +208,6 @@ class CategoryTable:
         of_rows = self.days[rows]
         return rows[np.searchsorted(of_rows, day - days) : np.searchsorted(of_rows, day + days, side="right")]
 
-    def is_apart(self, row: int, other: int) -> bool:
-        """Whether two documents share no category."""
-        return not np.isin(self.groups(row), self.groups(other), assume_unique=True).any()
-
 
 def _tabulate(shard: Shard, _: Any, options: CategoriesOptions) -> None:
     table, members = f"{shard.workspace}/{_TABLE}", f"{shard.workspace}/{_MEMBERS}"
@@ -309,18 +305,16 @@ def draw(table: CategoryTable, row: int, number: int, options: CategoriesOptions
     """
     key = f"{options.seed}\0{int(table.ids[row])}\0{number}".encode()
     rng = np.random.default_rng(int.from_bytes(hashlib.blake2b(key, digest_size=16).digest(), "big"))
-
-    def may_be_positive(other: int) -> bool:
-        publishers = table.publishers
-        return other != row and (not options.cross_publisher or bool(publishers[row] != publishers[other]))
-
-    groups = rng.permutation(table.groups(row)).tolist()
-    drawn = (_draw(rng, table.members(group), may_be_positive) for group in groups)
-    positive = next((found for found in drawn if found is not None), None)
-    if positive is None:
+    groups, publishers = table.groups(row), table.publishers
+    excluded = publishers[row] if options.cross_publisher else None
+    for group in rng.permutation(groups).tolist():
+        positive = _draw(rng, table.members(group), lambda other: other != row and publishers[other] != excluded)
+        if positive is not None:
+            break
+    else:
         return Rejection.NO_POSITIVE
     near = table.near(table.pool(row), row, options.max_negative_days)
-    negative = _draw(rng, near, functools.partial(table.is_apart, row))
+    negative = _draw(rng, near, lambda other: not np.isin(groups, table.groups(other), assume_unique=True).any())
     return Rejection.NO_NEGATIVE if negative is None else Drawn(positive, negative)
 
 

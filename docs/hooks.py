@@ -13,8 +13,7 @@ from typing import Any, Final
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
-from newsembed.launch import reference
-from newsembed.launch.cli import COMMANDS, prepare_libraries
+from newsembed.launch.cli import COMMANDS, command_page, overview_page, prepare_libraries
 
 prepare_libraries()
 
@@ -63,8 +62,8 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Adds the pages that are not in docs/."""
     generated = {page: (ROOT / source).read_text(encoding="utf-8") for source, page in ELSEWHERE.items()}
-    generated |= {f"{COMMAND_PAGES}/{name}.md": reference.command_page(name) for name in COMMANDS}
-    generated[f"{COMMAND_PAGES}/index.md"] = reference.overview_page()
+    generated |= {f"{COMMAND_PAGES}/{name}.md": command_page(name) for name in COMMANDS}
+    generated[f"{COMMAND_PAGES}/index.md"] = overview_page()
     for path in sorted((ROOT / "docs" / "notebooks").glob("*.ipynb")):
         generated[f"notebooks/{path.stem}.md"] = notebook_page(path)
     for path, content in generated.items():

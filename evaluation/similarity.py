@@ -18,7 +18,6 @@ from .encoders import Embeddings, cosine_similarities, dense_rows, paired_cosine
 from .events import EventDocument, codes
 
 _BLOCK: Final = 256  # rows of the similarity matrix held at once
-_PAIRS: Final = 8192  # pairs compared at once; their sparse rows are copied
 _SCALE: Final = 2.0  # Wang and Isola's t
 
 FEWEST: Final = 5
@@ -90,7 +89,7 @@ def similarities(embeddings: Embeddings, pairs: Mapping[PairKind, IntArray]) -> 
     """
     from sklearn.metrics import roc_auc_score
 
-    cosines = {kind: _cosines(embeddings, places) for kind, places in pairs.items()}
+    cosines = {kind: paired_cosines(embeddings[rows[:, 0]], embeddings[rows[:, 1]]) for kind, rows in pairs.items()}
     chance = cosines.get(PairKind.RANDOM)
     found = {}
     for kind, values in cosines.items():
@@ -101,11 +100,6 @@ def similarities(embeddings: Embeddings, pairs: Mapping[PairKind, IntArray]) -> 
         low, middle, high = np.quantile(values, (0.05, 0.5, 0.95)).tolist()
         found[kind] = Similarities(values, float(values.mean(dtype=np.float64)), (low, middle, high), area)
     return found
-
-
-def _cosines(embeddings: Embeddings, pairs: IntArray) -> Floats:
-    parts = [pairs[start : start + _PAIRS] for start in range(0, len(pairs), _PAIRS)]
-    return np.concatenate([paired_cosines(embeddings[part[:, 0]], embeddings[part[:, 1]]) for part in parts])
 
 
 def _pairs_within(codes: IntArray, limit: int, draw: np.random.Generator) -> IntArray:

@@ -204,10 +204,6 @@ class ModelFolder:
         """The folder of one checkpoint."""
         return os.path.join(self.checkpoints, str(step))
 
-    def suspect_batch_file(self, step: int, process: int) -> str:
-        """The batch that stopped the run at a step, as one process read it."""
-        return os.path.join(self.path, f"suspect-batch-{step}-{process}.json")
-
     def steps(self) -> list[int]:
         """The complete checkpoints, ascending; a folder without parameters was being written when its run died."""
         names = os.listdir(self.checkpoints) if os.path.isdir(self.checkpoints) else []

@@ -26,11 +26,6 @@ _THREADS: Final = 16
 _BLOCK_BYTES: Final = 16 << 20
 
 
-def absolute(path: str) -> str:
-    """The absolute path of a local file; a URI as it is."""
-    return path if is_object(path) else os.path.abspath(path)
-
-
 def local_folder(path: str, step: int | None = None) -> str:
     """A local folder with the files of a folder: itself, or a copy that lasts as long as this process.
 

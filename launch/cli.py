@@ -5,11 +5,13 @@ model folder names the kind of its architecture and never code. The environment 
 too, separated by commas; processes that a command starts inherit them.
 """
 
+import argparse
 import dataclasses
 import functools
 import importlib
 import logging
 import os
+import re
 import resource
 import select
 import signal
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
 IMPORT: Final = "--import"
 _ADDRESS_SPACE: Final = 16 << 30  # bytes that libraries may reserve, most of which they do not use
 _VERBOSE: Final = "--verbose"
+_PAGE_COLUMNS: Final = 110
 # The first screen: the commands of every day, those of a model, and those of a pipeline from zero.
 _FIRST: Final = str.split("explore update search serve lift evaluate embed export demo build train doctor")
 _ALL: Final = ["help", "all"]
@@ -183,6 +186,20 @@ def overview(*, is_all: bool = False) -> str:
     more = [] if is_all else [f"`newsembed {' '.join(_ALL)}` shows all {len(COMMANDS)} commands."]
     lines += ["", "`newsembed COMMAND --help` shows the options of a command and an example.", *more]
     return "\n".join([*lines, "--verbose shows the traceback of an error."])
+
+
+def overview_page() -> str:
+    """The page of the documentation that lists all commands by group, with links to their pages in the same folder."""
+    text = re.sub(r"^  (\S+)( +.*)$", r"- [`\1`](\1.md): \2", overview(is_all=True), flags=re.MULTILINE)
+    text = re.sub(r"^usage: (.*)$", r"usage: `\1`", re.sub(": +", ": ", text), flags=re.MULTILINE)
+    return f"# Commands\n\n{text}\n"
+
+
+def command_page(name: str) -> str:
+    """The page of the documentation for a command: what ``--help`` prints."""
+    parser = parser_of(name)
+    parser.formatter_class = functools.partial(argparse.RawDescriptionHelpFormatter, width=_PAGE_COLUMNS)
+    return f"# newsembed {name}\n\n```text\n{parser.format_help()}```\n"
 
 
 def prepare_libraries() -> None:

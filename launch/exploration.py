@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 from urllib.parse import urlsplit
 
+from ..beam_pipelines.clean import JOB as CLEAN
 from ..beam_pipelines.clean.rules import CleanOptions
 from ..beam_pipelines.crawl import JOB as CRAWL
 from ..beam_pipelines.crawl.job import read_seeds
@@ -31,6 +32,7 @@ from ..formats.model_folder import ModelFolder
 from ..formats.vocabulary import VOCABULARY_FILE
 from ..serving.ranking import LATENT_SEMANTICS
 from ..serving.specs import encoder_from_spec
+from ..studies.shared.mining import options_of
 from ..studies.shared.static import write_latent_semantics
 from ..studies.shared.steps import once
 from ..updates.options import EncoderChoice, Sources, UpdateOptions, current_choice
@@ -39,8 +41,6 @@ from ..updates.report import print_report
 from ..updates.run import update
 from . import import_hf
 from .extras import PACKAGED_MODELS
-from .parsing import Parser, add_options, parse
-from .update import UpdateCommandOptions
 
 # Nothing is rejected for what a reader of the page does not need.
 _RULES: Final = CleanOptions(
@@ -120,11 +120,8 @@ def explore(
 
 def _rules(archive: str) -> CleanOptions:
     """Returns the rules that the archive was begun with, even if another version of newsembed made it."""
-    if not read_runs(archive):
-        return _RULES
-    add_options(parser := Parser("explore"), UpdateCommandOptions)
-    kept: UpdateCommandOptions = parse(parser, UpdateCommandOptions, [f"--archive={archive}"])
-    return kept.clean
+    runs = read_runs(archive)
+    return options_of(CLEAN, runs[-1].settings["clean"], path=archive) if runs else _RULES
 
 
 def _crawl(sources: Sequence[str], output: str, pages: int) -> None:

@@ -94,8 +94,9 @@ class DataOptions(GinOptions):
     def check_lengths(self, tasks: set[str], config: Architecture) -> None:
         """Refuses rows that are longer than the model reads."""
         for task in sorted(tasks):
-            for name, length in registry.get(task).text_lengths(self.feature_lengths).items():
-                if length > config.max_length:
+            of_task = registry.get(task)
+            for name in of_task.text_features:
+                if (length := of_task.rules[name].shape(name, self.feature_lengths)[-1]) > config.max_length:
                     raise InputError(
                         f"got {length}, the architecture has {config.max_length} positions",
                         path="TASK_FEATURE_LENGTHS",

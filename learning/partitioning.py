@@ -62,10 +62,6 @@ class Partitioner:
             )
         return count // self.model_parallel, self.model_parallel
 
-    def state_shardings(self, abstract_state: Any, mesh: Mesh) -> Any:
-        """Returns the sharding of every array of a state whose parameters are boxed with their logical axes."""
-        return nn.logical_to_mesh_sharding(nn.get_partition_spec(abstract_state), mesh, self.rules)
-
     def wrap(self, function: Callable[..., Any], mesh: Mesh) -> Callable[..., Any]:
         """Returns `function`, with the mesh and the axis rules in force while it is called (and traced)."""
 

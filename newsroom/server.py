@@ -15,7 +15,7 @@ import threading
 from collections.abc import Iterable
 from typing import Any, Self
 
-from ..errors import InputError
+from ..errors import InputError, refusing
 
 _INDEX, _CONTENT = "index.jsonl", "content.bin"
 
@@ -134,11 +134,9 @@ class _Server(http.server.ThreadingHTTPServer):
 
     def __init__(self, port: int, reader: SiteReader) -> None:
         self.reader = reader
-        try:
+        remedy = "choose another port, or 0 for any free one"
+        with refusing(f"got {port}:", OSError, field="--port", remedy=remedy):
             super().__init__(("127.0.0.1", port), _Handler)
-        except OSError as error:
-            problem, remedy = f"got {port}: {error.strerror}", "choose another port, or 0 for any free one"
-            raise InputError(problem, field="--port", remedy=remedy) from error
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Ignores closed connections: a crawler stops at its deadline or its size limit."""

@@ -224,9 +224,11 @@ class Distillation:
         weights = piece_weights(self.kind_of_weights, vocabulary.size, **counts)
         vectors = distilled(vectors, options.size, terms, weights, whitening=options.whitening)
         if options.lexical_size:
-            parts = [(vectors, 1 - options.lexical_share)]
-            parts.append((random_units(len(vectors), options.lexical_size), options.lexical_share))
-            vectors = beside(terms, weights, parts)
+            # Of length 1 about: the cosines of texts are those of TF-IDF, up to about 1 / sqrt(D).
+            shape, scale = (len(vectors), options.lexical_size), options.lexical_size**-0.5
+            units = np.random.default_rng(0).normal(scale=scale, size=shape)
+            share = options.lexical_share
+            vectors = beside(terms, weights, [(vectors, 1 - share), (units, share)])
         places, asked = (*_PATHS, "output"), dataclasses.asdict(options)
         origin = {"distilled_from": os.path.basename(os.path.abspath(options.model))}
         origin |= {name: value for name, value in asked.items() if name not in places}
@@ -303,11 +305,6 @@ def beside(terms: Any, weights: Array, parts: Sequence[tuple[Array, float]]) -> 
         means = vectors if terms is None else weighted_means(terms, weights, vectors)
         scaled.append(vectors * (share / means.var(axis=0).sum()) ** 0.5)
     return np.hstack(scaled)
-
-
-def random_units(pieces: int, size: int) -> Array:
-    """Random vectors [V, D] of length 1 about: the cosines of texts are those of TF-IDF, up to about 1 / sqrt(D)."""
-    return np.random.default_rng(0).normal(scale=size**-0.5, size=(pieces, size))
 
 
 def piece_weights(kind: str, pieces: int, *, counts: Array | None = None, texts: Array | None = None) -> Array:

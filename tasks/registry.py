@@ -225,10 +225,6 @@ class Task:
         fixed = {spec.name: tuple(size for size in spec.shape if size is not None) for spec in self.row_features}
         return fixed | {name: rule.shape(name, lengths) for name, rule in self.rules.items()}
 
-    def text_lengths(self, lengths: Mapping[str, int]) -> dict[str, int]:
-        """The number of tokens of each feature that holds word pieces, in the order of the features."""
-        return {name: self.rules[name].shape(name, lengths)[-1] for name in self.text_features}
-
 
 class RowMaker:
     """Makes rows of fixed shape of the records of one task, and checks their ids.

@@ -3,6 +3,7 @@
 import collections
 import dataclasses
 import math
+import os
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -15,7 +16,6 @@ import optax
 from ..errors import InputError
 from ..formats.command_line import GinOptions, option
 from ..formats.files import write_json
-from ..formats.model_folder import ModelFolder
 from ..formats.records import words_to_doc_id
 from ..learning.mixture import Draw
 
@@ -161,7 +161,7 @@ def write_batch_report(model_dir: str, step: int, draw: Draw, metrics: Mapping[s
     The file holds step, set, metrics, the records as "file:number" and, where the task has them, document ids by
     feature, row by row, of this process's share of the batch.
     """
-    path = ModelFolder(model_dir).suspect_batch_file(step, jax.process_index())
+    path = os.path.join(model_dir, f"suspect-batch-{step}-{jax.process_index()}.json")
     doc_ids = {name: _doc_ids(values) for name, values in draw.batch.items() if name.endswith("doc_id")}
     report = {
         "step": step,

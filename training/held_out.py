@@ -10,6 +10,7 @@ import itertools
 import math
 import os
 from collections.abc import Callable, Iterator, Mapping
+from statistics import fmean
 from typing import Any, Final, NamedTuple
 
 import gin
@@ -228,10 +229,10 @@ class Evaluation:
                 # Wait for each: on CPUs, programs that do not depend on each other may meet their partners in
                 # another order.
                 parts.append({name: float(value) for name, value in part.items()})
-            by_set |= {f"{name}/{data_set}": _mean([part[name] for part in parts]) for name in parts[0]}
+            by_set |= {f"{name}/{data_set}": fmean(part[name] for part in parts) for name in parts[0]}
             of_task[f"loss/{data_set.task}"].append(by_set[f"loss/{data_set}"])
-        overall = {"loss": _mean([one for values in of_task.values() for one in values])} if of_task else {}
-        return overall | {name: _mean(values) for name, values in of_task.items()} | by_set
+        overall = {"loss": fmean(itertools.chain.from_iterable(of_task.values()))} if of_task else {}
+        return overall | {name: fmean(values) for name, values in of_task.items()} | by_set
 
     def retrieval(self, params: Any) -> dict[str, float]:
         """Returns the retrieval figures on the held-out sets, see `run`."""
@@ -243,11 +244,14 @@ class Evaluation:
             parts = [
                 Pairs(*map(np.asarray, pairs)) for pairs in itertools.takewhile(lambda one: one is not None, found)
             ]
-            figures = retrieval_figures(join_pairs(parts, self.held_out.retrieval_rows)) if parts else {}
-            for name, value in figures.items():
+            if not parts:
+                continue
+            ranks = answer_ranks(join_pairs(parts, self.held_out.retrieval_rows))
+            for name, figures in (("retrieval_recall_at_1", ranks == 1), ("retrieval_mrr", 1.0 / ranks)):
+                value = float(np.mean(figures))
                 of_name[name].append(value)
                 by_set[f"{name}/{data_set}"] = value
-        return {name: _mean(values) for name, values in of_name.items()} | by_set
+        return {name: fmean(values) for name, values in of_name.items()} | by_set
 
     def snapshot(self, step: int, params: Any) -> Snapshot:
         """Returns the model after `step` steps."""
@@ -289,13 +293,3 @@ def answer_ranks(pairs: Pairs, event_days: int = 1) -> np.ndarray:
             competes &= ~same_documents(mine, np.asarray(pairs.answer_ids), event_days)
         ranks[rows] += np.sum(competes & (query[rows] @ answer.T >= own[rows, None]), axis=1)
     return ranks
-
-
-def retrieval_figures(pairs: Pairs) -> dict[str, float]:
-    """Returns the share of queries that rank their answer first, and the mean of 1 / rank."""
-    ranks = answer_ranks(pairs)
-    return {"retrieval_recall_at_1": float(np.mean(ranks == 1)), "retrieval_mrr": float(np.mean(1.0 / ranks))}
-
-
-def _mean(values: list[float]) -> float:
-    return math.fsum(values) / len(values)

@@ -30,6 +30,7 @@ import sys
 import time
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
+from statistics import fmean
 from typing import Any, Final, Self
 
 import jax
@@ -185,11 +186,11 @@ class Means:
 
     def take(self) -> dict[str, float]:
         """Returns the means, sorted by name, and resets them."""
-        record = {name: math.fsum(values) / len(values) for name, values in sorted(self._values.items())}
+        record = {name: fmean(values) for name, values in sorted(self._values.items())}
         if self._skipped:
             record["skipped_steps"] = float(self._skipped)
         if self._costs:
-            record["model_flops_per_step"] = math.fsum(cost.flops for cost in self._costs) / len(self._costs)
+            record["model_flops_per_step"] = fmean(cost.flops for cost in self._costs)
         timed = [cost for cost in self._costs if cost.seconds is not None]
         seconds = math.fsum(cost.seconds or 0.0 for cost in timed)
         if seconds:

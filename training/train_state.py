@@ -80,7 +80,7 @@ def plan_state(
         return TrainState(jnp.zeros((), jnp.int32), params, optimizer.init(params))
 
     with_axes = jax.eval_shape(boxed, jax.random.key(0))
-    shardings = partitioner.state_shardings(with_axes, mesh)
+    shardings = nn.logical_to_mesh_sharding(nn.get_partition_spec(with_axes), mesh, partitioner.rules)
     abstract = jax.tree_util.tree_map_with_path(_with_sharding, nn.unbox(with_axes), shardings)
     # Initialisation runs once: on a CPU, optimising its code takes longer than running it.
     options = {"xla_backend_optimization_level": 0} if jax.default_backend() == "cpu" else None

@@ -22,16 +22,7 @@ from ..shards import Shard, group_by_shard, process_shards, shard_of
 from .options import CrawlOptions, Scope
 from .politeness import shared_limiter
 from .site import SiteCrawler
-from .state import (
-    SiteReport,
-    Visit,
-    WarcWriter,
-    check_states,
-    publish_states,
-    read_report,
-    read_state,
-    write_state,
-)
+from .state import SiteReport, Visit, WarcWriter, check_states, read_report, read_state, write_state
 
 Site = tuple[str, Sequence[Visit]]  # (registered domain, first visits)
 _SEEDS, _ENTRIES, _IMAGES = "fetch", "entries", "images"
@@ -64,7 +55,7 @@ def run(job: JobRun) -> None:
     if options.fetch_images:
         _crawl_listed(job, _IMAGES, phases, len(groups), options)
     if state:  # only after all WARC files are complete: an aborted crawl must not count as fetched
-        publish_states(f"{job.workspace}/_state", state)
+        files.copy(files.list_files("*.json.gz", f"{job.workspace}/_state"), state)
 
 
 def read_seeds(path: str) -> list[str]:

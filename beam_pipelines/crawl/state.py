@@ -182,13 +182,7 @@ def check_states(folder: str) -> None:
       InputError: naming the first damaged file.
     """
     with ThreadPoolExecutor(_PARALLEL) as pool:
-        for _ in pool.map(read_state, files.list_files("*.json.gz", folder)):
-            pass
-
-
-def publish_states(source: str, target: str) -> None:
-    """Copies the state files of a folder to another folder, each atomically; may be repeated."""
-    files.copy(files.list_files("*.json.gz", source), target)
+        list(pool.map(read_state, files.list_files("*.json.gz", folder)))
 
 
 # The body is written decoded; these headers keep the values as sent, under the names that Common Crawl uses.

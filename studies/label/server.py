@@ -4,7 +4,6 @@ A request must carry the token of the printed address and name this server as Ho
 other users of the machine know neither, so they cannot send an answer.
 """
 
-import errno
 import secrets
 import socket
 from collections.abc import Awaitable, Callable
@@ -15,7 +14,7 @@ from fastapi import FastAPI, HTTPException, Request, Response
 from fastapi.responses import HTMLResponse, JSONResponse
 from pydantic import BaseModel, ConfigDict, Field
 
-from ...errors import InputError
+from ...errors import InputError, refusing
 from ..shared.pages import render
 from .session import Answer, Session
 
@@ -43,13 +42,9 @@ class LabelServer:
     """
 
     def __init__(self, session: Session, port: int) -> None:
-        try:
+        remedy = "choose another port, or 0 for any free one"
+        with refusing(f"got {port}:", OSError, field="--port", remedy=remedy):
             self.socket = socket.create_server((_ADDRESS, port))  # a browser that is faster than the server waits
-        except OSError as error:
-            taken = error.errno == errno.EADDRINUSE
-            why = "is in use by another program" if taken else f"cannot be used: {error.strerror}"
-            remedy = "choose another port, or 0 for any free one"
-            raise InputError(f"port {port} {why}", field="--port", remedy=remedy) from error
         self.session, self.token = session, secrets.token_urlsafe(24)
         self.port = int(self.socket.getsockname()[1])
         options = {"log_level": "warning", "access_log": False, "lifespan": "off", "ws": "none"}

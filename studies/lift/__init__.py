@@ -42,7 +42,7 @@ from typing import Any, Final
 import numpy as np
 
 from ...beam_pipelines.progress import working
-from ...errors import InputError, counted
+from ...errors import InputError, counted, refusing
 from ...formats.arrays import unflatten, write_teacher
 from ...formats.articles import read_articles
 from ...formats.command_line import Options, option, required, several
@@ -349,12 +349,10 @@ class Lift:
         if shape.pooling in ("mean", "weighted"):  # other heads read the vectors of one window only
             context = options.context_length
             shape = dataclasses.replace(shape, pooling="weighted", lead_length=shape.lead_length or _LEAD)
-        try:
+        with refusing("", ValueError, path=options.start, field="--start", remedy="Correct the option."):
             config = lexical.hybrid_config(shape, words, max_length=options.max_length, window_length=window)
             config = dataclasses.replace(config, context_length=context)
             params = lexical.hybrid_params(params, config, words, share=share)
-        except ValueError as error:
-            raise InputError(str(error), path=options.start, field="--start", remedy="Correct the option.") from error
         write_model_files(target, config, read_vocabulary(self.vocabulary), config.max_length, start.prompts)
         origin = {"lifted_from": _name(str(options.start))} | self._settings() | {"words_share": share}
         ModelFolder(target).write_import(params, architecture_gin(config), origin)

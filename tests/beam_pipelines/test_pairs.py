@@ -196,7 +196,6 @@ def test_titles_are_dropped_or_on_both_sides_and_the_control_has_the_same_text_t
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"of": "tweets"}, "--of: got tweets, expected one of posts, anchors, titles, halves"),
         ({"of": "halves", "unit": "none", "draws": 2}, "--draws: got 2, expected 1 with --unit=none"),
         ({"of": "titles", "unit": "word"}, "--unit: .*--of=titles: it is for --of=halves"),
         ({"of": "posts", "draws": 2}, "--draws: .*--of=posts: it is for --of=halves"),

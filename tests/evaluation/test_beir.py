@@ -110,7 +110,6 @@ def test_a_folder_is_found(folder):
         ("corpus.jsonl", '{"_id": 7, "text": "x"}\n', "corpus.jsonl:1, _id"),
         ("corpus.jsonl", '{"_id": "a", "text": ""}\n', "corpus.jsonl"),
         ("queries.jsonl", '{"_id": "q1", "text": "x"}\n{"_id": "q2", "text": " "}\n', "queries.jsonl, _id"),
-        ("queries.jsonl", "{\n", "queries.jsonl:1"),
         ("qrels/test.tsv", "q1\ta\t1\n", "test.tsv:1, header"),
         ("qrels/test.tsv", "query-id\tcorpus-id\tscore\nq1\ta\n", "test.tsv:2"),
         ("qrels/test.tsv", "query-id\tcorpus-id\tscore\nq1\ta\t1\nq1\tb\thigh\n", "test.tsv:3, score"),

@@ -164,7 +164,6 @@ def test_retrieval_refuses(tmp_path, rows, options, message):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("{", r"e\.jsonl:1: not JSON"),
         ('{"id": "1", "title": "t", "body": "b"}', "event: the field is missing"),
         (json.dumps(row(0, "A", date="1/21")), "byline_date: got '1/21'"),
         (json.dumps(row(0, "A") | {"title": ["x"]}), "title: got a JSON list"),
@@ -248,7 +247,6 @@ def test_layouts(tmp_path, text, gold):
         ("5\ta\tb\n5\ta\n", "s:2: got 2 tab-separated columns, expected at least 3"),
         ("5\ta\tb\nx\ta\tb\n", "s:2: score: got 'x'"),
         ("5\ta\tb\n4\t\tb\n", "s:2: sentence1: a sentence is empty"),
-        ("5\ta\tb\n4\tb\t \n", "s:2: sentence2: a sentence is empty"),
         ("1\ta\tb\nnan\tc\td\n", "s:2: score: got 'nan'"),
         ("1\ta\tb\tx\n2\tc\td\n", "s:2: got 3 tab-separated columns, expected at least 4"),
         ("5\ta\tb\n5\tc\td\n", "fewer than two distinct scores"),

@@ -3,13 +3,12 @@
 import re
 
 import pytest
-from newsembed.launch import reference
-from newsembed.launch.cli import COMMANDS, parser_of
+from newsembed.launch.cli import COMMANDS, command_page, overview_page, parser_of
 
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_the_page_of_a_command_has_each_of_its_options_and_what_it_does(name):
-    page = reference.command_page(name)
+    page = command_page(name)
     assert page.startswith(f"# newsembed {name}\n\n```text\nusage: newsembed {name}")
     assert page.count("```") % 2 == 0
     assert "example" in page.lower()
@@ -24,6 +23,6 @@ def test_the_page_of_a_command_has_each_of_its_options_and_what_it_does(name):
 
 
 def test_the_overview_lists_each_command_once():
-    page = reference.overview_page()
+    page = overview_page()
     for name, command in COMMANDS.items():
         assert page.count(f"- [`{name}`]({name}.md): {command.summary}\n") == 1

@@ -182,8 +182,6 @@ def test_greedy_stops_when_enough_are_shown(tmp_path, capsys):
         ("d0\n\t0.5\n", (), r"ranking\.tsv:2: the article '' is not in the index"),
         ("x" * 5000, (), f"the article '{'x' * 80}…' is not in the index"),
         ("doc_id\n", (), "names no article"),
-        ("d0\n", ("--most", "0"), "--most"),
-        ("d0\n", ("--threshold", "1.5"), "--threshold"),
         ("d0\n", ("--pairs", "p.tsv"), "--pairs"),
         ("d0\n", ("--max_day_gap", "3"), "--max_day_gap: cannot be used with --greedy"),
     ],

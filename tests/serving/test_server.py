@@ -265,7 +265,6 @@ def test_service_from_options(model_dir, tmp_path):
     with pytest.raises(InputError, match="not the encoder that built the index"):
         server.load_service(parsed(server, "--model", f"{model_dir}@10", "--index", str(tmp_path)))
     refuses("nothing to serve", server.load_service, parsed(server))
-    refuses("--port", run, server, "--model", model_dir, "--port", "70000")
 
 
 def test_the_options_reach_the_encoder_and_the_listener(monkeypatch, tmp_path):
@@ -288,8 +287,6 @@ def test_the_options_reach_the_encoder_and_the_listener(monkeypatch, tmp_path):
     assert "k3y" not in repr(access)
     for port in ("-1", "65536"):
         refuses(f"--port: got {port}", run, server, "--saved_model", "there", "--port", port)
-    for option, value in {"max_queue": 0, "read_seconds": "nan", "batch_documents": 0, "batch_wait_ms": -1}.items():
-        refuses(f"--{option}: got {value}", run, server, "--saved_model", "there", f"--{option}", value)
     shared = server.load_service(
         parsed(server, "--saved_model", "there", "--batch_documents", "7", "--batch_wait_ms", "0")
     )

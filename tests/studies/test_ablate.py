@@ -189,7 +189,6 @@ def test_on_a_cluster_the_printed_commands_train_and_the_study_finds_them_traine
         (["--suite", "coffee=x"], "SUITE=PATH"),
         (["--suite", "events=/no/such.jsonl"], "no such file"),
         (["--suite", f"bbc={os.path.dirname(__file__)}"], "no documents found"),
-        (["--seeds", "0"], "at least 1"),
         (["--evaluations", "41"], "41 evaluations"),
         (["--base", "runs/coffee.gin"], "no such file"),
         (["--gin", "COFFEE = 3"], "COFFEE"),

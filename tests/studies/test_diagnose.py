@@ -220,9 +220,6 @@ def test_words_that_are_not_the_encoder_s_are_left_out(tmp_path, model):
     [
         (["--encoder", "a=tfidf", "--queries", "a99"], "no article has the id 'a99'"),
         (["--encoder", "a=tfidf", "--queries", "@nowhere.txt"], "nowhere.txt: cannot be read"),
-        (["--encoder", "a=tfidf", "--neighbors", "0"], "--neighbors: got 0, expected at least 1"),
-        (["--encoder", "a=tfidf", "--encoder", "a=lsa"], "two encoders share a name"),
-        (["--encoder", "a=nothing"], "got the encoder 'nothing'"),
         (["--encoder", "a=model:nowhere"], "encoder a: cannot be read"),
         (["--encoder", "a=BROKEN"], "encoder a: the encoder returned 54 values of NaN"),
         (["--encoder", "a=tfidf", "--max_articles", "1"], "--max_articles: keeps"),

@@ -206,8 +206,6 @@ def small_build(folder):
         ({"weights": "sif"}, "--weights: sif needs counts of a corpus"),
         ({"train_steps": 3}, "--train_steps: training needs pairs"),
         ({"gin": ("SEED=1",)}, "--gin: nothing is trained"),
-        ({"whitening": 2.0}, "--whitening: got 2.0, expected at least 0 and at most 1"),
-        ({"lexical_share": 1.0}, "--lexical_share: got 1.0"),
     ],
 )
 def test_options_that_do_not_fit_are_refused_before_anything_is_written(encoder, tmp_path, options, message):

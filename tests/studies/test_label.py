@@ -445,7 +445,7 @@ def test_user_errors(work, tmp_path, capsys, refused, monkeypatch):
         other.listen()
         port = other.getsockname()[1]
         assert command(work, path, "--port", str(port)) == 2
-        assert f"--port: port {port} is in use by another program" in capsys.readouterr().err
+        assert f"--port: got {port}: Address already in use" in capsys.readouterr().err
     assert command(work, path, "--report", "--output", str(tmp_path / "none.tsv")) == 2
     assert "label some pairs first" in capsys.readouterr().err
     assert command(str(tmp_path / "nowhere"), path) == 2

@@ -300,8 +300,6 @@ def test_all_models_are_evaluated_side_by_side(lifted, work, start):
 @pytest.mark.parametrize(
     ("option", "value", "message"),
     [
-        ("words_share", 1.0, "--words_share: got 1.0, expected more than 0 and less than 1"),
-        ("recipe", "x", "--recipe: got x, expected one of distillation, contrastive"),
         ("suite", ("events",), "--suite: got 'events'"),
         ("projection_size", 0, "--projection_size: got 0, as --words_steps, so there are no words"),
     ],

@@ -6,18 +6,9 @@ from newsembed.studies.retrain import Retraining, RetrainOptions
 from refusals import refuses
 
 
-@pytest.mark.parametrize(
-    ("name", "good", "bad"),
-    [
-        ("mining_days", (0, 15), (14, 1, -1)),
-        ("tolerance", (0.0, 1.0), (-0.01, 1.01)),
-        ("gin", ((), ("A=1",), ("A=1", "B=")), (("A",), ("A=1", "B"))),
-    ],
-)
-def test_options_are_checked(name, good, bad):
-    for value in good:
-        assert getattr(RetrainOptions(**{name: value}), name) == value
-    for value in bad:
+def test_options_are_checked():
+    RetrainOptions(mining_days=15, gin=("A=1", "B="))
+    for name, value in (("mining_days", 14), ("gin", ("A=1", "B"))):
         refuses(f"--(train.)?{name}: got ", RetrainOptions, **{name: value})
 
 

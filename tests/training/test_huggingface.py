@@ -60,16 +60,8 @@ def test_the_modules_of_sentence_transformers_become_the_head():
     [
         (lambda folder: (folder / "config.json").write_text("{"), r"config\.json: not valid JSON"),
         (
-            lambda folder: (folder / "config.json").write_text('{"model_type": "gpt2"}'),
-            r"config\.json: model_type: got 'gpt2'",
-        ),
-        (
             lambda folder: (folder / "model.safetensors").unlink(),
             r"model\.safetensors: cannot be read: No such file[\s\S]*safe_serialization",
-        ),
-        (
-            lambda folder: (folder / "model.safetensors").write_bytes(bytes(100)),
-            r"model\.safetensors: cannot be read: Error while deserializing",
         ),
         (lambda folder: (folder / "vocab.txt").unlink(), r"tokenizer\.json: there is no such file, and no vocab\.txt"),
         (

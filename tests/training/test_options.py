@@ -5,7 +5,7 @@ import orbax.checkpoint as ocp
 import pytest
 from newsembed.errors import InputError
 from newsembed.training.held_out import HeldOut
-from newsembed.training.options import CheckpointOptions, OptimizerOptions, RunOptions
+from newsembed.training.options import CheckpointOptions, OptimizerOptions
 
 
 @pytest.mark.parametrize(("best", "period", "fits"), [(None, 0, True), ("eval/loss", 2, True), ("eval/loss", 3, False)])
@@ -46,20 +46,9 @@ def test_each_rule_is_a_policy_of_its_own_and_metrics_are_stored_only_where_one_
         assert best.get_metric_fn({"eval/loss": 3, "other": 9}) == 3.0
 
 
-@pytest.mark.parametrize(
-    ("kind", "values", "message"),
-    [
-        (CheckpointOptions, {"keep": 0}, "KEEP_CHECKPOINTS: got 0, expected at least 1"),
-        (CheckpointOptions, {"patience": 2}, "PATIENCE: got 2 without KEEP_BEST"),
-        (RunOptions, {"model_dir": "m", "train_steps": 1, "log_period": 0}, "LOG_PERIOD: got 0, expected at least 1"),
-    ],
-)
-def test_values_that_make_no_sense_are_refused(kind, values, message):
-    with pytest.raises(InputError, match=message):
-        kind(**values)
-
-
 def test_the_figure_that_counts_must_be_there():
+    with pytest.raises(InputError, match="PATIENCE: got 2 without KEEP_BEST"):
+        CheckpointOptions(patience=2)
     assert CheckpointOptions(keep_best="a").figure({"b": 1.0, "a": 2}) == 2.0
     with pytest.raises(InputError, match="KEEP_BEST: got 'c', expected one of b, a"):
         CheckpointOptions(keep_best="c").figure({"b": 1.0, "a": 2})

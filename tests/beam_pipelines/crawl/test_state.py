@@ -8,7 +8,7 @@ import pytest
 from newsembed.beam_pipelines.crawl import state
 from newsembed.beam_pipelines.crawl.fetch import Fetched
 from newsembed.beam_pipelines.crawl.sources import Entry
-from newsembed.beam_pipelines.crawl.state import UrlRecord, publish_states, read_state, record_of, write_state
+from newsembed.beam_pipelines.crawl.state import UrlRecord, read_state, record_of, write_state
 from newsembed.errors import InputError
 
 TODAY = datetime.date(2024, 5, 1)
@@ -77,11 +77,3 @@ def test_damage_is_named_with_its_file(tmp_path):
         with pytest.raises(InputError, match=r"a\.example\.json\.gz: --state: a damaged state file") as raised:
             state.check_states(str(tmp_path))
         assert "delete it" in raised.value.remedy, name
-
-
-def test_states_are_copied_whole(tmp_path):
-    write_state(str(tmp_path / "work/a.json.gz"), {}, TODAY)
-    (tmp_path / "work/b.json.gz.tmp").write_bytes(b"half")
-    publish_states(str(tmp_path / "work"), str(tmp_path / "state"))
-    publish_states(str(tmp_path / "none"), str(tmp_path / "state"))
-    assert [found.name for found in (tmp_path / "state").iterdir()] == ["a.json.gz"]

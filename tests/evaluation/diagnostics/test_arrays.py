@@ -69,8 +69,7 @@ def test_more_pairs_than_the_limit_are_drawn_once_each_and_by_seed():
 
 
 @of_both_forms
-def test_similarities_by_hand(form, monkeypatch):
-    monkeypatch.setattr(similarity, "_PAIRS", 2)
+def test_similarities_by_hand(form):
     places = {PairKind.SAME_EVENT: np.array([[0, 1]]), PairKind.RANDOM: np.array([[0, 1], [0, 2], [1, 2]])}
     found = similarity.similarities(form(circle(0, 60, 180)), places)
     np.testing.assert_allclose(found[PairKind.RANDOM].cosines, [0.5, -1, -0.5], atol=1e-6)
