@@ -85,14 +85,8 @@ def test_the_seconds_are_in_a_file_of_their_own(tmp_path):
     assert read_seconds(f"{tmp_path}/") == 12.35
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [(None, "cannot be read: No such file"), ("{", "not valid JSON"), ("[]", "got a JSON list, expected an object")],
-)
-def test_a_folder_that_is_not_a_result_is_named(tmp_path, text, message):
-    if text is not None:
-        (tmp_path / "manifest.json").write_text(text)
-    with pytest.raises(InputError, match=f"{tmp_path}/manifest.json: {message}"):
+def test_a_folder_that_is_not_a_result_is_named(tmp_path):
+    with pytest.raises(InputError, match=f"{tmp_path}/manifest.json: cannot be read: No such file"):
         read_manifest(str(tmp_path))
 
 

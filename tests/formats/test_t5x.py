@@ -29,20 +29,11 @@ def test_steps_are_those_of_complete_checkpoints_and_the_files_have_the_names_of
     assert t5x.step_of("/runs/other/x") is t5x.step_of("/runs/my_checkpoint_20/x") is None
 
 
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        (None, "cannot be read: No such file"),
-        ("[]", "got a JSON list, expected an object"),
-        ('{"batches": "1", "iterators": ""}', "got no position in the training data"),
-        ('{"batches": 1, "iterators": 1}', "got no position in the training data"),
-    ],
-)
-def test_what_is_no_position_is_refused_by_its_path(tmp_path, content, message):
+@pytest.mark.parametrize("content", ['{"batches": "1", "iterators": ""}', '{"batches": 1, "iterators": 1}'])
+def test_what_is_no_position_is_refused_by_its_path(tmp_path, content):
     path = tmp_path / "train_ds-000-of-001"
-    if content is not None:
-        path.write_text(content)
-    with pytest.raises(InputError, match=message) as error:
+    path.write_text(content)
+    with pytest.raises(InputError, match="got no position in the training data") as error:
         DataPosition.read(str(path))
     assert error.value.path == str(path)
 

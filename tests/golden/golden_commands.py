@@ -24,6 +24,7 @@ _ENVIRONMENT = {
 }
 _DATE = "2024-01-15T12:00:00Z"
 _FILES = 3
+WARCS = "warcs"  # no command: `write_warcs` of two folders
 
 
 def run(folder, commands):
@@ -76,7 +77,7 @@ def main():
     for command in json.loads(sys.stdin.read()):
         out = io.StringIO()
         with contextlib.redirect_stdout(out):
-            code = cli.main(command)
+            code = write_warcs(*map(Path, command[1:])) if command[0] == WARCS else cli.main(command)
         if code:
             print(f"{' '.join(command)}: exit code {code}\n{out.getvalue()}", file=sys.stderr)
             return 1

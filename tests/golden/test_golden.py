@@ -5,7 +5,6 @@ difference, and say in the commit what changed and why.
 """
 
 import collections
-import concurrent.futures
 import json
 import os
 from pathlib import Path
@@ -95,9 +94,10 @@ STATIC = [train("train_static", "static", "work/examples", 48, *NARROW, *STEADY,
 def built(tmp_path_factory):
     """A folder with newsroom/, warc/ and work/."""
     folder = tmp_path_factory.mktemp("golden")
-    golden_commands.run(folder, [["newsroom", "--output", "newsroom", "--scale=0.1"]])
-    golden_commands.write_warcs(folder / "newsroom", folder / "warc")
-    golden_commands.run(folder, [BUILD])
+    golden_commands.run(
+        folder,
+        [["newsroom", "--output", "newsroom", "--scale=0.1"], [golden_commands.WARCS, "newsroom", "warc"], BUILD],
+    )
     return folder
 
 
@@ -113,11 +113,8 @@ def updates(folder):
 
 @pytest.fixture(scope="session")
 def trained(built):
-    """The folder, and what each command of ENCODER printed; the static model is trained beside it."""
-    with concurrent.futures.ThreadPoolExecutor(2) as pool:
-        commands = (ENCODER, [*STATIC, *updates(built)])
-        running = [pool.submit(golden_commands.run, built, each) for each in commands]
-        return built, [one.result() for one in running][0]
+    """The folder, and what each command of ENCODER printed; the static model is trained after it."""
+    return built, golden_commands.run(built, [*ENCODER, *STATIC, *updates(built)])[: len(ENCODER)]
 
 
 def check(section, found, rtol=1e-3):

@@ -112,7 +112,14 @@ def test_too_few_articles_are_refused_and_leave_nothing_half_made(tmp_path, rows
 
 
 @pytest.fixture
-def site(tmp_path, rows):
+def without_pauses(monkeypatch):
+    """A crawl that asks this machine again at once."""
+    quick = functools.partial(exploration.CrawlOptions, delay_seconds=0.0, backoff_seconds=0.0)
+    monkeypatch.setattr(exploration, "CrawlOptions", quick)
+
+
+@pytest.fixture
+def site(tmp_path, rows, without_pauses):
     """A site on this machine: a front page, and a feed, each with links to four articles."""
     folder = tmp_path / "site"
     folder.mkdir()
@@ -176,7 +183,7 @@ def test_an_archive_keeps_its_rules_and_its_old_and_changed_articles(tmp_path, r
     assert len(newsembed.open(f"{tmp_path}/out/archive")) == len(rows)
 
 
-def test_a_site_that_cannot_be_reached_is_an_error(tmp_path, capsys):
+def test_a_site_that_cannot_be_reached_is_an_error(tmp_path, capsys, without_pauses):
     assert run("http://127.0.0.1:9/", tmp_path / "out") == 2
     assert "nothing is left: 1 of 1" in capsys.readouterr().err
 

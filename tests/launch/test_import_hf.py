@@ -83,9 +83,6 @@ def test_what_cannot_be_imported_is_refused(source, tmp_path, refused):
     assert "an installed model: minilm" in message
     assert "mean" not in message
     assert "did you mean minilm?" in said("--from", "minlm")
-    (tmp_path / "empty").mkdir()
-    assert "config.json: cannot be read" in said("--from", str(tmp_path / "empty"))
-    assert "--max_length: got 2, expected at least 3" in said("--from", source, "--max_length", "2")
     (tmp_path / "model").mkdir()
     assert "exists already" in refused("import-hf", "--from", source, "--output", str(tmp_path / "model"))
     assert cli.main(["import-hf", "--from", source, "--output", str(tmp_path / "model"), "--overwrite"]) == 0

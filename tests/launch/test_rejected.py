@@ -38,7 +38,6 @@ def test_all_jobs_of_a_work_folder_or_one_reason(work, printed):
     ("arguments", "message"),
     [
         (["clean", "--reason", "no_title"], "choose one of no_author (12), truncated (1)"),
-        (["clean", "--count", "0"], "--count: got 0"),
         (["empty"], "no rejected or failed records"),
         (["nowhere"], "nowhere: no such folder"),
     ],

@@ -125,8 +125,6 @@ def no_arrays(folder, _):
     ("change", "message"),
     [
         (other_vocabulary, "vocab.txt: its SHA-256"),
-        (of_shape(mlp_size=64), "mlp_in.*got shape .* expected .* another architecture"),
-        (of_shape(num_layers=3), "parameters are missing: layers_2"),
         (of_shape(num_layers=1), "parameters are not of the architecture: layers_1"),
         (of_shape(num_layers=0), "parameters are not of the architecture: layers_0"),  # static, which NumPy computes
         (without("checkpoints/1/params/manifest.ocdbt"), "params: cannot be read|no Orbax metadata"),
@@ -142,7 +140,6 @@ def test_broken_folders(tmp_path, change, message, tiny):
 
 def test_unknown_step_and_folder(model_dir, tmp_path):
     refuses(r"no checkpoint of step 15[\s\S]*10, 20", load_model, model_dir, 15)
-    refuses("cannot be read", load_model, str(tmp_path / "none"))
 
 
 PROBED = [("Storm", "Wind and rain. " * 30), ("Storm", "Wind and rain."), ("", "goal"), ("cup", "vote"), ("", "")]

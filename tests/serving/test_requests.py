@@ -221,10 +221,8 @@ def test_a_key_comes_from_a_file_or_from_the_environment(tmp_path, monkeypatch):
     assert access.api_key("") == KEY
     (tmp_path / "key").write_text("another-key-of-some-length\n")
     assert access.api_key(str(tmp_path / "key")) == "another-key-of-some-length"
-    for short in ("", "hunter2", "two words of a key that is long", "schlüssel-mit-umlaut"):
-        monkeypatch.setenv(access.KEY_VARIABLE, short)
-        found = refuses(f"{access.KEY_VARIABLE}: an API key", access.api_key, "")
-        assert not short or short not in str(found)
+    monkeypatch.setenv(access.KEY_VARIABLE, "hunter2")
+    assert "hunter2" not in str(refuses(f"{access.KEY_VARIABLE}: an API key", access.api_key, ""))
 
 
 @pytest.fixture

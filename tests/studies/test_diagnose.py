@@ -219,8 +219,6 @@ def test_words_that_are_not_the_encoder_s_are_left_out(tmp_path, model):
     ("arguments", "message"),
     [
         (["--encoder", "a=tfidf", "--queries", "a99"], "no article has the id 'a99'"),
-        (["--encoder", "a=tfidf", "--queries", "@nowhere.txt"], "nowhere.txt: cannot be read"),
-        (["--encoder", "a=model:nowhere"], "encoder a: cannot be read"),
         (["--encoder", "a=BROKEN"], "encoder a: the encoder returned 54 values of NaN"),
         (["--encoder", "a=tfidf", "--max_articles", "1"], "--max_articles: keeps"),
         (["--encoder", "a=model:nowhere", "--tags", "hanto"], "got 'hanto'\n  remedy: give module:function"),

@@ -59,6 +59,8 @@ def test_a_run_file_with_all_that_it_needs(run, everything, capsys):
         values["INITIAL_CHECKPOINT_PATH"] = {f"translators_{one}": values["INITIAL_CHECKPOINT_PATH"] for one in (0, 1)}
     if run == "finetune.gin":
         values["INITIAL_CHECKPOINT_PATH"] = {"encoder": values["INITIAL_CHECKPOINT_PATH"]}
+    if run.startswith("ablation_"):
+        values["EncoderConfig.num_layers"] = 2  # in place of 12, which take long to trace; no ablation changes them
     code, said, missing = dry_run(capsys, run, [f"{name} = {value!r}" for name, value in values.items()])
     assert (code, missing) == (0, "")
     assert said.endswith("nothing is missing\n")
@@ -140,7 +142,6 @@ def test_a_device_of_a_pod_holds_its_part(capsys):
     [
         (["--devices=6"], "missing: Partitioner.model_parallel: got 4, expected a divisor of the 6 devices"),
         (["--devices=12"], "missing: BATCH_SIZE: got 8192, expected a multiple of 3"),
-        (["--devices=0"], "--devices: got 0"),
         (
             ["--gin.MODEL_PARALLEL=16", "--devices=16"],
             (
