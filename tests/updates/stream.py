@@ -1,6 +1,7 @@
 """Helpers for the tests of updates: a stream of articles, an encoder without a model, and runs over both."""
 
 import datetime
+import functools
 import hashlib
 import random
 import shutil
@@ -43,6 +44,7 @@ class Words:
         return iter(())
 
 
+@functools.cache
 def _vector(word):
     seed = int.from_bytes(hashlib.sha256(word.encode()).digest()[:4], "big")
     return np.random.default_rng(seed).normal(size=Words.dimensions)
