@@ -133,6 +133,11 @@ class Writer:
             merge = merge.when_not_matched_by_source_delete(any_of("doc_id", gone))
         merge.execute(rows)
 
+    def set_events(self, events: Mapping[str, str]) -> None:
+        """Gives articles another event, by their ids."""
+        if events:
+            self.update_rows(ARTICLES, "doc_id", pa.table({"doc_id": [*events], "event_id": [*events.values()]}))
+
     def overwrite(self, name: str, rows: pa.Table) -> None:
         """Replaces a table."""
         self._touched[name] = self._database.create_table(name, rows, mode="overwrite")

@@ -22,7 +22,7 @@ from ..beam_pipelines.arrays import doc_id_of, doc_numbers_of
 from ..beam_pipelines.graph import Progress
 from ..errors import InputError
 from ..formats import files, stores
-from ..formats.archive import ARTICLES, CRAWL, DEAD_LETTERS, LAST_RUN, SEEN, WORK, Archive, EventMerge, schema
+from ..formats.archive import CRAWL, DEAD_LETTERS, LAST_RUN, SEEN, WORK, Archive, EventMerge, schema
 from ..formats.archive_writer import Writer
 from ..formats.arrays import DAMAGE, Array, read_arrays, unit_rows, write_arrays
 from ..formats.articles import ArticleText
@@ -300,9 +300,7 @@ class _Run:
             self._writer.change(rows, map(doc_id_of, heirs))
         event_of = dict(self._before[["doc_id", "event"]].tolist())
         olds = zip(members[["doc_id", "event"]][:stayed].tolist(), names, strict=False)
-        if changed := [(doc_id_of(doc), name) for (doc, event), name in olds if event_of[doc] != event]:
-            rows = pa.table([*zip(*changed, strict=True)], ["doc_id", "event_id"])
-            self._writer.update_rows(ARTICLES, "doc_id", rows)
+        self._writer.set_events({doc_id_of(doc): name for (doc, event), name in olds if event_of[doc] != event})
 
     def _write_state(self, seen: Seen, new: Seen, found: Duplicates, crawl: Mapping[str, bytes]) -> None:
         """Writes what the search for duplicates knows, and the state of the crawls."""
