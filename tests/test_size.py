@@ -17,23 +17,23 @@ ROOT = Path(__file__).parents[1]
 LAYOUT = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
 SLACK = 0.03  # of a limit: a package that is smaller by more lowers it
 LIMITS = {  # package: (lines, tokens)
-    "tests": (43_060, 511_859),
-    "beam_pipelines": (12_782, 145_903),
-    "serving": (4_819, 54_507),
-    "studies": (4_624, 52_106),
-    "formats": (4_289, 44_413),
+    "tests": (42_968, 510_924),
+    "beam_pipelines": (12_768, 145_822),
+    "serving": (4_834, 54_721),
+    "studies": (4_616, 52_062),
+    "formats": (4_285, 44_358),
     "benchmarks": (3_499, 38_191),
     "models": (3_046, 35_175),
-    "evaluation": (3_950, 47_153),
-    "training": (2_276, 23_835),
-    "launch": (2_331, 23_148),
-    "newsroom": (1_612, 18_411),
-    "learning": (1_598, 18_328),
-    "tasks": (1_386, 14_203),
+    "evaluation": (3_946, 47_090),
+    "training": (2_276, 23_767),
+    "launch": (2_325, 23_133),
+    "newsroom": (1_610, 18_403),
+    "learning": (1_597, 18_308),
+    "tasks": (1_384, 14_153),
     "t5x_bridge": (799, 8_473),
     "updates": (869, 10_156),
     "root": (349, 2_310),
-    "docs": (76, 760),
+    "docs": (75, 754),
 }
 MOST_FILES = 331  # of the product
 
