@@ -45,7 +45,9 @@ _DAY_BEFORE: Final = re.compile(
 _YEAR_BEFORE: Final = re.compile(r"(?<!\d)(\d{4})[^\d|·•;\n]{0,8}$")
 _YEAR_DAY_BEFORE: Final = re.compile(r"(?<!\d)(\d{4})[^\d|·•;\n]{1,8}(\d{1,2})[.,]?[\s-]*$")
 _CLOCK: Final = r"\d{1,2}:\d\d(?::\d\d)?(?:\.\d+)?(?:\s?(?:gmt|utc)?[+-]\d\d:?\d\d\b)?"
-_YEAR_AFTER: Final = re.compile(rf"[\s.,،'’/-]*(?:{_CLOCK}\s)?(?:[^\W\d_]{{1,4}}[\s.,'’]+){{0,2}}(\d{{4}})(?!\d)")
+_YEAR_AFTER: Final = re.compile(  # also "نيسان / أبريل 2020", which names the month twice
+    rf"(?:\s?/\s?[^\W\d_]{{3,15}}(?=\s\d{{4}}))?[\s.,،'’/-]*(?:{_CLOCK}\s)?(?:[^\W\d_]{{1,4}}[\s.,'’]+){{0,2}}(\d{{4}})(?!\d)"
+)
 _THAI_YEAR_AFTER: Final = re.compile(r"\.?\s*(\d\d)(?!\d)")
 _DAY_YEAR_AFTER: Final = re.compile(
     rf"[.,]?[\s'’-]*(\d{{1,2}})(?!\d)(?:[^\W\d_]{{1,3}}(?![^\W\d_]))?[.,،]?[\s-]*(?:{_CLOCK}[^\d|·•;\n]{{1,20}})?"
@@ -68,6 +70,11 @@ _GENERIC: Final = re.compile("ai|bz|cc|co|eu|fm|gg|im|io|la|ly|me|nu|sh|tk|to|tv
 _HAS_YEAR: Final = re.compile(r"(?<!\d)\d{4}(?!\d)")
 _WORD: Final = re.compile(r"[^\W\d_]+:?|©")
 _SEPARATORS: Final = re.compile(r"[|·•;\n]|\s[-–—/]\s")
+# "9. bis 23. Mai 2024", "3 May 2024 - 5 May 2024", "3 May 2024, 13:15 - 19:00": of what happens, not "part 3 - 5 May".
+_TO: Final = r"(?:bis|to|until|al|au|até|t/m|till)"
+_FROM_DAY: Final = re.compile(rf"(?<![\d.:/-])\d{{1,2}}(?:[-–—]|\.\s?[-–—]\s?|\.?\s(?:[^\W\d_]{{3,12}}\.?\s)?{_TO}\s)$")
+_BETWEEN_DAYS: Final = re.compile(rf"\s?[-–—]\s?|\s{_TO}\s")
+_HOURS_AFTER: Final = re.compile(rf"[^\d|·•;\n]{{0,8}}{_CLOCK}(?:\s?(?:uhr|[ap]m|h))?\s?(?:[-–—]|{_TO})\s?{_CLOCK}")
 
 
 class Day(NamedTuple):
@@ -213,13 +220,15 @@ def _in_zone(text: str, day: datetime.date) -> datetime.datetime:
 
 
 def utc_day(moment: datetime.datetime) -> datetime.date:
-    """The UTC day of a time; one without a zone counts as UTC.
+    """The UTC day of a time; one without a zone counts as UTC, and midnight is that of a day without a time.
 
     >>> utc_day(datetime.datetime.fromisoformat("2021-03-01T23:30:00-05:00"))
     datetime.date(2021, 3, 2)
     """
+    if not moment.tzinfo or moment.time() == datetime.time():
+        return moment.date()
     try:
-        return (moment.astimezone(datetime.UTC) if moment.tzinfo else moment).date()
+        return moment.astimezone(datetime.UTC).date()
     except OverflowError:  # the conversion leaves the years 1 to 9999
         return moment.date()
 
@@ -257,10 +266,25 @@ def stated_days(text: str, place: str = "") -> list[Day]:
     # "12 May 2024 (updated)": a word stands after its day where none stands before the first one.
     tails = [_roles(_SEPARATORS.split(re.split(r"\d", gap)[0] if gap != gaps[-1] else gap)[0]) for gap in gaps[1:]]
     follow = bool(found) and not _roles(gaps[0]) and bool(tails[-1]) and not re.search(r"\d", gaps[-1])
+    said = [tail[:1] for tail in tails] if follow else [lead[-1:] for lead in leads[:-1]]
     return [
-        Day(day, (tails[i][:1] if follow else leads[i][-1:] or [""])[0] if (leads[i] or follow) else "", match.guessed)
+        Day(
+            day,
+            "".join(said[i]) or (EVENT if _is_range(gaps[i], gaps[i + 1], i > 0, i + 1 < len(found)) else ""),
+            match.guessed,
+        )
         for i, (match, day) in enumerate(found)
     ]
+
+
+def _is_range(before: str, after: str, follows: bool, precedes: bool) -> bool:
+    """Returns whether the texts around a day, up to one that it follows or precedes, say that it is of a range."""
+    return bool(
+        _FROM_DAY.search(before)
+        or _HOURS_AFTER.match(after)
+        or (follows and _BETWEEN_DAYS.fullmatch(before))
+        or (precedes and _BETWEEN_DAYS.fullmatch(after))
+    )
 
 
 def _roles(gap: str) -> list[str]:

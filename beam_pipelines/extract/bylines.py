@@ -93,8 +93,8 @@ _OTHERS = re.compile(rf"(?i)(?:^|[\s_-]){any_of(_LISTS['others'])}(?:$|[\s_-])")
 _FIRST_YEAR = 1990  # of pages
 _MAX_LABEL = 60
 _MAX_BEHIND = 5
-_DATELINE = re.compile(  # "Berlin, 29.11.2022 | The text", not "On 11 September 2001 | a day"
-    r"((?:[^\d,]{2,30},\s|\w{1,30} vom\s)?(?:[^\W\d_]{3,12}\.?\s)?\d.{5,25}?)(?:\s?[–—|]\s|\s-\s|(?<=\d{4})[.:]\s)"
+_DATELINE = re.compile(  # "Berlin, 29.11.2022 | The text", "(29.11.2022) The text", not "On 11 September 2001 | a day"
+    r"\(?((?:[^\d,]{2,30},\s|\w{1,30} vom\s)?(?:[^\W\d_]{3,12}\.?\s)?\d.{5,25}?)(?:\s?[–—|]\s|\s-\s|(?<=\d{4})[.:)]\s)"
 )
 _POSTED = re.compile(r"(?i)publi|post|submit|creat|issued|entry-date|dateline|date_?time|timestamp|byline")
 
@@ -358,7 +358,7 @@ def days(tree: Any, region: Region, place: str = "") -> tuple[Day | None, Day | 
             role = day.role or _role_by_name(node)
             if role == UPDATED:
                 changed.append(day)
-            elif role == PUBLISHED:
+            elif role == PUBLISHED and day.day not in {one.day for one in changed}:
                 published = published or day
             behind += published is not None
             if behind > _MAX_BEHIND:
@@ -371,19 +371,28 @@ def days(tree: Any, region: Region, place: str = "") -> tuple[Day | None, Day | 
 def _day_of_lines(region: Region, place: str, changed: list[Day]) -> Day | None:
     """Returns the day that a short line below the heading or below the text states, and adds those of changes.
 
-    Of a paragraph only its dateline is such a line.
+    Of a paragraph only its dateline is such a line. Below the text, a day may belong to a source.
     """
     label = ""  # such as "Updated", in the block before
     for block in region.lines(2):
-        dateline = _DATELINE.match(block.text) if block.prose else None
-        line = dateline[1] if dateline else block.text
+        text, dateline = block.text, _DATELINE.match(block.text) if block.prose else None
+        line = dateline[1] if dateline else text
         found = _shown(f"{label} {line}", place) if len(line) <= _MAX_BYLINE // 2 else []
-        if dateline or not block.prose or {day.role for day in found} >= {PUBLISHED, UPDATED}:
-            changed += [day for day in found if day.role == UPDATED]
-            if first := next((day for day in found if day.role not in (UPDATED, EVENT)), None):
-                return first
-        label = block.text if len(block.text) <= _MAX_LABEL // 3 and _UPDATED.search(block.text) else ""
+        roles = {day.role for day in found}
+        if block in region.foot:
+            is_line = roles & {PUBLISHED, UPDATED} or is_day(text) or _names_author(text)
+        else:
+            is_line = dateline or not block.prose or roles >= {PUBLISHED, UPDATED}
+        if is_line and (first := _first_published(found, changed)):
+            return first
+        label = text if len(text) <= _MAX_LABEL // 3 and _UPDATED.search(text) else ""
     return None
+
+
+def _first_published(found: list[Day], changed: list[Day]) -> Day | None:
+    changed += [day for day in found if day.role == UPDATED]
+    known = {day.day for day in changed}
+    return next((day for day in found if day.role not in (UPDATED, EVENT) and day.day not in known), None)
 
 
 def _role_by_name(node: Any) -> str:
@@ -398,6 +407,9 @@ def _days_of(node: Any, place: str) -> list[Day]:
     if any(map(_is_other_story, [node, *node.iterancestors()][:4])):
         return []
     words = _dated_text(node)
+    written = _shown(text_of(node, _MAX_BYLINE), place)
+    if [day.role for day in written] == [PUBLISHED]:
+        return written  # whatever the attribute says, such as the day of the last change
     for attribute in ("datetime", "content", "title", "data-datetime", "data-timestamp", "data-date"):
         day = parse_day(node.get(attribute), place)
         if day is not None and day.year >= _FIRST_YEAR:

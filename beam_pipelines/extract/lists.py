@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from typing import Any
 
+from ...formats.dates import stated_days
 from .layout import (
     HEADINGS,
     PARAGRAPHS,
@@ -37,8 +38,11 @@ OUTSIDE, BYLINE, BESIDE = 0, 1, 2  # a node is in another story, between heading
 _WORDS, _MAX_DAY_WORDS = re.compile(r"[^\W\d_]+"), 3
 # A link with more words, or in a script without spaces more letters, than an author or a section has.
 _HEADLINE = re.compile(r"(?<!\S)(?:\S++ ){3}\S|^[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\u9fff]\S{10,}$")
-# Links to parts of the page, and links that share it.
-_NO_STORY = re.compile(r"(?i)^(?:#|javascript:|mailto:|whatsapp:)|[/.]share(?:r|Article)?\b|intent/tweet")
+# Links to parts of the page, that share it, and to all stories of an author or on a topic.
+_NO_STORY = re.compile(
+    r"(?i)^(?:#|javascript:|mailto:|whatsapp:)|[/.]share(?:r|Article)?\b|[?&]share=|intent/tweet|#(?:comment|respond)"
+    r"|/(?:authors?|aut[eo]r(?:es)?|auteurs?|categor(?:y|ies|ia)|kategorie|tags?|topics?|labels?)/"
+)
 
 
 class Region:
@@ -58,7 +62,8 @@ class Region:
         own = [number for number, block in enumerate(layout.blocks) if block.prose and block.text in lines]
         before = list(enumerate(layout.blocks[: own[0]] if own else ()))
         heads = [number for number, block in before if letters_of(block.text) == self.title]
-        heads = (heads or [number for number, block in before if block.element.tag == "h1"])[-1:]
+        first = [number for number, block in before if block.element.tag == "h1"]
+        heads = ([number for number in heads if number in first] or heads or first)[-1:]
         nodes = [layout.blocks[number].element.node for number in (*heads, *own)]
         self.above = _above(layout, heads[0]) if heads else None
         above = [dict.fromkeys((node, *node.iterancestors())) for node in nodes]
@@ -67,7 +72,8 @@ class Region:
         self.outside = set(around[1:])  # of the innermost element with the heading and the text
         self.start = _place(nodes[0]) if heads else ()
         self.end = _place(nodes[len(heads)]) if own else ()
-        self.blocks = layout.blocks[max(0, heads[0] - 1) if heads else 0 :]
+        self.blocks = layout.blocks[max(0, heads[0] - _MAX_ABOVE) if heads else 0 : own[-1] + 1 if own else None]
+        self.prose = {nodes[len(heads) + number] for number in range(len(own))}
         self.foot = layout.blocks[own[-1] + 1 :][:_MAX_FOOT] if own else []
         self.headlines = functools.cache(_headlines)
         self.rank = functools.cache(self._rank)
@@ -75,7 +81,10 @@ class Region:
     def _rank(self, node: Any) -> int:
         """Returns where a node is: `BYLINE`, `BESIDE` or `OUTSIDE`."""
         line = [node, *itertools.takewhile(lambda one: one not in self.held, node.iterancestors())]
-        beside = any(one.tag in ("aside", "footer", "nav") for one in line[1:])
+        is_apart = not self.start or line[-1].getparent() in self.outside
+        # The foot of an article is its own, of a list of articles is not.
+        is_foot = not is_apart and not any(one.tag == "article" for one in line)
+        beside = any(one.tag == "nav" or (one.tag in ("aside", "footer") and not is_foot) for one in line[1:])
         if not self.held:
             return OUTSIDE if beside else BYLINE
         others = self.headlines(line[-1])
@@ -92,7 +101,8 @@ class Region:
 
     def lines(self, paragraphs: int) -> list[Block]:
         """Returns the blocks from the heading to the first paragraphs of prose, and those below the text."""
-        counts = itertools.accumulate(block.prose > 0 for block in self.blocks)
+        own = (block.prose > 0 and block.element.node in (self.prose or {block.element.node}) for block in self.blocks)
+        counts = itertools.accumulate(own)
         first = [block for block, count in zip(self.blocks, counts, strict=True) if count <= paragraphs]
         nodes = ((block, block.element.node) for block in first + self.foot)
         return [block for block, node in nodes if node in self.held or self.rank(node) != OUTSIDE]
@@ -118,8 +128,14 @@ def _headlines(box: Any) -> int:
 
 
 def is_day(text: str) -> bool:
-    """Returns whether the text of a link is a day, with a word or two at most, and not a headline."""
-    return any(map(str.isdecimal, text)) and len(_WORDS.findall(text)) <= _MAX_DAY_WORDS
+    """Returns whether the text of a link is a day, with a few words at most, and not a headline."""
+    if not any(map(str.isdecimal, text)):
+        return False
+    words = _WORDS.findall(text)
+    # "21 de abril de 2022 a las 22:04"
+    return len(words) <= _MAX_DAY_WORDS or bool(
+        sum(len(word) > 3 for word in words) < _MAX_DAY_WORDS and stated_days(text)
+    )
 
 
 def _place(node: Any) -> tuple[int, ...]:

@@ -179,17 +179,22 @@ def _article(tree: Any, layout: Layout, url: str, title: str, body: Body, struct
     site = structured.site_names[0] if structured.site_names else ""
     authors = people(structured.authors, site, structured.language)
     named = names_person(authors, site)
-    region = Region(layout, title, "" if named and structured.published else body.text)
+    is_vague = structured.is_guessed or structured.is_vague
+    region = Region(layout, title, "" if named and structured.published and not is_vague else body.text)
     if not named:
         shown = people(bylines(tree, region), site, structured.language)
         if shown and (not authors or names_person(shown, site)):
             authors, sources["authors"] = shown, "markup"
     published, modified, guessed = structured.published, structured.modified, structured.is_guessed
+    place = place_of(structured.language, url)
     if published is None:
-        place = place_of(structured.language, url)
         published, seen_modified, sources["byline_date"], guessed = _shown_day(tree, url, place, region)
         if modified is None and seen_modified is not None:
             modified, sources["modified_date"] = seen_modified, "markup"
+    elif is_vague and (shown_day := days(tree, region, place)[0]) and not shown_day.guessed:
+        if abs((shown_day.day - published).days) > 1:
+            published, sources["byline_date"] = shown_day.day, "markup"
+        guessed = False
     for field, value in (("authors", authors), ("byline_date", published), ("modified_date", modified)):
         if not value:
             sources.pop(field, None)

@@ -28,7 +28,9 @@ _UNTYPED = re.compile(r"\s*+[\[{]\s*+(?:{\s*+)?\"@context\"")  # some templates 
 _CLOSINGS = (";", "-->", "/*]]>*/", "/* ]]> */", "//]]>", "// ]]>", "]]>")
 # Commas before an end, comments and escaped apostrophes, which are script and not JSON.
 _NO_JSON = re.compile(r",(?=\s{0,100}[}\]])|^[ \t]{0,100}//[^\n]*|/\*[^*]{0,500}\*/|\\(?=')", re.MULTILINE)
-_PUBLISHED, _MODIFIED, _AUTHORS = (_LISTS[name].split() for name in ("published", "modified", "authors"))
+_PUBLISHED, _VAGUE, _MODIFIED, _AUTHORS = (
+    _LISTS[name].split() for name in ("published", "vague", "modified", "authors")
+)
 _IMAGES = _LISTS["images"].split()
 _SITES = str.split("og:site_name application-name apple-mobile-web-app-title twitter:app:name:iphone dc.publisher cre")
 # What makes an item complete.
@@ -56,6 +58,7 @@ class Structured(NamedTuple):
       authors: names as written.
       published: day of publication.
       is_guessed: whether the order of its day and month is a guess.
+      is_vague: whether it may be the day of the file or of the template, so that one in the byline counts before it.
       modified: day of the last modification.
       language: BCP-47 language.
       keywords: keywords of the article.
@@ -74,6 +77,7 @@ class Structured(NamedTuple):
     authors: tuple[str, ...]
     published: datetime.date | None
     is_guessed: bool
+    is_vague: bool
     modified: datetime.date | None
     language: str
     keywords: tuple[str, ...]
@@ -106,7 +110,7 @@ def read_structured(tree: Any, url: str, titles: Sequence[str] = ()) -> Structur
     language = _language(tree, item, first("og:locale", "language", "dc.language", "content-language"))
     place = place_of(language, url)
     days = [item.get(name) for name in ("datePublished", "dateCreated", "dateModified")]
-    published = _first_day([days[:2], _values(meta, _PUBLISHED)], place)
+    published = _first_day([days[:2], _values(meta, _PUBLISHED), _values(meta, _VAGUE)], place)
     modified = _first_day([days[2:], _values(meta, _MODIFIED)], place)
     from_json_ld = {
         "title": _text(item.get("headline")),
@@ -122,7 +126,7 @@ def read_structured(tree: Any, url: str, titles: Sequence[str] = ()) -> Structur
     sources = {field: JSON_LD if from_json_ld[field] else META for field, value in chosen.items() if value}
     for field, found in (("byline_date", published), ("modified_date", modified)):
         if found:
-            sources[field] = (JSON_LD, META)[found[0]]
+            sources[field] = (JSON_LD, META, META)[found[0]]
     kind = first("og:type").lower()
     return Structured(
         is_article=bool(item) or kind.startswith(("article", "liveblog", "news")),
@@ -132,6 +136,7 @@ def read_structured(tree: Any, url: str, titles: Sequence[str] = ()) -> Structur
         authors=chosen["authors"],
         published=published[1].day if published else None,
         is_guessed=bool(published and published[1].guessed),
+        is_vague=bool(published and published[0] == 2),
         modified=modified[1].day if modified else None,
         language=language,
         keywords=chosen["keywords"],

@@ -38,7 +38,7 @@ Sat May 11 2024 23:00:21 GMT-0400 (EDT) | Sat May 11 23:00:21 EDT 2024 | May 11,
 May 12, 2024, 8:00 PM | 2024-05-11 23:30:00 -0400 | 1.7155008e+12 | 1715500800000000 | /Date(1715500800000)/ |
 20240512T080000Z | 12 maja 2024 | 12 MAYIS 2024 | 12 מאי 2024 | १२ मई २०२४ | 二〇二四年五月十二日 |
 令和6年5月12日 | 民國113年5月12日 | 12 พฤษภาคม 2567 | ۲۳ اردیبهشت ۱۴۰۳ | 4 ذو القعدة 1445 | ግንቦት 4 ቀን 2016 |
-12 كانون الثاني 2024
+12 كانون الثاني 2024 | 2024-05-12T00:00:00+08:00
 """
 
 
@@ -82,6 +82,11 @@ def test_order_of_day_and_month(written, place, day, guessed):
     assert found == (None if day is None else (datetime.date(*day), "", guessed))
 
 
+def test_a_month_may_have_two_names():
+    for text in ("24 نيسان / أبريل 2020", "24 نيسان/أبريل 2020"):
+        assert parse_day(text, "ar") == datetime.date(2020, 4, 24)
+
+
 def test_places():
     assert place_of("en-US", "http://a.example.co.uk/") == "en-GB"
     assert place_of("", "http://a.example.pl/") == "pl-PL"
@@ -112,6 +117,27 @@ def test_words_around_a_day_say_which_it_is(text):
     assert published == [DAY]
     assert parse_day(text) == DAY
     assert parse_day(unicodedata.normalize("NFD", text)) == DAY
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["Ausstellung vom 9. bis 12. Mai 2024", "9-12 May 2024", "9. - 12. Mai 2024", "9 al 12 de mayo de 2024"]
+    + ["April 28 to May 12, 2024", "12 May 2024, 13:15 Uhr - 19:00 Uhr", "12 May 2024 10:00 am to 11:30"],
+)
+def test_the_end_of_a_range_and_opening_hours_are_of_an_event(text):
+    assert stated_days(text) == [(DAY, "event", False)]
+
+
+def test_two_days_are_a_range_only_without_other_words():
+    assert {day.role for day in stated_days("12 May 2024 - 3 June 2024")} == {"event"}
+    for text in (
+        "Part 3 - 12 May 2024",
+        "12.05.2024 09:30 - 4 min",
+        "- 12 May 2024",
+        "12 May 2024 -",
+        "08:30 - 12.05.2024",
+    ):
+        assert [day.role for day in stated_days(text, "de")] == [""]
 
 
 def test_a_word_after_the_only_day():

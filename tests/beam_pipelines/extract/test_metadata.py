@@ -199,6 +199,21 @@ def test_a_placeholder_or_a_guess_gives_way_to_the_next_source():
     assert "byline_date_order: guessed" in page.article.sources
 
 
+def test_a_day_in_the_byline_counts_before_that_of_the_file():
+    shown = f"<h1>Council raises embankment</h1><p class=date>2 March 2021</p>{BODY}"
+    for name, body, day, source in (
+        ("dcterms.date", shown, "2021-03-02", "markup"),
+        ("dcterms.date", shown.replace("2 March", "11 January"), "2021-01-10", "meta"),  # of another time zone
+        ("dcterms.date", BODY, "2021-01-10", "meta"),
+        ("article:published_time", shown, "2021-01-10", "meta"),
+    ):
+        article = extract_page(html(f'<meta name="{name}" content="2021-01-10">', body), URL).article
+        assert (str(article.byline_date), article.date_source) == (day, source)
+    article = extract_page(html(ld(datePublished="03/02/2021", inLanguage="en"), shown), URL).article
+    assert str(article.byline_date) == "2021-03-02"
+    assert "byline_date_order: guessed" not in article.sources
+
+
 @pytest.mark.parametrize(
     "markup",
     [
@@ -213,6 +228,8 @@ def test_a_placeholder_or_a_guess_gives_way_to_the_next_source():
         "<time datetime='2021-03-04' aria-label='Updated'>4</time><time datetime='2021-03-02' title='Posted'>2</time>",
         "<meta name='weibo:article:create_at' content='2021-03-02 08:00'>",
         "<aside><meta itemprop='datePublished' content='2020-01-01'></aside><p class='date'>March 2, 2021</p>",
+        "<time datetime='2021-03-04T10:18:46Z'>Published on 2 March 2021</time>",
+        "<div class='meta'>Ann Lee <i class='updated'>2021-03-04</i> March 2, 2021</div>",
     ],
 )
 def test_words_around_visible_days(markup):
@@ -229,6 +246,11 @@ CARDS = "".join(
 SHARE = (
     "<a href='mailto:?subject=x'>Send this page by mail</a> <a href=//f.example/sharer.php>Show this to all friends</a>"
 )
+LISTS = (
+    "<a href='?share=tree'>Click to share on Tree</a> <a href=#comments>7 Comments on Council raises embankment</a>"
+    "<a href=/author/ann>All posts by Ann Lee</a> <a href=/tag/a>Rivers, lakes and other waters</a>"
+)
+BESIDE = f"<div class=newsletter>{3 * f'<p>{SENTENCE}</p>'}</div>"
 
 
 @pytest.mark.parametrize(
@@ -236,6 +258,14 @@ SHARE = (
     [
         f"{HEADING}<div><span class=date>2 March 2021</span>{TAGS}</div>TEXT",  # one long word is no headline
         f"{HEADING}<div class=info><span class=date>2 March 2021</span>{SHARE}</div>TEXT",
+        f"{HEADING}<div class=info><span class=date>2 March 2021</span>{LISTS}</div>TEXT",
+        f"{HEADING}<div><a href=/1>2 de marzo de 2021 a las 22:04 h</a><a href=/b>Fares rise for a year</a></div>TEXT",
+        f"<article>{HEADING}TEXT<footer><time datetime=2021-03-02>2 March</time></footer></article>",
+        f"<article>{HEADING}TEXT<aside class=post-info><i class=date>2 March 2021</i></aside></article>",
+        f"{HEADING}<i class=date>2 March 2021</i><div>{4 * '<p>Town'}<div>{HEADING[4:-5]}</div>TEXT</div>",
+        f"{HEADING}{BESIDE}<p>2 March 2021 – The council has decided that the embankment rises, at long last.</p>TEXT",
+        f"{HEADING}<p>(2 March 2021) The council has decided that the embankment rises, at long last.</p>TEXT",
+        f"{HEADING}TEXT<div class=meta>By Ann Lee Olsen on 2 March 2021, 11:51 | 3 opinions | The river</div>",
         f"<header><p><a href=/1><time datetime=2021-03-02>2 March 2021</time></a></p>{HEADING}</header>TEXT",
         f"<header><a href=/1><time datetime=2021-03-02>2 March</time> <i>3 March</i></a>{HEADING}</header>TEXT",
         f"<main><div><b>Press release</b> <time datetime='2021-03-02 12:22'>12:22</time></div>{HEADING}TEXT</main>",
@@ -261,6 +291,10 @@ def test_places_of_the_day_of_an_article(around):
         f"<main><p>2 March 2021 <a href=/b>Ferry fares rise by 5 per cent</a></p><div>{HEADING}TEXT</div></main>",
         f"{HEADING}<div><a href=/b>Ferry fares rise again, it says <time datetime=2021-03-02></time></a></div>TEXT",
         f"{HEADING}<div>{CARDS}</div>TEXT",
+        f"{HEADING}TEXT<p>(River Court, decision of 2 March 2021, 3 K 12/20)</p>",
+        f"{HEADING}<p class=date>Exhibition 1 to 2 March 2021</p>TEXT",
+        f"{HEADING}<p class=date>2 March 2021, 10:00 - 18:00</p>TEXT",
+        f"<main>{HEADING}TEXT<article><p>So</p><footer><time datetime=2021-03-02></time></footer></article></main>",
         f"{HEADING}<p>On 2 March 2021 – a day that nobody in the river town forgets – the embankment broke.</p>TEXT",
         f"{HEADING}<p>The council said on 2 March 2021 that it would raise the embankment – at long last.</p>TEXT",
     ],
