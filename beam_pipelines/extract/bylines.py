@@ -64,7 +64,7 @@ _KEYS = (
 # No value, or the account of a content management system.
 _NOBODY = re.compile(
     r"(?i)^\W*(?:none|nan|null|n/?a|nil|undefined|unknown|anonymous|no author|admin\d*|administrator|webmaster|root"
-    r"|user|guest)?\W*$",
+    r"|user|guest|(?:your )?name|未知|佚名|匿名)?\W*$",
 )
 _ASIDE = re.compile(r"\([^()]*\)|\[[^\[\]]*\]|<[^<>]*>|@\w+|\S{1,64}@\S+|https?://\S+|\bwww\.\S+")
 _TITLE = re.compile(r"(?i)^(?:dr|mr|mrs|ms|prof)\.?\s+(?=\w+\s+\w)")
@@ -77,8 +77,9 @@ _ROLES_END = re.compile(
     r"(?<!\s)\s+(?:is\s+an?|(?:for\s+[Tt]|of\s+t|at\s+t)he|in(?:\s+[A-Z]\w+){1,2}$|contributed\b).*$"
 )
 _NO_NAME = re.compile(
-    r"(?i)\d{2}|[:!?{}=]|^(?:the|about|more|share|follow|a|an|by|von|see|all|view|unknown|anonymous|anónimo|none|null|undefined|n"
-    r"|publisher|autor|text|beitrag|artikel von|datum|quelle|link)$"
+    r"(?i)\d{2}|[:!?{}=]|^(?:the|about|more|share|follow|a|an|by|von|see|all|view|unknown|anonymous|anónimo|未知|佚名|匿名|none|null|undefined|n"
+    r"|publisher|autor|text|beitrag|artikel von|datum|quelle|link"
+    r"|facebook|twitter|instagram|youtube)$"
     r"|^(?:follow|share|read)\b",
 )
 _MAX_BYLINE = 200
@@ -408,11 +409,11 @@ def _days_of(node: Any, place: str) -> list[Day]:
         return []
     words = _dated_text(node)
     written = _shown(text_of(node, _MAX_BYLINE), place)
-    if [day.role for day in written] == [PUBLISHED]:
-        return written  # whatever the attribute says, such as the day of the last change
     for attribute in ("datetime", "content", "title", "data-datetime", "data-timestamp", "data-date"):
         day = parse_day(node.get(attribute), place)
         if day is not None and day.year >= _FIRST_YEAR:
+            if [one.role for one in written] == [PUBLISHED] and abs((written[0].day - day).days) > 1:
+                return written  # the attribute may be of the last change
             # "Updated" may be in the element, before it or after it.
             own = re.sub(r"\d", "", f"{words} {node.get('aria-label', '')} {node.get('title', '')}")
             around = f"{_text_before(node)} {own} {day} {node.tail or ''}"

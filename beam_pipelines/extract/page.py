@@ -9,7 +9,7 @@ import itertools
 import re
 from collections.abc import Iterable, Iterator
 from typing import Any
-from urllib.parse import SplitResult, urlsplit
+from urllib.parse import SplitResult, unquote, urlsplit
 
 from lxml import etree
 
@@ -22,7 +22,7 @@ from .charsets import decode, readable
 from .content import main_content, running_text
 from .layout import Block, Layout, has_words, lay_out, letters_of, text_of
 from .lists import Region, is_of_teasers
-from .structured import META, Structured, day_in_scripts, read_structured
+from .structured import JSON_LD, META, Structured, day_in_scripts, read_structured
 
 GUESSED_ORDER = "byline_date_order"  # "guessed" in the sources of an article whose date may have day and month swapped
 MAX_LINKS = 5_000  # per page, unless the options say otherwise; more links are a crawler trap
@@ -45,7 +45,7 @@ MAX_PAGE_TAGS = 300_000
 # The last part of a URL of a single item: many words, or a long number.
 _ITEM = re.compile(r"(?<![^-])(?:[^-]++-){3}|\d{5}")  # of the last part of a path
 _ITEM_NAME = re.compile(r"-.*-|\d{3}|\d.*-|-.*\d|\.s?html?$")
-_ITEM_QUERY = re.compile(r"(?i)(?:^|&)(?:\w*id|article|story|news|item|post|p)=\w*\d")
+_ITEM_QUERY = re.compile(r"(?i)(?:^|&)(?:(?:\w*id|article|story|news|item|post|p)=\w*\d|article\d)")
 _MIN_NAME = 20
 # Names of front pages, and what templates write for a URL that they do not have.
 _NO_NAME = re.compile(
@@ -128,10 +128,11 @@ def extract_page(html: str | bytes, url: str, max_links: int = MAX_LINKS) -> Ext
     headlines = sum(has_words(words, _MIN_LINK_WORDS) for _, words in links)
     density = layout.density
     unlinked = sum(len(block.text) * (1.0 - block.link_share) for block in layout.blocks)
-    if _is_hub(structured, layout, page_url, density * unlinked, headlines):
+    is_hub = functools.partial(_is_hub, structured, layout, page_url, heading or title, headlines)
+    if is_hub(density * unlinked):
         return extracted(hub_title=title or page_url)
     body = read_body(text, layout, url, heading or title, structured.body, live_blog=structured.live_blog)
-    if _is_hub(structured, layout, page_url, density * len(body.text), headlines):
+    if is_hub(density * len(body.text)):
         return extracted(hub_title=title or page_url)
     is_short_item = headings and body.source == MARKUP and _is_item(urlsplit(page_url))
     least = _MIN_ITEM_BODY if is_short_item else _MIN_BODY_CHARACTERS
@@ -239,35 +240,43 @@ def _shown_day(
     return day_in_scripts(tree, place), None, "text", False
 
 
-def _is_hub(structured: Structured, layout: Layout, url: str, characters: float, headlines: int) -> bool:
+def _is_hub(structured: Structured, layout: Layout, url: str, heading: str, headlines: int, characters: float) -> bool:
     """Returns whether a page is a hub: many linked headlines and little text, and metadata that do not say article.
 
     For the front page of a site the headlines are enough: some declare to be articles (NPR, NBC) or print whole
-    teasers.
+    teasers. Without a title in JSON-LD, a page whose heading is the short name in its URL ("/science") is no article.
 
     Args:
       structured: metadata of the page.
       layout: layout of the page.
       url: canonical URL of the page.
-      characters: length of the text outside links, of a script without spaces that of a Latin text as long.
+      heading: heading of the page.
       headlines: number of links with several words.
+      characters: length of the text outside links, of a script without spaces that of a Latin text as long.
     """
     parts = urlsplit(url)
     has_id = _ITEM_QUERY.search(parts.query) is not None
     if headlines >= _MIN_HUB_LINKS and parts.path == "/" and not has_id:
         return True
-    is_item = has_id or _ITEM.search(parts.path.removesuffix("/").rpartition("/")[2]) is not None
+    name = unquote(parts.path.removesuffix("/").rpartition("/")[2])
+    is_item = has_id or _ITEM.search(name) is not None
+    is_named_section = (
+        bool(name) and letters_of(name) in letters_of(heading) and not has_words(heading, _MIN_LINK_WORDS)
+    )
+    is_article = structured.is_article and not (is_named_section and structured.sources.get("title") != JSON_LD)
     running = layout.density * running_text(layout)
     may_be_section = headlines >= _MIN_HUB_LINKS and not is_item and running < _MAX_RUNNING_OF_SECTION
-    if may_be_section and is_of_teasers(layout, _MIN_TEASERS_OF_ARTICLE if structured.is_article else _MIN_TEASERS):
+    if may_be_section and is_of_teasers(layout, _MIN_TEASERS_OF_ARTICLE if is_article else _MIN_TEASERS):
         return True  # some declare to be articles
-    if structured.is_article or structured.is_video or running >= _MIN_RUNNING_CHARACTERS:
+    if is_article or structured.is_video or running >= _MIN_RUNNING_CHARACTERS:
         return False
     linked = sum(map(_is_linked_line, layout.blocks))
     if may_be_section and linked >= _MIN_SECTION_LINES and not _is_item(parts):
         return True
     if headlines >= _MIN_HUB_LINKS and characters < 60 * headlines:
-        return not (is_item and characters >= _MIN_ITEM_CHARACTERS) and not _is_text_beside_links(layout)
+        is_named = has_words(heading, _MIN_LINK_WORDS + 1) and overlap(heading, unquote(parts.path))[0] >= _MIN_SHARED
+        least = _MIN_BODY_CHARACTERS if is_named else _MIN_ITEM_CHARACTERS
+        return not (is_item and characters >= least) and not _is_text_beside_links(layout)
     return not is_item and characters < _MIN_BODY_CHARACTERS and linked >= _MIN_SMALL_HUB_LINKS
 
 
@@ -393,9 +402,10 @@ def _without(title: str, names: set[str]) -> str:
     for marks in (_NAME_MARKS, _MARKS):
         for mark in marks.finditer(title):
             head, tail = title[: mark.start()].strip(), title[mark.end() :].strip()
-            if head and tail and letters_of(marks.split(tail, maxsplit=1)[0]) in names:
+            is_name = letters_of(head) in names
+            if head and tail and not is_name and letters_of(marks.split(tail, maxsplit=1)[0]) in names:
                 return head  # also without a section behind the name
-            if marks is _MARKS and head and letters_of(head) in names and len(tail.split()) > 2:
+            if marks is _MARKS and is_name and len(tail.split()) > 2:
                 return tail
     return title
 

@@ -194,6 +194,15 @@ boilerplate yes This is a breaking news story and will be updated.
 boilerplate yes Create an account or sign in to read on.
 boilerplate yes Do you like rivers? Our newsletter Upstream brings them to your inbox each week.
 boilerplate yes If you buy something through our links, we may earn a small commission.
+boilerplate yes Czytaj także: Most znowu otwarty
+boilerplate yes Läs också: Bron är öppen igen
+boilerplate yes Lue myös
+boilerplate yes Διαβάστε επίσης: Άνοιξε η γέφυρα
+boilerplate yes Читайте також – Міст відкрито
+boilerplate yes 为你推荐
+boilerplate yes ข่าวที่เกี่ยวข้อง
+boilerplate no Läs mer om bron i morgondagens tidning.
+boilerplate no Διαβάστε και πείτε μας τι πιστεύετε.
 boilerplate no Read the letter that he sent, and you will see what the town fears.
 boilerplate no He said it was over (for now).
 boilerplate no Share prices fell on Tuesday.

@@ -378,6 +378,8 @@ def test_marks_before_the_name_of_a_site(mark):
     assert clean_title(f"Council raises walls{mark}River News", sites, URL) == "Council raises walls"
     assert clean_title(f"Council raises walls{mark}River News | Town", sites, URL) == "Council raises walls"
     assert clean_title("River News/Wall Street poll of walls", sites, URL) == "River News/Wall Street poll of walls"
+    town = URL.replace("//", "//town.")
+    assert clean_title("Rivernews: Town - Council raises the walls", sites, town) == "Council raises the walls"
 
 
 @pytest.mark.parametrize(

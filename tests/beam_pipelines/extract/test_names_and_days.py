@@ -118,6 +118,11 @@ Reporting by Ann Lee; Editing by Bo Chen -> Ann Lee; Bo Chen
 Ein Gastbeitrag von Ann Lee -> Ann Lee
 Propos recueillis par Ann Lee -> Ann Lee
 文/王小明 图/李小红 -> 王小明; 李小红
+作者：未知 责任编辑：王小明 -> 王小明
+王小明 关注 -> 王小明
+Ann Lee Alles von Ann Lee -> Ann Lee
+Dewi Kania Jurnalis -> Dewi Kania
+Facebook ->
 山田太郎 5分前 -> 山田太郎
 ['Ann Lee' 'Bo Chen'] -> Ann Lee; Bo Chen
 array(['Ann Lee', 'Bo Chen'], dtype=object) -> Ann Lee; Bo Chen
@@ -226,6 +231,8 @@ def test_lengths_of_lines_that_are_no_part_of_an_article():
         "webmaster",
         ("undefined", "root"),
         "Autor",
+        "Your name",
+        "佚名",
         "publisher",
         "Link copied",
         "Get author RSS feed",

@@ -184,6 +184,35 @@ def test_a_page_of_fifteen_linked_lines_beside_a_text_is_a_section_without_runni
         assert extract_page(html, "http://rivernews.example/a-town-by").article is not None
 
 
+def test_a_page_with_the_name_in_its_url_as_heading_is_a_section_without_a_title_in_json_ld():
+    og, title = '<meta property="og:type" content="article">', ld(headline="Town")
+    for heading, path, head, is_hub in (
+        ("Town", "town", og, True),
+        ("Town news", "sections/town", og, True),
+        ("Town", "town", og + title, False),
+        ("Town", "river", og, False),
+        ("News of the town", "town", og, False),
+        ("Town", "town-12345", og, False),
+    ):
+        html = page(f"<h1>{heading}</h1><p>{SENTENCE}</p>{list_of(f'One two three four {n}' for n in range(15))}", head)
+        assert bool(extract_page(html, f"http://rivernews.example/{path}").hub_title) == is_hub, (heading, path)
+
+
+def test_a_short_text_among_headlines_is_an_article_where_the_url_has_the_words_of_its_heading():
+    for heading, path, is_hub in (
+        ("The bridge is open again", "the-bridge-is-open/a-1234567", False),
+        ("Le pont est réouvert", "le-pont-est-r%C3%A9ouvert", False),
+        ("The bridge is open again", "what-the-council-says-1234567", True),
+        ("Bridge open again", "bridge-open-again-now", True),
+    ):
+        text = f"<h1>{heading}</h1><p>{SENTENCE * 3}</p>"
+        found = extract_page(page(f"{text}{list_of(MANY[:20])}"), f"http://rivernews.example/{path}")
+        assert bool(found.hub_title) == is_hub, path
+    query = page(f"<h1>The bridge</h1><p>{SENTENCE * 8}</p>{list_of(MANY[:20])}")
+    assert extract_page(query, "http://rivernews.example/spip.php?article717").article is not None
+    assert extract_page(query, "http://rivernews.example/spip.php?page=town").hub_title
+
+
 def test_a_letter_of_a_script_without_spaces_counts_as_three():
     line = "議会は火曜日の夜、秋の雨が降る前に川沿いの町の堤防を高くすることを賛成多数で決めた。"
     for characters, is_article in ((71, True), (66, False)):
