@@ -74,7 +74,7 @@ _SEPARATORS: Final = re.compile(r"[|·•;\n]|\s[-–—/]\s")
 _TO: Final = r"(?:bis|to|until|al|au|até|t/m|till)"
 _FROM_DAY: Final = re.compile(rf"(?<![\d.:/-])\d{{1,2}}(?:[-–—]|\.\s?[-–—]\s?|\.?\s(?:[^\W\d_]{{3,12}}\.?\s)?{_TO}\s)$")
 _BETWEEN_DAYS: Final = re.compile(rf"\s?[-–—]\s?|\s{_TO}\s")
-_HOURS_AFTER: Final = re.compile(rf"[^\d|·•;\n]{{0,8}}{_CLOCK}(?:\s?(?:uhr|[ap]m|h))?\s?(?:[-–—]|{_TO})\s?{_CLOCK}")
+_HOURS_AFTER: Final = re.compile(rf"[^\d|·•;\n]{{0,8}}(?>{_CLOCK})(?:\s?(?:uhr|[ap]m|h))?\s?(?:[-–—]|{_TO})\s?{_CLOCK}")
 
 
 class Day(NamedTuple):
@@ -215,6 +215,8 @@ def _in_zone(text: str, day: datetime.date) -> datetime.datetime:
         if offset is None or (minute is None and not half) or int(hour) > 23:
             continue
         hour = int(hour) % 12 + 12 * (half == "p") if half else int(hour)
+        if not hour and not int(minute or 0):
+            return moment  # of a day without a time
         return moment + datetime.timedelta(hours=hour - offset, minutes=int(minute or 0))
     return moment
 

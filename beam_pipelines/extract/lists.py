@@ -41,7 +41,7 @@ _HEADLINE = re.compile(r"(?<!\S)(?:\S++ ){3}\S|^[\u0e00-\u0eff\u1000-\u109f\u178
 # Links to parts of the page, that share it, and to all stories of an author or on a topic.
 _NO_STORY = re.compile(
     r"(?i)^(?:#|javascript:|mailto:|whatsapp:)|[/.]share(?:r|Article)?\b|[?&]share=|intent/tweet|#(?:comment|respond)"
-    r"|/(?:authors?|aut[eo]r(?:es)?|auteurs?|categor(?:y|ies|ia)|kategorie|tags?|topics?|labels?)/"
+    r"|/(?:authors?|aut[eo]r(?:es)?|auteurs?|categor(?:y|ies|ia)|kategorie|tags?|topics?|labels?)/[^/]*/?$"
 )
 
 
@@ -63,7 +63,7 @@ class Region:
         before = list(enumerate(layout.blocks[: own[0]] if own else ()))
         heads = [number for number, block in before if letters_of(block.text) == self.title]
         first = [number for number, block in before if block.element.tag == "h1"]
-        heads = ([number for number in heads if number in first] or heads or first)[-1:]
+        heads = [number for number in heads if number in first][:1] or (heads or first)[-1:]
         nodes = [layout.blocks[number].element.node for number in (*heads, *own)]
         self.above = _above(layout, heads[0]) if heads else None
         above = [dict.fromkeys((node, *node.iterancestors())) for node in nodes]

@@ -263,6 +263,7 @@ BESIDE = f"<div class=newsletter>{3 * f'<p>{SENTENCE}</p>'}</div>"
         f"<article>{HEADING}TEXT<footer><time datetime=2021-03-02>2 March</time></footer></article>",
         f"<article>{HEADING}TEXT<aside class=post-info><i class=date>2 March 2021</i></aside></article>",
         f"{HEADING}<i class=date>2 March 2021</i><div>{4 * '<p>Town'}<div>{HEADING[4:-5]}</div>TEXT</div>",
+        f"<header>{HEADING}<ul><li>2 March 2021</ul></header><div>{2 * '<p>Town'}<div>{HEADING}TEXT</div></div>",
         f"{HEADING}{BESIDE}<p>2 March 2021 – The council has decided that the embankment rises, at long last.</p>TEXT",
         f"{HEADING}<p>(2 March 2021) The council has decided that the embankment rises, at long last.</p>TEXT",
         f"{HEADING}TEXT<div class=meta>By Ann Lee Olsen on 2 March 2021, 11:51 | 3 opinions | The river</div>",
