@@ -14,7 +14,7 @@ from typing import Any
 
 from lxml import etree
 
-from ...formats.dates import EVENT, PUBLISHED, UPDATED, Day, parse_day, stated_days
+from ...formats.dates import EVENT, PUBLISHED, UPDATED, Day, is_plausible, parse_day, stated_days
 from ...formats.jsonl import load_json
 from ...formats.months import is_month
 from .. import read_lists
@@ -423,7 +423,7 @@ def _days_of(node: Any, place: str) -> list[Day]:
 
 
 def _shown(text: str, place: str) -> list[Day]:
-    return [day for day in stated_days(text, place) if day.day.year >= _FIRST_YEAR]
+    return [day for day in stated_days(text, place) if day.day.year >= _FIRST_YEAR and is_plausible(day.day)]
 
 
 def _is_other_story(node: Any) -> bool:

@@ -295,6 +295,7 @@ def test_places_of_the_day_of_an_article(around):
         f"{HEADING}TEXT<p>(River Court, decision of 2 March 2021, 3 K 12/20)</p>",
         f"{HEADING}<p class=date>Exhibition 1 to 2 March 2021</p>TEXT",
         f"{HEADING}<p class=date>2 March 2021, 10:00 - 18:00</p>TEXT",
+        f"{HEADING}<p class=date>Next review: 2 March 2099</p>TEXT",
         f"<main>{HEADING}TEXT<article><p>So</p><footer><time datetime=2021-03-02></time></footer></article></main>",
         f"{HEADING}<p>On 2 March 2021 – a day that nobody in the river town forgets – the embankment broke.</p>TEXT",
         f"{HEADING}<p>The council said on 2 March 2021 that it would raise the embankment – at long last.</p>TEXT",
