@@ -48,10 +48,22 @@ def docstring_lines(tree):
     }
 
 
+def whole_strings(tokens):
+    """The tokens with each f-string as one: Python 3.12 and newer have its parts."""
+    depth = 0
+    for token in tokens:
+        kind = tokenize.tok_name[token.type]
+        if kind == "FSTRING_END":
+            depth -= 1
+        elif not depth:
+            yield token
+        depth += kind == "FSTRING_START"
+
+
 def size(source):
     """(lines, tokens) of code."""
     left_out = docstring_lines(ast.parse(source))
-    tokens = list(tokenize.generate_tokens(io.StringIO(source).readline))
+    tokens = list(whole_strings(tokenize.generate_tokens(io.StringIO(source).readline)))
     counted = [token for token in tokens if token.type not in LAYOUT and token.start[0] not in left_out]
     lines = [line.strip() for number, line in enumerate(source.splitlines(), 1) if number not in left_out]
     return sum(bool(line) and not line.startswith("#") for line in lines), len(counted)
