@@ -15,3 +15,7 @@ def test_the_harness_and_a_sample_of_its_attacks():
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
     assert done.returncode == 0, done.stdout[-4000:]
     assert " passed" in done.stdout
+
+
+def test_the_fuzzer_starts_as_a_script():
+    subprocess.run([sys.executable, CHECKS.with_name("fuzz.py"), "--help"], check=True)

@@ -222,13 +222,11 @@ def test_a_command_that_comes_back_starts_all_hosts_again_where_one_has_ended(cl
 
 
 @pytest.mark.parametrize("where", ["here", "gs://"])
-def test_a_wheel_is_installed_on_all_hosts(cloud, capsys, where):
+def test_a_wheel_is_installed_on_all_hosts(cloud, where):
     wheel = cloud / "newsembed-1-py3-none-any.whl"
     wheel.write_text("content\n")
-    given = str(wheel) if where == "here" else f"gs://{wheel}"
-    assert (
-        cli.main(["launch", "tpu", "up", "news", "--zone=z", "--type=t", "--yes", f"--install={given}", RUN[-1]]) == 0
-    )
+    path = str(wheel) if where == "here" else f"gs://{wheel}"
+    assert cli.main(["launch", "tpu", "up", "a", "--zone=z", "--type=t", "--yes", f"--install={path}", RUN[-1]]) == 0
     wanted = [f"newsembed[train,tpu,gcs] @ file://{cloud}/host{number}/{wheel.name}" for number in range(2)]
     assert (cloud / "installed").read_text().splitlines() == wanted
 
