@@ -32,4 +32,5 @@ def test_packages_are_given_to_a_job(tmp_path, printed):
     said = printed("dataflow", "packages", "--output", str(tmp_path), "--extras", "jax")
     assert f"--requirements_file={tmp_path}/requirements.txt" in said
     listed = (tmp_path / "requirements.txt").read_text()
-    assert all(f"\n{name}==" in listed for name in ("jax", "protego", "gcsfs"))  # also what opens gs://
+    assert "\njax==" in listed
+    assert "\ngcsfs==" in listed  # what opens gs://
