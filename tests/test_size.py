@@ -18,7 +18,7 @@ LAYOUT = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, toke
 SLACK = 0.03  # of a limit: a package that is smaller by more lowers it
 LIMITS = {  # package: (lines, tokens)
     "tests": (43_076, 511_532),
-    "beam_pipelines": (12_811, 146_337),
+    "beam_pipelines": (12_811, 146_344),
     "serving": (4_834, 54_721),
     "studies": (4_616, 52_062),
     "formats": (4_307, 44_519),

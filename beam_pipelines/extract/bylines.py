@@ -381,9 +381,9 @@ def _day_of_lines(region: Region, place: str, changed: list[Day]) -> Day | None:
         found = _shown(f"{label} {line}", place) if len(line) <= _MAX_BYLINE // 2 else []
         roles = {day.role for day in found}
         if block in region.foot:
-            is_line = roles & {PUBLISHED, UPDATED} or is_day(text) or _names_author(text)
+            is_line = not roles.isdisjoint((PUBLISHED, UPDATED)) or is_day(text) or _names_author(text)
         else:
-            is_line = dateline or not block.prose or roles >= {PUBLISHED, UPDATED}
+            is_line = dateline is not None or not block.prose or roles >= {PUBLISHED, UPDATED}
         if is_line and (first := _first_published(found, changed)):
             return first
         label = text if len(text) <= _MAX_LABEL // 3 and _UPDATED.search(text) else ""
