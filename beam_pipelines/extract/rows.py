@@ -34,6 +34,11 @@ _RETWEET = re.compile(r"^\s*RT\b(?:\s*@\w+)?\s*:?\s*")
 _HASHTAG = re.compile(r"[#\uff03](\w+)")
 # Where a word begins inside a hashtag: "ClimateChange", "USElection", "Election2016", "climate_change".
 _WORD = re.compile(r"(?<=[^\W\d_A-Z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|(?<=[^\W\d_])(?=\d)|_+")
+# Sites with articles of other publishers, whose domains do not say whose an article is.
+_AGGREGATORS = {
+    *"google.com msn.com yahoo.com apple.news newsbreak.com smartnews.com flipboard.com feedburner.com feedly.com".split(),
+    *"archive.org archive.ph reddit.com twitter.com x.com t.co bit.ly proquest.com nexis.com".split(),
+}
 _READ_TEXTS = {"doc_id", "url", "publisher", "title", "body", "text", "image_url", "language"}
 _READ_LISTS = {"authors", "keywords", "anchor_texts", "feeds"}
 _OURS = {field.name for field in dataclasses.fields(Article)}
@@ -47,10 +52,11 @@ def row_to_article(row: Mapping[str, Any], order: str = "") -> Article:
     Args:
       row: ``url``, ``title``, ``body`` and, if known, ``authors``, ``byline_date`` or ``published_at``,
         ``modified_date``, ``keywords``, ``anchor_texts``, ``image_url``, ``language``. The publisher of the article is
-        the registered domain of its URL. The title is cleaned and cut as that of a page, without the name that
-        ``publisher`` gives at its end; a title that is the whole body is its first line. Of a body in HTML the text is
-        taken, a paragraph in each line; lines such as "Sign up here." are left out. An article without an absolute URL
-        is known by its title and body, one without a date has the day in its URL.
+        the registered domain of its URL, or ``publisher`` where that domain is an aggregator's. The title is cleaned
+        and cut as that of a page, without the name that ``publisher`` gives at its end; a title that is the whole body
+        is its first line. Of a body in HTML the text is taken, a paragraph in each line; lines such as "Sign up here."
+        are left out. An article without an absolute URL is known by its title and body, one without a date has the day
+        in its URL.
       order: of day and month in the file, see :func:`~newsembed.formats.dates.day_order`.
 
     Raises:
@@ -82,12 +88,12 @@ def row_to_article(row: Mapping[str, Any], order: str = "") -> Article:
     place = place_of(language, url, order)
     days = [parse_day(row.get(name), place) for name in DATES]
     stated, in_url = days[0] or days[1], day_in_url(url)
-    keywords = row.get("keywords")
+    keywords, domain, named = row.get("keywords"), registered_domain(url), _text(row.get("publisher"))
     body = body[:MAX_BODY_CHARACTERS].strip()
     return Article(
         doc_id=make_doc_id(canonical_url(url) or f"{title}\n{body}"),
         url=url,
-        publisher=registered_domain(url) or _text(row.get("publisher")),
+        publisher=named if named and (not domain or domain in _AGGREGATORS) else domain,
         title=title,
         body=body,
         authors=people(tuple(listed_names(row.get("authors"))), language=language),

@@ -92,6 +92,18 @@ def test_the_field_that_is_missing_or_of_another_type_is_named(row, problem):
     assert str(raised.value) == problem
 
 
+def test_an_aggregator_is_not_the_publisher():
+    row = {"title": "A title", "body": "Some text.", "publisher": "The Echo"}
+    for url, publisher in (
+        ("https://news.google.com/rss/articles/CBMi", "The Echo"),
+        ("https://uk.finance.yahoo.com/news/a-1.html", "The Echo"),
+        ("https://www.echo.example/a", "echo.example"),
+        ("", "The Echo"),
+    ):
+        assert row_to_article(row | {"url": url}).publisher == publisher
+    assert row_to_article(row | {"url": "https://www.msn.com/a", "publisher": None}).publisher == "msn.com"
+
+
 def test_an_article_without_a_url_is_known_by_its_title_and_body(tmp_path, capsys):
     given = {"url": "", "publisher": "The Echo"}
     other = given | {"url": "/news/1", "body": "Another text."}
