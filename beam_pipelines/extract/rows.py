@@ -35,10 +35,10 @@ _HASHTAG = re.compile(r"[#\uff03](\w+)")
 # Where a word begins inside a hashtag: "ClimateChange", "USElection", "Election2016", "climate_change".
 _WORD = re.compile(r"(?<=[^\W\d_A-Z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|(?<=[^\W\d_])(?=\d)|_+")
 # Sites with articles of other publishers, whose domains do not say whose an article is.
-_AGGREGATORS = {
-    *"google.com msn.com yahoo.com apple.news newsbreak.com smartnews.com flipboard.com feedburner.com feedly.com".split(),
-    *"archive.org archive.ph reddit.com twitter.com x.com t.co bit.ly proquest.com nexis.com".split(),
-}
+_AGGREGATORS = str.split(
+    "google.com msn.com yahoo.com apple.news newsbreak.com smartnews.com flipboard.com feedburner.com feedly.com"
+    " archive.org archive.ph reddit.com twitter.com x.com t.co bit.ly proquest.com nexis.com"
+)
 _READ_TEXTS = {"doc_id", "url", "publisher", "title", "body", "text", "image_url", "language"}
 _READ_LISTS = {"authors", "keywords", "anchor_texts", "feeds"}
 _OURS = {field.name for field in dataclasses.fields(Article)}
