@@ -101,7 +101,8 @@ def _listed(path: str, method: str) -> dict[str, int]:
         found = _ask(path, method, path, detail=True)
     except FileNotFoundError:
         return {}
-    return {f"{path[:2]}://{name}": int(info["size"]) for name, info in found.items() if info["type"] != "directory"}
+    scheme = path.partition("://")[0]
+    return {f"{scheme}://{name}": int(info["size"]) for name, info in found.items() if info["type"] != "directory"}
 
 
 def open_read(path: str) -> BinaryIO:
@@ -323,7 +324,7 @@ def _options(scheme: str) -> dict[str, Any]:
 
 
 def _unusable(path: str, error: BaseException) -> InputError:
-    scheme = path[:2]
+    scheme = path.partition("://")[0]
     endpoint = _options(scheme).get("endpoint_url") or "the default endpoint"
     said = str(error) or f"no answer within {_SECONDS:.0f} s"
     return InputError(f"{endpoint} cannot be used: {said}", path=path, remedy=_REMEDIES[scheme])
