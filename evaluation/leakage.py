@@ -9,16 +9,15 @@ training articles are streamed.
 
 import dataclasses
 import os
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
 from ..errors import InputError
 from ..formats.articles import article_files, read_rows
+from ..tasks.sentences import words_of
 from .benchmark import Benchmark
 from .encoders import Document
 
-_WORD: Final = re.compile(r"\w+")
 _SHINGLE_WORDS: Final = 5
 _MIN_WORDS: Final = 20
 _PERMUTATIONS: Final = 128
@@ -64,7 +63,7 @@ def find_leakage(benchmarks: Sequence[Sequence[Document]], articles: Iterable[Do
     candidates = RMinHashLSH(threshold=_SIMILARITY, num_perm=_PERMUTATIONS, num_bands=_BANDS)
     hashes: dict[int, Any] = {}
     for number, document in enumerate(documents):
-        words = _words(document.text)
+        words = words_of(document.text.lower())
         by_text.setdefault(" ".join(words), []).append(document)
         if len(words) >= _MIN_WORDS:
             hashes[number] = _minhash(words)
@@ -73,7 +72,7 @@ def find_leakage(benchmarks: Sequence[Sequence[Document]], articles: Iterable[Do
     for article in articles:
         count += 1
         for text in dict.fromkeys((article.title, article.body, article.text)):
-            words = _words(text)
+            words = words_of(text.lower())
             exact.update(by_text.get(" ".join(words), ()))
             if len(words) >= _MIN_WORDS:
                 own = _minhash(words)
@@ -117,10 +116,6 @@ def read_articles(path: str) -> Iterator[Document]:
     """Yields the texts of training articles: JSONL (plain, ``.gz``, ``.zst``), Parquet, or a folder of either."""
     for _, row in read_rows(article_files(path) if os.path.isdir(path) else [path], ("title", "body")):
         yield Document(str(row.get("title") or ""), str(row.get("body") or ""))
-
-
-def _words(text: str) -> list[str]:
-    return _WORD.findall(text.lower())
 
 
 def _minhash(words: list[str]) -> Any:

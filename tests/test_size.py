@@ -17,19 +17,19 @@ ROOT = Path(__file__).parents[1]
 LAYOUT = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
 SLACK = 0.03  # of a limit: a package that is smaller by more lowers it
 LIMITS = {  # package: (lines, tokens)
-    "tests": (43_086, 511_618),
-    "beam_pipelines": (12_815, 146_372),
+    "tests": (43_095, 511_740),
+    "beam_pipelines": (12_816, 146_375),
     "serving": (4_834, 54_721),
     "studies": (4_616, 52_062),
     "formats": (4_308, 44_534),
     "benchmarks": (3_499, 38_191),
     "models": (3_046, 35_175),
-    "evaluation": (3_946, 47_090),
+    "evaluation": (3_943, 47_070),
     "training": (2_276, 23_767),
     "launch": (2_325, 23_133),
     "newsroom": (1_610, 18_403),
     "learning": (1_597, 18_308),
-    "tasks": (1_384, 14_153),
+    "tasks": (1_389, 14_209),
     "t5x_bridge": (799, 8_473),
     "updates": (869, 10_156),
     "root": (349, 2_310),

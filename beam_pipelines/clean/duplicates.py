@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from ...formats import files
 from ...formats.records import Article, Rejection
+from ...tasks.sentences import words_of
 from ..arrays import Array, lowest_connected, read_array, slices, write_array
 from .rules import CleanOptions
 
@@ -48,8 +49,8 @@ DECISION: Final = np.dtype([("shard", "<u4"), ("row", "<u4"), ("reason", "u1"), 
 
 
 def shingles(text: str) -> list[str]:
-    """Returns the word 5-grams of the case-folded text; the whole text if it has at most 5 words."""
-    words = re.findall(r"\w+", text.casefold())
+    """Returns the 5-grams of the words of the case-folded text; the whole text if it has at most 5 words."""
+    words = words_of(text.casefold())
     if len(words) <= _SHINGLE_WORDS:
         return [" ".join(words)]
     return list(map(" ".join, zip(*(words[start:] for start in range(_SHINGLE_WORDS)), strict=False)))

@@ -30,6 +30,15 @@ def test_shingles_are_runs_of_five_words():
     assert duplicates.shingles("One, two THREE four five six") == ["one two three four five", "two three four five six"]
     assert duplicates.shingles("one two three four five") == ["one two three four five"]
     assert duplicates.shingles("one two") == ["one two"]
+    assert duplicates.shingles("明天下雨，水位上") == ["明 天 下 雨 水", "天 下 雨 水 位", "下 雨 水 位 上"]
+
+
+def test_a_copy_with_another_clause_is_a_near_duplicate_in_scripts_without_spaces():
+    clauses = "星期五早上石桥附近的河水上涨 救援队用船从被淹的房屋中救出四十人 市长说堤坝将在春天之前加高".split()
+    numbered = [f"{clause}第{number}次" for number, clause in enumerate(clauses * 4)]
+    texts = ("，".join(numbered), "，".join(numbered[:5] + numbered[6:]))
+    one, two = (duplicates.bottom_sketch(duplicates.shingles(text)) for text in texts)
+    assert similarity(one, two) > 0.8
 
 
 def test_a_similarity_equal_to_the_threshold_makes_near_duplicates(tmp_path):

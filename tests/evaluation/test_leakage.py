@@ -42,6 +42,8 @@ def test_near_copies_are_looked_for_from_twenty_words():
     assert leaks(Document("", words(0, 21)), Document("", words(0, 20))) == "near"
     assert leaks(Document("", words(0, 19)), Document("", words(0, 20))) == ""
     assert leaks(Document("", words(0, 21)), Document("", words(0, 19))) == ""
+    copied = "星期五早上石桥附近的河水上涨，救援队用船从被淹的房屋中救出四十人。"
+    assert leaks(Document("", copied), Document("", f"本报讯{copied}")) == "near"
 
 
 def test_each_benchmark_has_its_own_counts():
