@@ -5,6 +5,7 @@ import re
 from collections import Counter
 from typing import NamedTuple
 
+from ...tasks.sentences import words_of
 from .content import main_content
 from .layout import SENTENCE, Layout, letters_of, total_of
 from .trimming import without_repeats
@@ -29,7 +30,6 @@ _MIN_SHARE, _MIN_OF_SMALL_SHARE = 0.35, 600  # a short text that is only a part 
 _MIN_PROSE_SHARE = 0.3
 _LAST_LINES, _MIN_LATER = 3, 1.1
 _MAX_ENTRY = 60  # longest entry of a menu, in characters
-_WORD = re.compile(r"\w+")
 _READINGS = re.compile(r"(?i)<(r[tp])\b[^>]*>[^<]*(?:</\1>)?")  # of ruby
 
 
@@ -146,7 +146,7 @@ def _is_menu(lines: list[str]) -> bool:
 
 def overlap(text: str, reference: str) -> tuple[float, float]:
     """Returns (precision, recall) of the words of a text as a multiset."""
-    ours, theirs = (Counter(_WORD.findall(one.casefold())) for one in (text, reference))
+    ours, theirs = (Counter(words_of(one.casefold())) for one in (text, reference))
     shared = sum((ours & theirs).values())
     return shared / max(1, sum(ours.values())), shared / max(1, sum(theirs.values()))
 

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from ...formats.dates import Day, place_of, read_day
 from ...formats.jsonl import load_json
 from ...formats.urls import canonical_url
+from ...tasks.sentences import words_of
 from .. import read_lists
 from .bylines import in_order, listed_names
 from .charsets import readable
@@ -237,12 +238,15 @@ def _article_item(
     It has the URL or the title of the page. Of several such items the most complete one counts, and the others give
     what it lacks. Without any, it is the most complete one that is not said to be of another page.
     """
-    own_keys, own_words = {_page_key(address) for address in own}, [set(_words(title)) for title in titles if title]
+    own_keys, own_words = (
+        {_page_key(address) for address in own},
+        [set(words_of(title.casefold())) for title in titles if title],
+    )
 
     def rank(item: Mapping[str, Any]) -> int:
         addresses = _addresses(item, ("url", "mainEntityOfPage"), 3)
         stated = {_page_key(canonical_url(address, url)) for address in addresses}
-        headline = set(_words(_text(item.get("headline") or item.get("name"))))
+        headline = set(words_of(_text(item.get("headline") or item.get("name")).casefold()))
         shares = [len(headline & words) / min(len(headline), len(words)) for words in own_words if headline and words]
         is_own = bool(own_keys & {*stated, *map(_page_key, _addresses(item, ("@id",), 1))})
         is_other, has_other_title = bool(stated) and not is_own, max(shares, default=1) < _MAX_OTHER
@@ -274,11 +278,6 @@ def _addresses(value: Any, names: Collection[str], depth: int) -> Iterator[str]:
 def _page_key(url: str) -> str:
     """Returns a URL without what tells the mobile edition of a page from others."""
     return _EDITION.sub("", canonical_url(url))
-
-
-def _words(text: str) -> list[str]:
-    words = re.findall(r"\w+", text.casefold())
-    return words if len(words) > 1 else list(text.casefold())  # of scripts without spaces
 
 
 def _resolved(value: Any, items: Sequence[dict[str, Any]]) -> Any:

@@ -405,6 +405,12 @@ def test_the_heading_of_a_page_precedes_a_title_for_social_networks_and_a_cut_on
     assert f"title: {source}" in article.sources
 
 
+def test_words_of_headings_without_spaces_are_compared_by_letters():
+    for stated, title in (("議会が堤防を高くする理由", "堤防を高くすることを決定"), ("市長の一日", "市長の一日")):
+        page = html(meta(og__title=stated), f"<h1>堤防を高くすることを決定</h1>{BODY}")
+        assert extract_page(page, URL).article.title == title
+
+
 @pytest.mark.parametrize("name", ["The River News", "River News Online"])
 @pytest.mark.parametrize("site", ["", meta(og__site_name="The River News")])
 def test_a_heading_that_is_the_name_of_the_site_is_no_title(name, site):
