@@ -36,7 +36,7 @@ _GENERIC = re.compile(
 _NO_PAGE = tuple(str.split("# javascript: mailto: tel: data: whatsapp: sms: about: blob:"))
 _MARKS = re.compile(r"(?<!\s)\s+[|\-–—•·»«:/~]{1,2}\s+|(?:(?<!\s)\s+)?[|»]\s*|:\s+")
 # Only before or after the name of the site: in other titles, such marks are punctuation.
-_NAME_MARKS = re.compile(r"(?:(?<!\s)\s++)?+(?:[|\-–—•·»«:/~<⋆_：｜（(\[【]{1,2}\s*+|(?<!\s)[,，]\s+)")
+_NAME_MARKS = re.compile(r"(?:(?<!\s)\s++)?+(?:[|\-–—•·»«:/~<⋆_：｜\uff0d（(\[【]{1,2}\s*+|(?<!\s)[,，]\s+)")
 _MIN_OWN, _MAX_HEADINGS, _MIN_SHARED = 12, 30, 0.5  # twice the letters; elements; of the words of the title
 _MAX_TITLE = 500
 _MIN_SHARED_HEADING, _LONG_TITLE = 0.2, 90  # share of words; some templates cut titles at 110 characters
@@ -405,7 +405,7 @@ def _without(title: str, names: set[str]) -> str:
             is_name = letters_of(head) in names
             if head and tail and not is_name and letters_of(marks.split(tail, maxsplit=1)[0]) in names:
                 return head  # also without a section behind the name
-            if marks is _MARKS and is_name and len(tail.split()) > 2:
+            if marks is _MARKS and is_name and has_words(tail, 3):
                 return tail
     return title
 

@@ -374,12 +374,13 @@ def test_days_and_names_of_other_stories_are_not_those_of_the_article(around, ab
     assert (article.byline_date, article.authors) == expected
 
 
-@pytest.mark.parametrize("mark", [" | ", " < ", " ⋆ ", "_", "-", "：", " [", " (", ", ", " » "])
+@pytest.mark.parametrize("mark", [" | ", " < ", " ⋆ ", "_", "-", "：", "\uff0d", " [", " (", ", ", " » "])
 def test_marks_before_the_name_of_a_site(mark):
     sites = ["River News"]
     assert clean_title(f"Council raises walls{mark}River News", sites, URL) == "Council raises walls"
     assert clean_title(f"Council raises walls{mark}River News | Town", sites, URL) == "Council raises walls"
     assert clean_title("River News/Wall Street poll of walls", sites, URL) == "River News/Wall Street poll of walls"
+    assert clean_title("川新聞 | 議会が堤防を高くすることを決定", ["川新聞"], URL) == "議会が堤防を高くすることを決定"
     town = URL.replace("//", "//town.")
     assert clean_title("Rivernews: Town - Council raises the walls", sites, town) == "Council raises the walls"
 
