@@ -1,7 +1,7 @@
 """The fields of articles under the names of other tools: one table, and one function that gives a row ours.
 
-It knows the rows of news-please, newspaper4k, fundus, trafilatura, GDELT, NewsAPI, the Guardian and the New York Times,
-and common names of columns in twenty languages. Names are compared without case, punctuation and accents.
+It knows the rows of news-please, newspaper4k, fundus, trafilatura, feedparser, GDELT and the APIs of news, and common
+names of columns in many languages. Names are compared without case, punctuation and accents.
 """
 
 import functools
@@ -11,43 +11,23 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from ..errors import InputError
+from .files import packaged
 
 # Names by our field, the best first; our own name is before them. Those of other languages follow the English ones.
 _NAMES: Final = {
-    "url": "url weburl canonicallink canonicalurl link articleurl articlelink newsurl permalink respondedurl "
-    "requestedurl source sourceurl documentidentifier v2documentidentifier href uri guid enlace lien tautan ссылка "
-    "đườngdẫn الرابط رابط 链接 网址 網址 링크",
-    "title": "title headline webtitle titlepage articletitle newstitle headlinetext posttitle título titular titre "
-    "titel titolo tytuł заголовок judul tiêuđề العنوان عنوان शीर्षक শিরোনাম 标题 標題 新闻标题 タイトル 見出し 제목",
-    "body": "body text maintext plaintext bodytext articlebody fulltext articletext rawtext content articlecontent "
-    "newscontent postcontent contentencoded story article document leadparagraph texto contenido cuerpo conteúdo "
-    "corpo texte contenu inhalt testo contenuto tekst treść текст isi isiberita konten nộidung içerik metin النص "
-    "المحتوى نص متن 正文 内容 內容 新闻内容 本文 본문 내용 description summary shortdescription abstract excerpt "
-    "snippet",
-    "authors": "authors author authorname authornames authorslist byline creators creator dccreator writers writer "
-    "by reporter journalist autor auteur autore автор penulis tácgiả yazar الكاتب نویسنده 作者 记者 記者 著者 기자",
-    "byline_date": "bylinedate datepublish datepublished publishdate publisheddate publicationdate publishingdate "
-    "webpublicationdate pubdate published firstpublished publishdatetime publishtime publicdate pubtime postdate "
-    "dateposted date datetime timestamp seendate created createdat postedat time fecha fechapublicación "
-    "datapublicação datapubblicazione datum дата tanggal ngày ngàyđăng tarih التاريخ تاریخ 日期 时间 時間 发布时间 "
-    "发布日期 発行日 日付 日時 날짜 일자 작성일",
-    "published_at": "publishedat",
-    "modified_date": "modifieddate datemodify datemodified modified updated updatedat lastmodified",
-    "publisher": "publisher sitename metasitename sourcehostname sourcename sourcetitle newssource sourcedomain "
-    "newspaper outlet publication source hostname domain fuente medio quelle fonte источник sumber nguồn kaynak "
-    "المصدر 来源 來源 媒体 媒體 언론사",
-    "language": "language lang metalang inlanguage idioma langue sprache",
-    "image_url": "imageurl urltoimage topimage image thumbnail thumbnailurl socialimage",
-    "keywords": "keywords tags tag",
+    field: names for field, *names in map(str.split, packaged(__package__, "names_of_fields.txt").splitlines())
 }
 FIELDS: Final = tuple(_NAMES)
 _INSIDE: Final = frozenset({"fields", "html", "article", "data", "source", "_source", "metadata", "record", "doc"})
-_VALUE_KEYS: Final = ("name", "main", "rendered", "original", "url", "text", "value", "content", "@id", "src")
-_SUMMARIES: Final = frozenset({"description", "summary"})
+_VALUE_KEYS: Final = ("name", "main", "rendered", "original", "url", "text", "value", "content", "title", "@id", "src")
+_TEXT_KEYS: Final = ("text", "value", "rendered", "content")  # the words of a part; its type may stand beside them
+_TERM_KEYS: Final = ("value", "term", "webTitle", "label", "name")
 _SHORT: Final = 300  # characters; NewsAPI cuts a body at 260
 _LAST_LATIN: Final = "\u024f"
 _MARKS: Final = re.compile(r"[\W_]+")
+_WITHOUT_STROKES: Final = str.maketrans("ıđłøə", "idloe")  # letters that are no letter and a mark; ASCII has them so
 _URL: Final = re.compile(r"(?i)\s*(?:https?:)?//\S")
+_PAGE: Final = re.compile(r"(?i)\s*<(?:!doctype|html|head)\b")
 _TAG: Final = re.compile(r"[A-Za-z]{2,3}(?:[-_][\w-]+)?$")
 
 _Path = tuple[str, ...]  # a key, or a key and one inside its value
@@ -88,20 +68,20 @@ def _found(row: Mapping[str, Any], given: _Given) -> Iterator[tuple[str, _Places
     inside = tuple((name, tuple(value)) for name, value in row.items() if name in _INSIDE and isinstance(value, dict))
     for field, paths in _plan(tuple(row), inside, given):
         values = ((path, _value(field, _at(row, path))) for path in paths)
-        found = next(((path, value) for path, value in values if value not in (None, "")), ((), None))
+        found = next(((path, value) for path, value in values if value not in (None, "", [])), ((), None))
         yield field, paths, *(_fuller(found, values) if field == "body" else found)
 
 
 def _fuller(body: tuple[_Path, Any], others: Iterator[tuple[_Path, Any]]) -> tuple[_Path, Any]:
-    """A body, or in place of a short one the summary after it that has twice as many letters of its script.
+    """A body, or in place of a short one the first text after it that has twice as many letters of its script.
 
     NewsAPI leaves a few Latin words and punctuation of a body in another script, or the first line of the page, such as
-    "Subscribe". Its description is whole.
+    "Subscribe". Its description is whole. In rows of posts, the text links to an article whose content is there, too.
     """
     if not isinstance(body[1], str) or len(body[1]) > _SHORT:
         return body
     for path, value in others:
-        if isinstance(value, str) and _key(path[-1]) in _SUMMARIES:
+        if isinstance(value, str) and not _URL.match(value):
             both = [[*filter(str.isalpha, text)] for text in (body[1], value)]
             beyond_latin = [[letter for letter in letters if letter > _LAST_LATIN] for letters in both]
             held, more = map(len, beyond_latin if 2 * len(beyond_latin[1]) > len(both[1]) else both)
@@ -136,7 +116,7 @@ def chosen(options: Iterable[str]) -> _Given:
 
 def _key(name: str) -> str:
     """A name without case, punctuation and accents: "Título" is "titulo", however it is encoded."""
-    return _MARKS.sub("", unicodedata.normalize("NFKD", name)).casefold()
+    return _MARKS.sub("", unicodedata.normalize("NFKD", name.casefold().translate(_WITHOUT_STROKES)))
 
 
 @functools.lru_cache(maxsize=1_000)
@@ -152,7 +132,7 @@ def _plan(names: _Path, inside: tuple[tuple[str, _Path], ...], given: _Given) ->
     for field, names_of in _NAMES.items():
         own = [(field,)] if field in names else []
         wanted = [tuple(theirs.split(".")) for ours, theirs in given if ours == field]
-        theirs = (path for name in names_of.split() for path in places.get(_key(name), ()))
+        theirs = (path for name in names_of for path in places.get(_key(name), ()))
         found = wanted or list(dict.fromkeys([*own, *theirs]))
         if found:
             plan.append((field, tuple(found)))
@@ -169,20 +149,32 @@ def _at(row: Mapping[str, Any], path: _Path) -> Any:
 def _value(field: str, value: Any) -> Any:
     """A value as the field has it; None where it cannot be one."""
     if field in ("authors", "keywords"):
-        return value.get("original", value) if isinstance(value, Mapping) and field == "authors" else value
+        return _several(field, value)
     if field == "body" and isinstance(value, Mapping | list):
         return "\n\n".join(_paragraphs(value))
     if isinstance(value, list):
         value = value[0] if value else None
     if isinstance(value, Mapping):
-        value = next((value[key] for key in _VALUE_KEYS if value.get(key)), None)
+        value = _first_of(value, _VALUE_KEYS)
     if not isinstance(value, str):
         return value
-    if field in ("url", "publisher") and bool(_URL.match(value)) != (field == "url"):
+    is_other = field in ("url", "publisher") and bool(_URL.match(value)) != (field == "url")
+    if is_other or (field == "body" and _PAGE.match(value)):  # the menus of a page are no body
         return None
-    if field == "language" and not _TAG.match(value):
-        return _languages().get(value.strip().casefold())
+    if field == "language":
+        return _language(value.strip())
     return value
+
+
+def _several(field: str, value: Any) -> Any:
+    if field == "authors" or not isinstance(value, list):
+        return value.get("original", value) if isinstance(value, Mapping) else value
+    words = [_first_of(one, _TERM_KEYS) if isinstance(one, Mapping) else one for one in value]
+    return [word for word in words if isinstance(word, str)]  # WordPress has numbers
+
+
+def _first_of(value: Mapping[str, Any], keys: _Path) -> Any:
+    return next((value[key] for key in keys if value.get(key)), None)
 
 
 def _paragraphs(value: Any) -> Iterator[str]:
@@ -190,11 +182,22 @@ def _paragraphs(value: Any) -> Iterator[str]:
     if isinstance(value, str):
         yield value
     elif isinstance(value, Mapping):
-        for part in value.values():
+        words = _first_of(value, _TEXT_KEYS)
+        for part in [words] if words else value.values():
             yield from _paragraphs(part)
     elif isinstance(value, list):
         for part in value:
             yield from _paragraphs(part)
+
+
+def _language(value: str) -> str | None:
+    """A tag as it is, or the tag of a name in English or of three letters, such as "eng"."""
+    from babel.core import get_global
+
+    if len(value) != 3 and _TAG.match(value):
+        return value
+    name = value.casefold()
+    return get_global("language_aliases").get(name, value if _TAG.match(value) else _languages().get(name))
 
 
 @functools.cache

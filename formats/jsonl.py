@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, BinaryIO, Final
 
 from ..errors import InputError, reading
+from .fields import standard
 
 COMPRESSIONS: Final = ("", ".gz", ".bz2", ".xz", ".zst")
 ENDINGS: Final = tuple(
@@ -25,9 +26,10 @@ _SEPARATORS: Final = ",;\t|"
 _SEPARATOR_LINE: Final = re.compile(r"(?i)\"?sep=(.)\"?\s*$")  # Excel's, before the names
 _LONGEST_NAME: Final = 80  # characters; a longer cell of the first row is a text
 _LONGEST_CELL: Final = 1 << 26
-# The beginning of an answer of NewsAPI, GDELT, the Guardian or the New York Times, and where it has its articles.
-_ANSWER: Final = re.compile(rb'\s*\{\s*"(?:status|copyright|response|articles|totalResults)"\s*:')
-_LISTS: Final = ("articles", "results", "docs")
+# Where answers of APIs, dumps of feeds and of search engines have their articles, also inside an object.
+_LISTS: Final = str.split(
+    "articles results docs posts items item entries news news_results stories feed value data children hits"
+)
 _UTF16: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)  # Excel's "Unicode text", and what PowerShell writes
 _CHUNK_BYTES: Final = 1 << 18
 _SEVERAL_LINES: Final = re.compile(rb"\s*(?:\[|\{\s*$)")  # the beginning of JSON that is no JSON-lines file
@@ -95,27 +97,41 @@ def read_values(source: BinaryIO, path: str) -> Iterator[bytes]:
     for first in itertools.islice(lines, 1):
         whole = itertools.chain([first], lines)
         values = _values(line + b"\n" for line in whole) if _SEVERAL_LINES.match(first) else whole
-        yield from itertools.chain.from_iterable(map(_articles, values))
+        start = [*itertools.islice(values, 1)]
+        holds_answers = any(map(_rows_of_answer, start))  # or articles: the objects of a file are of one kind
+        for value in itertools.chain(start, values):
+            rows = _rows_of_answer(value) if holds_answers else None
+            if rows is None:
+                yield value
+            else:
+                yield from (json.dumps(row, ensure_ascii=False).encode("utf-8", "surrogatepass") for row in rows)
 
 
-def _articles(raw: bytes) -> Iterator[bytes]:
-    """Yields the articles of an answer; another object as it is."""
-    found = None
-    if _ANSWER.match(raw):
-        with contextlib.suppress(ValueError, RecursionError):
-            answer = json.loads(raw)
-            answer = answer["response"] if isinstance(answer.get("response"), dict) else answer
-            found = next((answer[name] for name in _LISTS if isinstance(answer.get(name), list)), None)
-    if found is None:
-        yield raw
-    else:
-        yield from (json.dumps(one, ensure_ascii=False).encode("utf-8", "surrogatepass") for one in found)
+def _rows_of_answer(raw: bytes) -> list[Any] | None:
+    """Returns the articles of an answer; None for another object, such as an article."""
+    with contextlib.suppress(ValueError, RecursionError):
+        value = json.loads(raw, strict=False)
+        if isinstance(value, dict) and not {"title", "body"} <= standard(value).keys():
+            if all(_are_rows(rows) and rows for rows in value.values()):  # by topic or by site
+                return [row for rows in value.values() for row in rows]
+            return _rows_inside(value)
+    return None
+
+
+def _rows_inside(value: dict[str, Any]) -> list[Any] | None:
+    found = next((value[name] for name in _LISTS if _are_rows(value.get(name))), None)
+    inside = (rows for part in value.values() if isinstance(part, dict) and (rows := _rows_inside(part)))
+    return found or next(inside, found)
+
+
+def _are_rows(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(row, dict) for row in value)
 
 
 def _values(chunks: Iterator[bytes]) -> Iterator[bytes]:
     """Yields the elements of a JSON array, or objects one after another; what is no JSON comes last, as it is."""
     decode = codecs.getincrementaldecoder("utf-8")("surrogateescape").decode
-    scan = json.JSONDecoder().raw_decode
+    scan = json.JSONDecoder(strict=False).raw_decode  # some tools leave line ends inside texts
     text, place = "", 0
     for chunk in itertools.chain(chunks, [b""]):
         text, place = text[place:] + decode(chunk, final=not chunk), 0

@@ -23,9 +23,9 @@ _MAX_UNREAD = 20  # names of fields that are counted of one slice; rows may have
 _NOTHING = re.compile(r"(?i)\W*(?:none|nan|null|n/?a)?\W*$")
 _MARKUP = re.compile(r"(?i)</(?:p|div|a|span|script|style|h[1-6]|li|em|strong)>|<br\s*/?>")
 _ENTITY = re.compile(r"(?i)&(?:#\d{1,7}|#x[\da-f]{1,6}|[a-z]\w{1,30});")
-# What NewsAPI writes where it cuts a body, and WordPress at the end of a description.
+# What NewsAPI and GNews write where they cut a body, and WordPress at the end of a description.
 _LAST_WORDS = re.compile(
-    r"\s?(?:\[\+\d{1,9} chars\]|The post \S.{0,300} (?:first appeared|appeared first) on .{1,80})\s?$"
+    r"\s?(?:\[\+?\d{1,9} chars\]|The post \S.{0,300} (?:first appeared|appeared first) on .{1,80})\s?$"
 )
 _PARAGRAPH = re.compile(r"(?i)(?:<br\s*/?>\s*)+|\n\s*\n")
 _URL = re.compile(r"(?i)(?:\bhttps?://|\bwww\.|\bpic\.twitter\.com/)\S+")
@@ -135,7 +135,7 @@ def unread_fields(row: Mapping[str, Any], known: set[str]) -> list[str]:
       row: a row.
       known: names that earlier rows of the slice had; new ones are added until there are enough.
     """
-    names = [name[:40] for name in row if name not in _READ | _OURS and row[name] not in (None, "", [])]
+    names = [name[:40] for name in row if name not in _READ | _OURS | {""} and row[name] not in (None, "", [])]
     known.update([name for name in names if name not in known][: _MAX_UNREAD - len(known)])
     return [name for name in names if name in known]
 

@@ -90,6 +90,34 @@ def test_the_rows_of_public_tools(tool):
     assert found["authors"] in (["Ann Lee"], "Ann Lee", "By Ann Lee")
 
 
+@pytest.mark.parametrize(
+    ("field", "value", "row"),
+    [
+        ("body", "It rained.", {"summary": "Rain.", "content": [{"type": "text/html", "value": "It rained."}]}),
+        ("body", "4 May\n\nRain.", {"content": [{"tag": "time", "text": "4 May"}, {"tag": "p", "text": "Rain."}]}),
+        ("body", "It rained.", {"excerpt": "Rain.", "html": "It rained."}),
+        ("body", "It rained.", {"html": " <!DOCTYPE html>Menu. It rained.", "description": "It rained."}),
+        ("body", "It rained.", {"summary": "Rain.", "paragraphs": ["It rained."]}),
+        ("title", "Storm", {"name": "Storm", "_type": "NewsArticle"}),
+        (
+            "body",
+            "Two buses have met. " * 9,
+            {"text": "Two buses met https://a.example/1", "content": "Two buses have met. " * 9},
+        ),
+        ("authors", "Ann Lee", {"authors": [], "author": "Ann Lee"}),
+        ("publisher", "A News", {"publisher": {"href": URL, "title": "A News"}}),
+        ("publisher", "A News", {"provider": [{"_type": "Organization", "name": "A News"}]}),
+        ("byline_date", "2024-05-13", {"published_time": "2024-05-13"}),
+        ("language", "en", {"lang": "eng"}),
+        ("language", "fil", {"lang": "fil"}),
+        ("keywords", ["Rain"], {"tags": [{"name": "subject", "value": "Rain"}]}),
+        ("keywords", ["Rain", "Sea"], {"tags": [{"term": "Rain", "label": None}, {"webTitle": "Sea"}, 12]}),
+    ],
+)
+def test_the_value_of_a_field_in_other_forms(field, value, row):
+    assert standard(row)[field] == value
+
+
 def test_our_names_win_unless_they_are_empty_and_other_fields_stay():
     row = {"title": "", "headline": "Storm", "body": "ours", "text": "theirs", "rank": 3}
     assert standard(row) == {"title": "Storm", "body": "ours", "rank": 3}
@@ -101,6 +129,12 @@ def test_a_source_is_a_url_or_a_publisher_and_languages_may_have_names():
     assert standard({"source": URL}) == {"url": URL}
     assert standard({"author_name": "Ann Lee"}) == {"authors": "Ann Lee"}
     assert standard({"source": "A News", "language": "German"}) == {"publisher": "A News", "language": "de"}
+    assert [standard({"lang": tag})["language"] for tag in ("eng", "DEU", "pt-BR", "fil")] == [
+        "en",
+        "de",
+        "pt-BR",
+        "fil",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -132,6 +166,15 @@ def test_a_summary_with_twice_the_letters_is_the_body(body, description, is_full
         "العنوان النص التاريخ المصدر الكاتب",
         "标题 正文 日期 来源 作者",
         "제목 본문 날짜 언론사 기자",
+        "başlık içerik tarih kaynak yazar",
+        "tieu_de noi_dung ngay_dang nguon tac_gia",
+        "tytul tresc datum zrodlo autor",
+        "titulo resumo data veiculo autor",
+        "otsikko teksti päivämäärä lähde author",
+        "τίτλος κείμενο ημερομηνία πηγή author",
+        "כותרת תוכן תאריך מקור author",
+        "หัวข้อข่าว เนื้อหาข่าว วันที่ แหล่งที่มา author",
+        "سرخی متن تاریخ منبع نویسنده",
         "headline short_description date publication reporter",
         "headline_text snippet publish_time source_title Journalist",
     ],

@@ -101,6 +101,39 @@ def test_json_that_is_one_array_or_takes_several_lines(tmp_path, monkeypatch, te
     assert rows == [(f"{tmp_path}/a.json:{n}", {"a": value}) for n, value in enumerate(("ä", [1, {}], 3), 1)]
 
 
+ROW = {"title": "Storm", "text": "It rained."}
+
+
+@pytest.mark.parametrize("lines", [None, 1])
+@pytest.mark.parametrize(
+    "answer",
+    [
+        {"totalArticles": 9, "articles": [ROW]},
+        {"pagination": {"limit": 1}, "data": [ROW]},
+        {"articles": {"results": [ROW], "page": 1}},
+        {"_type": "News", "sort": [{"id": "relevance"}], "value": [ROW]},
+        {"status": "ok", "feed": {"title": "A News", "links": [{"href": "/"}]}, "items": [ROW]},
+        {"kind": "Listing", "data": {"after": "x", "children": [ROW]}},
+        {"took": 1, "hits": {"total": {"value": 1}, "hits": [ROW]}},
+        {"rss": {"channel": {"title": "A News", "item": [ROW]}}},
+        {"version": "https://jsonfeed.org/version/1.1", "title": "A News", "items": [ROW]},
+        {"storms": [ROW]},
+    ],
+)
+def test_the_articles_of_answers_and_dumps(tmp_path, answer, lines):
+    path = tmp_path / "r.json"
+    path.write_text("\n".join([json.dumps(answer, indent=lines)] * 2))
+    assert [row for _, row in jsonl.read_jsonl(str(path))] == [ROW] * 2
+
+
+@pytest.mark.parametrize(
+    "row", [ROW | {"data": [{"id": 1}], "items": []}, {"head": "Storm", "items": []}, {"a": [1], "b": [{}]}, {}]
+)
+def test_lists_in_articles_and_in_unknown_objects_are_theirs(tmp_path, row):
+    (tmp_path / "r.jsonl").write_text(json.dumps(row))
+    assert [found for _, found in jsonl.read_jsonl(str(tmp_path / "r.jsonl"))] == [row]
+
+
 def test_an_array_that_is_cut_names_its_last_element(tmp_path):
     (tmp_path / "a.json").write_text('[{"a": 1}, {"a": ')
     with pytest.raises(InputError, match=r"a\.json:2: not JSON"):
