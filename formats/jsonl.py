@@ -146,6 +146,47 @@ def _values(chunks: Iterator[bytes]) -> Iterator[bytes]:
         yield rest.encode("utf-8", "surrogateescape")
 
 
+class _Lines:
+    """Lines, of which those after the first of a row can be given back."""
+
+    def __init__(self, lines: Iterator[str]) -> None:
+        self.lines, self.taken, self.back = lines, list[str](), list[str]()
+
+    def __iter__(self) -> Iterator[str]:
+        return self
+
+    def __next__(self) -> str:
+        self.taken.append(self.back.pop() if self.back else next(self.lines))
+        return self.taken[-1]
+
+
+def _rows_of_cells(lines: Iterator[str], separator: str) -> Iterator[list[str] | str]:
+    """Yields the cells of each row, or what is wrong with it.
+
+    Tables with tabs or bars often have quotes that quote no cell. So a line that is no row by the rules of CSV is one
+    without them if it has as many cells as the first; then no cell of the table has several lines.
+    """
+    source = _Lines(lines)
+    reader = csv.reader(source, delimiter=separator, strict=True)
+    width, quotes_none = 0, False
+    while True:
+        problem, row = "", None
+        try:
+            row = next(reader, None)
+        except csv.Error as error:
+            problem = f"row {reader.line_num}: {error}"
+        if separator in "\t|" and (problem or (quotes_none and len(source.taken) > 1)):
+            cells = source.taken[0].rstrip("\r\n").split(separator)
+            if len(cells) == width:
+                problem, row, quotes_none = "", cells, True
+                source.back += reversed(source.taken[1:])
+        if row is None and not problem:
+            return
+        width = width or len(row or ())
+        source.taken.clear()
+        yield problem or row or []
+
+
 def _table_rows(lines: Iterator[bytes], path: str) -> Iterator[bytes]:
     """Yields the rows of CSV or TSV as JSON objects; one with more cells than names comes as a text.
 
@@ -157,26 +198,19 @@ def _table_rows(lines: Iterator[bytes], path: str) -> Iterator[bytes]:
     separator = "\t" if ".tsv" in os.path.basename(path).lower() else max(_SEPARATORS, key=first.count)
     if stated := _SEPARATOR_LINE.match(first):
         separator, first = stated[1], next(texts, "")
-    reader = csv.reader(itertools.chain([first], texts), delimiter=separator, strict=True)
     names: list[str] | None = None
-    while True:
-        try:
-            row = next(reader, None)
-        except csv.Error as error:
-            yield f"row {reader.line_num}: {error}".encode()
-            continue
-        if row is None:
-            return
-        if names is None and not any(len(cell) > _LONGEST_NAME or "://" in cell for cell in row):
+    for row in _rows_of_cells(itertools.chain([first], texts), separator):
+        if isinstance(row, str):
+            yield row.encode()
+        elif names is None and not any(len(cell) > _LONGEST_NAME or "://" in cell for cell in row):
             names = [name.strip() for name in row]
-            continue
-        names = names or [str(number) for number in range(1, len(row) + 1)]
-        if len(row) > len(names):
-            problem = f"{len(row)} cells, the first row has {len(names)}: {separator.join(row)}"
-            yield problem.encode("utf-8", "surrogateescape")
-        elif row:
+        else:
+            names = names or [str(number) for number in range(1, len(row) + 1)]
             value = json.dumps(dict(zip(names, row, strict=False)), ensure_ascii=False)
-            yield value.encode("utf-8", "surrogateescape")
+            if len(row) > len(names):
+                value = f"{len(row)} cells, the first row has {len(names)}: {separator.join(row)}"
+            if row:
+                yield value.encode("utf-8", "surrogateescape")
 
 
 def _as_utf8(chunks: Iterator[bytes]) -> Iterator[bytes]:

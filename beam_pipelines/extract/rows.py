@@ -135,7 +135,7 @@ def unread_fields(row: Mapping[str, Any], known: set[str]) -> list[str]:
       row: a row.
       known: names that earlier rows of the slice had; new ones are added until there are enough.
     """
-    names = [name[:40] for name in row if name not in _READ | _OURS | {""} and row[name] not in (None, "", [])]
+    names = [name[:40] for name in row if name not in _READ | _OURS and row[name] not in (None, "", [])]
     known.update([name for name in names if name not in known][: _MAX_UNREAD - len(known)])
     return [name for name in names if name in known]
 

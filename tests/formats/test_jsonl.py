@@ -162,6 +162,22 @@ def test_the_columns_of_a_table_without_names_have_numbers(tmp_path, first):
     assert rows == [dict(zip("123", first.split("\t"), strict=True)), {"1": "N2", "2": "sport", "3": "short"}]
 
 
+@pytest.mark.parametrize("separator", ["\t", "|"])
+def test_quotes_that_quote_no_cell(tmp_path, separator):
+    rows = [
+        ('"Stay," says Ann', '"No"'),
+        ('"Half', "It rained"),
+        ("Sea", '"All" is well'),
+        ('"A', "B"),
+        ('Or "so"', "E"),
+        ('"C"', "D"),
+    ]
+    path = tmp_path / ("r.tsv" if separator == "\t" else "r.csv")
+    path.write_text("\n".join(separator.join(row) for row in [("title", "text"), *rows]))
+    found = [tuple(row.values()) for _, row in jsonl.read_jsonl(str(path))]
+    assert found == [('"Stay," says Ann', '"No"'), *rows[1:5], ("C", "D")]
+
+
 def test_a_row_with_more_cells_than_names_is_no_object_and_says_why(tmp_path):
     (tmp_path / "a.csv").write_text("title,text\nA,b,c\n")
     with (tmp_path / "a.csv").open("rb") as source:
