@@ -194,6 +194,7 @@ def test_the_title_is_no_line_of_a_body_unless_it_has_no_others():
         ("&lt;p&gt;One &amp;amp; two.&lt;/p&gt;&lt;p&gt;Three.&lt;/p&gt;", "One & two.\nThree."),
         ("<p>Q&amp;A &amp;lt;b&amp;gt;</p><p>Three.</p>", "Q&A &lt;b&gt;\nThree."),
         ("help drive reopening busines… [+5568 chars]", "help drive reopening busines…"),
+        ("help drive reopening fu... [5577 chars]", "help drive reopening fu..."),
         ("Rain. The post A &#8211; B: Rain appeared first on The News.\n", "Rain."),
         ("The post office appeared first on the map of 1850, and " + "the map " * 12, None),
         ("The mark [+12 chars] is inside.", "The mark [+12 chars] is inside."),
