@@ -132,9 +132,13 @@ def _values(chunks: Iterator[bytes]) -> Iterator[bytes]:
     """Yields the elements of a JSON array, or objects one after another; what is no JSON comes last, as it is."""
     decode = codecs.getincrementaldecoder("utf-8")("surrogateescape").decode
     scan = json.JSONDecoder(strict=False).raw_decode  # some tools leave line ends inside texts
-    text, place = "", 0
+    pieces, held, enough, rest = list[str](), 0, 0, ""
     for chunk in itertools.chain(chunks, [b""]):
-        text, place = text[place:] + decode(chunk, final=not chunk), 0
+        pieces.append(decode(chunk, final=not chunk))
+        held += len(pieces[-1])
+        if chunk and held < enough:  # a value of many lines would be read again with each of them
+            continue
+        text, place = "".join(pieces), 0
         while (between := _BETWEEN.match(text, place)) and (place := between.end()) < len(text):
             try:
                 _, end = scan(text, place)
@@ -142,7 +146,9 @@ def _values(chunks: Iterator[bytes]) -> Iterator[bytes]:
                 break
             yield text[place:end].encode("utf-8", "surrogateescape")
             place = end
-    if rest := text[place:].strip():
+        rest = text[place:]
+        pieces, held, enough = [rest], len(rest), 2 * len(rest)
+    if rest := rest.strip():
         yield rest.encode("utf-8", "surrogateescape")
 
 

@@ -182,3 +182,14 @@ def test_a_row_with_more_cells_than_names_is_no_object_and_says_why(tmp_path):
     (tmp_path / "a.csv").write_text("title,text\nA,b,c\n")
     with (tmp_path / "a.csv").open("rb") as source:
         assert list(jsonl.read_values(source, "a.csv")) == [b"3 cells, the first row has 2: A,b,c"]
+
+
+def test_an_answer_of_many_lines_is_not_read_again_with_each_line(monkeypatch):
+    read, decode = [], json.JSONDecoder.raw_decode
+    monkeypatch.setattr(
+        json.JSONDecoder, "raw_decode", lambda self, text, place=0: read.append(len(text)) or decode(self, text, place)
+    )
+    rows = [{"title": f"title {number}", "body": "rain"} for number in range(2_000)]
+    raw = json.dumps({"articles": rows}, indent=1).encode()
+    assert [json.loads(row) for row in read_values(io.BytesIO(raw), "a.json")] == rows
+    assert sum(read[: -len(rows)]) < 5 * len(raw)
