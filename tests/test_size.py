@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[1]
 LAYOUT = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
 SLACK = 0.03  # of a limit: a package that is smaller by more lowers it
 LIMITS = {  # package: (lines, tokens)
-    "tests": (43_192, 512_891),
+    "tests": (43_193, 512_895),
     "beam_pipelines": (12_817, 146_341),
     "serving": (4_834, 54_721),
     "studies": (4_616, 52_062),

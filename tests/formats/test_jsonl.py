@@ -2,6 +2,7 @@
 
 import bz2
 import gzip
+import io
 import json
 import lzma
 
@@ -191,5 +192,5 @@ def test_an_answer_of_many_lines_is_not_read_again_with_each_line(monkeypatch):
     )
     rows = [{"title": f"title {number}", "body": "rain"} for number in range(2_000)]
     raw = json.dumps({"articles": rows}, indent=1).encode()
-    assert [json.loads(row) for row in read_values(io.BytesIO(raw), "a.json")] == rows
+    assert [json.loads(row) for row in jsonl.read_values(io.BytesIO(raw), "a.json")] == rows
     assert sum(read[: -len(rows)]) < 5 * len(raw)
