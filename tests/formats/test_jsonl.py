@@ -188,7 +188,7 @@ def test_a_row_with_more_cells_than_names_is_no_object_and_says_why(tmp_path):
 def test_an_answer_of_many_lines_is_not_read_again_with_each_line(monkeypatch):
     read, decode = [], json.JSONDecoder.raw_decode
     monkeypatch.setattr(
-        json.JSONDecoder, "raw_decode", lambda self, text, place=0: read.append(len(text)) or decode(self, text, place)
+        json.JSONDecoder, "raw_decode", lambda self, text, idx=0: read.append(len(text)) or decode(self, text, idx)
     )
     rows = [{"title": f"title {number}", "body": "rain"} for number in range(2_000)]
     raw = json.dumps({"articles": rows}, indent=1).encode()
