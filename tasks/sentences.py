@@ -21,10 +21,10 @@ _ABBREVIATIONS: Final = (
 )
 # An initial ("J. Doe"), an ordinal ("3. Mai"), an abbreviation ("Sen. Warren").
 _NO_END: Final = re.compile(rf"(?:^|[\s(.])(?:[^\W\d_]|\d{{1,2}}|{_ABBREVIATIONS})\.\s+$")
-# Letters and marks of scripts that write no spaces.
-_UNSPACED: Final = "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]"
-_HAS_UNSPACED: Final = re.compile(_UNSPACED)
-_WORD: Final = re.compile(rf"{_UNSPACED}|(?:(?!{_UNSPACED})\w)+")
+# Letters and marks of Chinese, Japanese, Thai and other scripts that write no spaces.
+UNSPACED: Final = "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]"
+_HAS_UNSPACED: Final = re.compile(UNSPACED)
+_WORD: Final = re.compile(rf"{UNSPACED}|(?:(?!{UNSPACED})\w)+")
 _BEFORE_END: Final = 5  # characters before the mark that the pattern above reads
 
 

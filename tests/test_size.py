@@ -18,7 +18,7 @@ LAYOUT = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, toke
 SLACK = 0.03  # of a limit: a package that is smaller by more lowers it
 LIMITS = {  # package: (lines, tokens)
     "tests": (43_193, 512_895),
-    "beam_pipelines": (12_817, 146_341),
+    "beam_pipelines": (12_820, 146_366),
     "serving": (4_834, 54_721),
     "studies": (4_616, 52_062),
     "formats": (4_342, 45_199),

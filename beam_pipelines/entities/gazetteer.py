@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from ...formats.files import packaged
 from ...formats.names import KnownName
+from ...tasks.sentences import UNSPACED
 from .linking import is_capitalised, words_of
 from .spellings import ARABIC_ARTICLE, normal_letters
 
@@ -28,7 +29,7 @@ _LATIN: Final = re.compile(r"[A-Za-z\u00c0-\u024f]")
 _TABLES: Final = ("countries_of_the_uk.tsv", "common_names.tsv", "world_names.tsv")
 _COUNTRY: Final = 10.0  # weight of a country against a city of the same name
 _WORDS: Final = frozenset({"\u0627\u0644\u0645\u062f\u064a\u0646\u0629"})  # "the city", which is Medina, too
-_UNSPACED: Final = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]")
+_UNSPACED: Final = re.compile(UNSPACED)
 
 
 def built_in_names() -> Iterator[KnownName]:

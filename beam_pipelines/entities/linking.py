@@ -10,14 +10,14 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from ...formats.records import Article
+from ...tasks.sentences import UNSPACED
 from .spellings import Spellings, normal_letters
 from .tables import Alias
 
-# Scripts without spaces: every character is a token, so that a word boundary never splits a name.
-_UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
 # Marks of Indic scripts and combining accents are parts of words, although \w does not match them.
-_LETTERS = rf"(?:[^\W_{_UNSPACED}]+|[\u0300-\u036f\u0900-\u0dff]+)+"
-_TOKEN: Final = re.compile(rf"[{_UNSPACED}]|{_LETTERS}(?:(?:['\u2019](?!s\b)|[.&\-\u2010]){_LETTERS})*")
+_LETTERS = rf"(?:[^\W_{UNSPACED[1:-1]}]+|[\u0300-\u036f\u0900-\u0dff]+)+"
+# Every character of a script without spaces is a token, so that a word boundary never splits a name.
+_TOKEN: Final = re.compile(rf"{UNSPACED}|{_LETTERS}(?:(?:['\u2019](?!s\b)|[.&\-\u2010]){_LETTERS})*")
 # The same for texts without other characters, in half of the time.
 _ASCII_TOKEN: Final = re.compile(r"[A-Za-z0-9]+(?:(?:'(?!s\b)|[.&\-])[A-Za-z0-9]+)*")
 _SENTENCE_BREAKS: Final = frozenset(".!?:;\u2026\n\t\"\u201c\u201d\u201e«»()[]|•\u2013\u2014'\u2018\u2019*")

@@ -14,6 +14,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from typing import Any, Final
 
 from ...formats.files import packaged
+from ...tasks.sentences import UNSPACED
 
 _RULES: Final = json.loads(packaged(__package__, "spellings.json"))
 ARABIC_ARTICLE: Final = "\u0627\u0644"
@@ -35,7 +36,7 @@ _SHORTEST_LATIN_STEM: Final = 5  # of a word whose ending is replaced by another
 _LONGEST_PARTICLE: Final = 4  # of Korean, after a name
 _BETWEEN: Final = "  "  # the parts of a divided word; no word has a space
 _NOT_LATIN: Final = "\u0250"  # letters from here on are of other scripts
-_UNSPACED: Final = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3]")
+_UNSPACED: Final = re.compile(rf"{UNSPACED}|[\uac00-\ud7a3]")
 _WITH_ARTICLE: Final = re.compile("[\u0648\u0641\u0628]?(\u0627\u0644|\u0644\u0644)")  # Arabic; no foreign name
 _MOST_REMEMBERED: Final = 300_000  # words
 _MOST_WITH_A_KEY: Final = 24  # words, the most frequent first

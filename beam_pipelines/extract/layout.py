@@ -17,6 +17,7 @@ from typing import Any
 
 from lxml import etree
 
+from ...tasks.sentences import UNSPACED
 from .. import read_lists
 from .charsets import readable
 
@@ -50,7 +51,7 @@ _WORD = re.compile(r"\w+")
 _MAX_LINK_SHARE = 0.4
 SENTENCE = re.compile(r"[.!?…;,][\s”\"'’»)]|[.!?…:”\"]$|[。！？։؟।၊。、，]")
 _ENDED = re.compile(r"[.!?…。！？।۔][”\"'’»)」』]?\s*$")
-_SPACELESS = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]")
+_SPACELESS = re.compile(UNSPACED)
 _SPACELESS_LETTERS = 3  # of Latin script for one of theirs; they have about as many letters a word
 _HIDDEN = re.compile(r"(?i)display\s*:\s*none|visibility\s*:\s*hidden|clip\s*:\s*rect\(0")
 
