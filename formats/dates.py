@@ -103,8 +103,8 @@ class _Match(NamedTuple):
 def parse_day(value: Any, place: str = "") -> datetime.date | None:
     """Returns the UTC day of a date or time in any form; ``None`` if there is none that can be believed.
 
-    Numbers are seconds since 1970, or milliseconds and less. Dates, and times without a zone, are not converted.
-    A day such as the year 1, 1970-01-01 or one in the future is a placeholder and not believed.
+    Numbers are seconds since 1970, or milliseconds and less. Dates, midnight, and times without a zone are not
+    converted. A day such as the year 1, 1970-01-01 or one in the future is a placeholder and not believed.
 
     >>> parse_day("2021-03-01T23:30:00-05:00"), parse_day("Saturday, December 27, 2014, 12:06 PM")
     (datetime.date(2021, 3, 2), datetime.date(2014, 12, 27))

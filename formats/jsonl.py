@@ -97,11 +97,12 @@ def read_values(source: BinaryIO, path: str) -> Iterator[bytes]:
     for first in itertools.islice(lines, 1):
         whole = itertools.chain([first], lines)
         values = _values(line + b"\n" for line in whole) if _SEVERAL_LINES.match(first) else whole
-        start = [*itertools.islice(values, 1)]
-        holds_answers = any(map(_rows_of_answer, start))  # or articles: the objects of a file are of one kind
-        for value in itertools.chain(start, values):
-            rows = _rows_of_answer(value) if holds_answers else None
-            if rows is None:
+        holds_answers: bool | None = None  # or articles: the objects of a file are of one kind
+        for value in values:
+            rows = None if holds_answers is False else _rows_of_answer(value)
+            if holds_answers is None and rows != []:  # an empty list may be of either
+                holds_answers = rows is not None
+            if rows is None or holds_answers is None:
                 yield value
             else:
                 yield from (json.dumps(row, ensure_ascii=False).encode("utf-8", "surrogatepass") for row in rows)

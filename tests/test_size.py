@@ -17,11 +17,11 @@ ROOT = Path(__file__).parents[1]
 LAYOUT = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
 SLACK = 0.03  # of a limit: a package that is smaller by more lowers it
 LIMITS = {  # package: (lines, tokens)
-    "tests": (43_193, 512_895),
-    "beam_pipelines": (12_820, 146_366),
+    "tests": (43_198, 513_010),
+    "beam_pipelines": (12_822, 146_349),
     "serving": (4_834, 54_721),
     "studies": (4_616, 52_062),
-    "formats": (4_342, 45_199),
+    "formats": (4_343, 45_197),
     "benchmarks": (3_499, 38_191),
     "models": (3_046, 35_175),
     "evaluation": (3_943, 47_070),

@@ -73,7 +73,7 @@ class Region:
         self.start = _place(nodes[0]) if heads else ()
         self.end = _place(nodes[len(heads)]) if own else ()
         self.blocks = layout.blocks[max(0, heads[0] - _MAX_ABOVE) if heads else 0 : own[-1] + 1 if own else None]
-        self.prose = {nodes[len(heads) + number] for number in range(len(own))}
+        self.prose = set(nodes[len(heads) :])
         self.foot = layout.blocks[own[-1] + 1 :][:_MAX_FOOT] if own else []
         self.headlines = functools.cache(_headlines)
         self.rank = functools.cache(self._rank)
@@ -101,8 +101,10 @@ class Region:
 
     def lines(self, paragraphs: int) -> list[Block]:
         """Returns the blocks from the heading to the first paragraphs of prose, and those below the text."""
-        own = (block.prose > 0 and block.element.node in (self.prose or {block.element.node}) for block in self.blocks)
-        counts = itertools.accumulate(own)
+        prose = self.prose
+        counts = itertools.accumulate(
+            block.prose > 0 and (not prose or block.element.node in prose) for block in self.blocks
+        )
         first = [block for block, count in zip(self.blocks, counts, strict=True) if count <= paragraphs]
         nodes = ((block, block.element.node) for block in first + self.foot)
         return [block for block, node in nodes if node in self.held or self.rank(node) != OUTSIDE]

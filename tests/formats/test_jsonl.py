@@ -194,3 +194,10 @@ def test_an_answer_of_many_lines_is_not_read_again_with_each_line(monkeypatch):
     raw = json.dumps({"articles": rows}, indent=1).encode()
     assert [json.loads(row) for row in jsonl.read_values(io.BytesIO(raw), "a.json")] == rows
     assert sum(read[: -len(rows)]) < 5 * len(raw)
+
+
+def test_an_empty_answer_does_not_hide_those_after_it():
+    answers = [{"status": "ok", "articles": rows} for rows in ([], [{"title": "a"}], [], [{"title": "b"}])]
+    raw = "\n".join(map(json.dumps, answers)).encode()
+    first, *found = map(json.loads, jsonl.read_values(io.BytesIO(raw), "a.jsonl"))
+    assert (first, found) == (answers[0], [{"title": "a"}, {"title": "b"}])
